@@ -10,6 +10,11 @@ BIN := .venv/bin
 # The last file that `npm run build` writes.
 FRONT_END := widgets/lab/labextension/install.json
 FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/container.ts -type f ! -name "protocol.gen.ts") widgets/package.json widgets/package-lock.json
+# The example page of the AI SDK: what it is made of, and what it is built into.
+EXAMPLE := examples/ai-sdk
+EXAMPLE_MODULES := $(EXAMPLE)/node_modules/.package-lock.json
+EXAMPLE_PAGE := $(EXAMPLE)/dist/index.html
+EXAMPLE_SOURCES := $(wildcard $(EXAMPLE)/src/*) $(EXAMPLE)/index.html $(EXAMPLE)/vite.config.ts $(EXAMPLE)/tsconfig.json
 LAB_TYPES := widgets/lab/node_modules/.package-lock.json
 PYTEST := $(BIN)/python -m pytest
 # For tests that mostly wait for kernels, servers and browsers: a process for each core, which takes whole files.
@@ -24,15 +29,20 @@ help: ## List the goals
 demo: .venv/demo.stamp ## Open JupyterLab on the demo notebook (DEMO_ARGS=--no-browser where there is no screen)
 	$(BIN)/agent-kernel demo $(DEMO_ARGS)
 
+.PHONY: example
+example: .venv/demo.stamp $(EXAMPLE_MODULES) ## A chat page, built with the AI SDK, on a notebook with the demo's data (EXAMPLE_ARGS=--help)
+	$(BIN)/python $(EXAMPLE)/start.py $(EXAMPLE_ARGS)
+
 .PHONY: test
 test: lint unit-front unit notebooks e2e environments ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
 
 .PHONY: lint
-lint: .venv/test.stamp $(LAB_TYPES) ## Lint, formatting, types (Python and TypeScript)
+lint: .venv/test.stamp $(LAB_TYPES) $(EXAMPLE_MODULES) ## Lint, formatting, types (Python and TypeScript)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	cd widgets && PYTHON="$(CURDIR)/$(BIN)/python" npm run --silent types && npm run --silent check && npm run --silent check:lab && npm run --silent format:check
+	cd $(EXAMPLE) && npm run --silent check
 
 .PHONY: format
 format: .venv/test.stamp ## Format, and fix what can be fixed
@@ -42,7 +52,7 @@ format: .venv/test.stamp ## Format, and fix what can be fixed
 
 .PHONY: unit
 unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
-	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/environments
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/environments --ignore=tests/benchmarks
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
@@ -54,8 +64,9 @@ notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: th
 	$(PYTEST) -q --nbval --nbval-current-env notebooks
 
 .PHONY: e2e
-e2e: .venv/test.stamp .venv/browser.stamp ## What a user sees, in a real JupyterLab
+e2e: .venv/test.stamp .venv/browser.stamp $(EXAMPLE_PAGE) ## What a user sees, in a real JupyterLab
 	$(PYTEST) -q $(SIDE_BY_SIDE) tests/e2e
+	$(PYTEST) -q -n $(WORKERS) tests/benchmarks  # not in a process whose browser has an event loop
 
 .PHONY: environments
 environments: .venv/test.stamp .venv/browser.stamp ## Other environments of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (ENVIRONMENTS=full for all)
@@ -72,7 +83,7 @@ bench: .venv/test.stamp .venv/browser.stamp ## Measure against the performance g
 
 .PHONY: clean
 clean: ## Remove what was installed and built
-	rm -rf .venv widgets/node_modules widgets/agent_kernel_widgets/static widgets/lab/node_modules widgets/lab/labextension dist build test-results .agent-kernel
+	rm -rf .venv widgets/node_modules widgets/agent_kernel_widgets/static widgets/lab/node_modules widgets/lab/labextension dist build test-results .agent-kernel $(EXAMPLE)/node_modules $(EXAMPLE)/dist $(EXAMPLE)/.agent-kernel
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
@@ -84,6 +95,13 @@ $(FRONT_END): $(FRONT_END_SOURCES)
 
 $(LAB_TYPES): widgets/lab/package.json widgets/lab/package-lock.json
 	cd widgets/lab && npm ci --ignore-scripts --no-audit --no-fund
+
+$(EXAMPLE_MODULES): $(EXAMPLE)/package.json $(EXAMPLE)/package-lock.json
+	cd $(EXAMPLE) && npm ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+$(EXAMPLE_PAGE): $(EXAMPLE_MODULES) $(EXAMPLE_SOURCES)
+	cd $(EXAMPLE) && npm run --silent build -- --logLevel=warn
 
 # An editable install copies the JupyterLab extension to .venv/share/jupyter/labextensions, so it follows each build.
 .venv/demo.stamp: pyproject.toml $(FRONT_END) | $(BIN)/python

@@ -1,4 +1,4 @@
-"""The command line: `agent-kernel demo | run NOTEBOOK | export RUN | doctor | audit | rules | setup`.
+"""The command line: `agent-kernel demo | chat | run NOTEBOOK | export RUN | doctor | audit | rules | setup`.
 
 Commands import what they need when they run, so that this module, like the rest of the core, loads without Jupyter.
 """
@@ -16,6 +16,9 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+from agent_kernel.errors import AgentKernelError
+from agent_kernel.terminal import command
 
 if TYPE_CHECKING:
     from agent_kernel.approvals.user_rules import UserRules
@@ -40,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 demo(options.directory, rest)
             case "run":
                 return run(options.notebook, options.output, options.timeout)
+            case "chat":
+                return chat(options)
             case "audit":
                 return _audit(options)
             case "rules":
@@ -50,12 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return setup(undo=options.undo, yes=options.yes)
             case _:
                 return doctor(ask=not options.offline)
-    except _CommandError as error:
+    except AgentKernelError as error:
         print(f"agent-kernel: {error}", file=sys.stderr)
     return 1
 
 
-class _CommandError(Exception):
+class _CommandError(AgentKernelError):
     """Ends the command with exit code 1; the message gives advice."""
 
 
@@ -77,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", type=Path, help="where the executed notebook goes (in place)")
     run.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")
 
+    command.add_options(commands)
     _add_export(commands)
 
     examined = commands.add_parser(
@@ -264,21 +270,26 @@ def run(notebook: Path, output: Path | None, timeout: float | None) -> int:
     return 1 if failures else 0
 
 
+def chat(options: argparse.Namespace) -> int:
+    """Follow a conversation of a running server. Returns the exit code."""
+    try:
+        return command.run_command(options)
+    except BrokenPipeError:
+        return _reader_closed()
+
+
 @contextmanager
 def _reading(path: Path | None) -> Iterator[sqlite3.Connection]:
-    """Open the log for reading. Raises `_CommandError`."""
+    """Open the log for reading. Raises `_CommandError`, `ConfigurationError`."""
     path = path or _default_log()
     if not path.is_file():
         raise _CommandError(f"There is no log at {path}. Give its path with --log.")
-    from agent_kernel.errors import ConfigurationError
     from agent_kernel.log.faults import ADVICE, is_damage
     from agent_kernel.log.opening import open_to_read
 
     try:
         with closing(open_to_read(path)[0]) as connection:
             yield connection
-    except ConfigurationError as error:
-        raise _CommandError(str(error)) from error
     except sqlite3.Error as error:
         advice = f". {ADVICE}" if is_damage(error) else ""
         raise _CommandError(f"{path} can't be read as a log of Agent Kernel: {error}{advice}") from error
@@ -330,15 +341,10 @@ def _rules(options: argparse.Namespace) -> int:
 
 
 def _rules_of_kernels(log: Path | None) -> "list[ListedRule]":
-    from agent_kernel.errors import ConfigurationError
     from agent_kernel.protocol.views import ListedRule
 
     if log is not None:
         return []
-    try:
-        rules = _user_rules().read()
-    except ConfigurationError as error:
-        raise _CommandError(str(error)) from error
     return [
         ListedRule(
             rule_id=rule.rule_id,
@@ -348,7 +354,7 @@ def _rules_of_kernels(log: Path | None) -> "list[ListedRule]":
             made_by=rule.made_by,
             made_at=rule.made_at,
         )
-        for rule in rules
+        for rule in _user_rules().read()
     ]
 
 
@@ -362,7 +368,6 @@ def _user_rules() -> "UserRules":
 def _remove_rule(path: Path, rule_id: str) -> None:
     import asyncio
 
-    from agent_kernel.errors import AgentKernelError
     from agent_kernel.log.store import Log
     from agent_kernel.runtime.tool_calls import rules as saved_rules
 
@@ -373,10 +378,7 @@ def _remove_rule(path: Path, rule_id: str) -> None:
         finally:
             await log.aclose()
 
-    try:
-        asyncio.run(remove())
-    except AgentKernelError as error:
-        raise _CommandError(str(error)) from error
+    asyncio.run(remove())
 
 
 def _reader_closed() -> int:

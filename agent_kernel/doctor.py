@@ -9,14 +9,14 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.log.audit.head import head_path, missing, read_note
 from agent_kernel.log.faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
+from agent_kernel.models.checkup import Finding, check_up
 from agent_kernel.tools.review.hidden import reveal
 
 OLDEST_KERNEL = (6, 29)
@@ -24,14 +24,6 @@ DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo
 LAB_EXTENSION = "agent-kernel"
 CONFIG_FILES = ("jupyter_config", "jupyter_server_config", "jupyter_agent_kernel_server_config")
 """The names of the files in which Jupyter looks for the settings of a server extension."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    mark: Literal["ok", "note", "MEND"]
-    """`MEND` means that Agent Kernel does not work until the advice is followed."""
-    text: str
-    advice: str = ""
 
 
 def examine(environ: Mapping[str, str], *, ask: bool = True) -> list[Finding]:
@@ -66,6 +58,7 @@ def _enabled() -> Finding:
 def _loads() -> Finding:
     try:
         importlib.import_module("agent_kernel_server.app")
+        importlib.import_module("agent_kernel_server.configuration")  # the app imports it when it is used
     except ImportError as error:
         return Finding(
             "MEND", f"The server extension does not load: {error}", "Run: pip install --force-reinstall agent-kernel"
@@ -200,7 +193,6 @@ def fault_of(path: Path) -> str | None:
 
 def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:
     """Findings on the model endpoints of the environment and of the server's configuration."""
-    from agent_kernel.models.checkup import check_up
     from agent_kernel.models.endpoints import configured
     from agent_kernel.models.resolver import ModelResolver
     from agent_kernel.models.retry import RetryPolicy
@@ -223,7 +215,7 @@ def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:
 
     async def examined() -> list[Finding]:
         try:
-            return [Finding(one.mark, one.text, one.advice) for one in await check_up(resolver, ask=ask)]
+            return await check_up(resolver, ask=ask)
         finally:
             await resolver.aclose()
 

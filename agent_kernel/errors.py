@@ -116,7 +116,11 @@ class CarriedOutElsewhere(IllegalTransition):
 
 
 class InvalidArguments(AgentKernelError):
-    pass
+    """`field` is what holds them in the body of an HTTP request."""
+
+    def __init__(self, message: str, *, field: str = "edited_input") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ModelError(AgentKernelError):

@@ -9,9 +9,9 @@ from typing import Any
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.log import events, runs
 from agent_kernel.log.migrations import is_current
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.record import render_record
 from agent_kernel.record.cells import all_cells, as_document
-from agent_kernel.runtime.state.run import RunResult
 from agent_kernel.runtime.turns.messages import read_result
 from agent_kernel.tools.review.hidden import reveal
 

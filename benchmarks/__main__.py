@@ -9,15 +9,16 @@ import traceback
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.frame import WITHOUT_PEERS, Report
+from benchmarks.frame import WITHOUT_PEERS, Report, Skipped
 from benchmarks.peers import are_current, install
 from benchmarks.report import RESULTS, Circumstances, as_table, write_results
 from benchmarks.scenarios import SCENARIOS
 
 EPILOG = """The table's verdicts are of the ratios and bounds in the column `goal`; absolute times are the machine's.
-All scenarios with five rounds take about a quarter of an hour. Leave the machine alone meanwhile: the line below the
-table says how busy it was before. benchmarks/results has the results too: latest.json with every single measurement,
-latest.svg once all that the plot shows was measured. `python -m benchmarks.readme` makes the README's table of them."""
+All scenarios with three rounds take about a quarter of an hour. Those in JupyterLab are skipped where there is no
+browser. Leave the machine alone meanwhile: the line below the table says how busy it was before. benchmarks/results has
+the results too: latest.json with every single measurement, latest.svg once all that the plot shows was measured.
+`python -m benchmarks.readme --write` makes the README's tables of them."""
 
 
 def parse() -> argparse.Namespace:
@@ -32,7 +33,7 @@ def parse() -> argparse.Namespace:
         "--only", metavar="NAMES", default=",".join(SCENARIOS), help="some of them, with commas between"
     )
     parser.add_argument(
-        "--rounds", type=int, default=5, help="measured rounds; the contenders take turns in each (default: 5)"
+        "--rounds", type=int, default=3, help="measured rounds; the contenders take turns in each (default: 3)"
     )
     parser.add_argument(
         "--no-peers", action="store_true", help="measure against the raw floors only; nothing is installed"
@@ -68,6 +69,9 @@ def main() -> int:
         begun = time.monotonic()
         try:
             reports[name] = import_module(f"benchmarks.scenarios.{name}").run(options.rounds)
+        except Skipped as reason:
+            print(f"{number} of {len(chosen)}: {name} is skipped: {reason}.", file=sys.stderr, flush=True)
+            continue
         except Exception:  # noqa: BLE001 -- a failing scenario must not cost the figures of the others
             traceback.print_exc()
             failed.append(name)

@@ -32,6 +32,10 @@ class WorkerFailed(Exception):
     """A contender raised; the message is its traceback."""
 
 
+class Skipped(Exception):
+    """A scenario can't be measured on this machine; the message says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """A bound on a figure; `what` says it in words."""
@@ -114,7 +118,7 @@ class ModelServer:
 
     def __exit__(self, *error: object) -> None:
         self._process.terminate()
-        self._process.wait()
+        self._process.communicate()
 
     def requests(self) -> list[dict[str, Any]]:
         with urllib.request.urlopen(f"{self.address}/requests", timeout=10) as response:
@@ -150,6 +154,8 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def __call__(self, action: str, **arguments: Any) -> dict[str, Any]:

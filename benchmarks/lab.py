@@ -1,5 +1,6 @@
 """Starts a JupyterLab with a notebook in Chromium, and records in the page when things happen."""
 
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,22 +10,33 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from benchmarks.frame import ModelServer, WorkerFailed, environment
+from benchmarks.frame import QUIET, ModelServer, Skipped
 from tests.e2e.browser import find_browser
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
+UNENDING = ("--AgentKernelServer.default_budget={'steps': 10000}", "--AgentKernelServer.pause_at_repeats=False")
+"""For runs that make the same call many times."""
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 WATCH = """
-window.bench = { seqs: [], clicks: [], enters: [], token: 0, frames: [], session: 0, drawn: {} };
+window.bench = {
+  seqs: [], clicks: [], enters: [], token: 0, frames: [], session: 0, drawn: {}, ready: 0, printed: 0,
+  bytes: { kernel: 0, channel: 0 },
+};
 const epoch = time => performance.timeOrigin + time;
+const size = data => (typeof data === 'string' ? data.length : data.byteLength ?? data.size);
 const Plain = window.WebSocket;
 window.WebSocket = class extends Plain {
   constructor(...given) {
     super(...given);
-    if (!String(given[0]).includes('/agent-kernel/')) return;
+    const address = String(given[0]);
+    if (address.includes('/api/kernels/')) {
+      this.addEventListener('message', event => { bench.bytes.kernel += size(event.data); });
+    }
+    if (!address.includes('/agent-kernel/')) return;
     this.addEventListener('message', event => {
+      bench.bytes.channel += size(event.data);
       const { type, seq } = JSON.parse(event.data);
       if (type !== 'session' && type !== 'pong' && type !== 'ack') bench.seqs.push(seq);
       if (type === 'session' && !bench.session) bench.session = performance.now();
@@ -35,18 +47,58 @@ document.addEventListener('click', event => bench.clicks.push(epoch(event.timeSt
 document.addEventListener('keydown', event => event.key === 'Enter' && bench.enters.push(epoch(event.timeStamp)), true);
 bench.cards = () => document.querySelectorAll('[data-tool-call-id][role=group]').length;
 bench.answer = () => document.querySelector('[data-role=answer]')?.textContent ?? '';
+"""
+FRAMES = """
 const look = now => {
   bench.frames.push(now);
   if (!bench.token && bench.answer()) bench.token = epoch(performance.now());
   const cards = bench.cards();
   if (!bench.firstCard && cards) bench.firstCard = now;
   bench.drawn[cards] ??= now;
+  if (!bench.ready && document.querySelector('.jp-Notebook .jp-Cell .cm-content')) bench.ready = now;
+  const output = document.querySelector('.jp-OutputArea-output');
+  if (!bench.printed && output?.textContent) bench.printed = epoch(performance.now());
   requestAnimationFrame(look);
 };
 requestAnimationFrame(look);
 """
-"""Milliseconds: `clicks`, `enters`, `token` since the epoch; since the page began to load `frames`, `firstCard`,
-`session` (the first snapshot came) and `drawn` (by number of cards)."""
+"""Milliseconds: `clicks`, `enters`, `token`, `printed` (a cell's first output) since the epoch; since the page began to
+load `frames`, `firstCard`, `ready` (the notebook's cells are there), `session` (the first snapshot came) and `drawn`
+(by number of cards). All but clicks, enters and session come from `FRAMES`. `bytes` came to the page on the kernel's
+WebSocket and on the conversations' channels."""
+_RUN_ALL = """() => {
+  const begun = performance.timeOrigin + performance.now();
+  void window.jupyterapp.commands.execute('notebook:run-all-cells');
+  return begun;
+}"""
+_TIMED = """async name => {
+  const begun = performance.now();
+  await window.jupyterapp.commands.execute(name);
+  return performance.now() - begun;
+}"""
+_RUN_CELL = """async index => {
+  const { shell, commands } = window.jupyterapp;
+  const { content, sessionContext } = shell.currentWidget;
+  const stamp = date => {
+    const fraction = /[.][0-9]+/.exec(date)?.[0] ?? '';
+    return Date.parse(date.replace(fraction, '')) + Number(`0${fraction}`) * 1000;
+  };
+  let ended = 0;
+  const listen = (_, { header, parent_header, content }) => {
+    const idle = header.msg_type === 'status' && content.execution_state === 'idle';
+    if (idle && parent_header.msg_type === 'execute_request') ended = stamp(header.date);
+  };
+  content.activeCellIndex = index;
+  sessionContext.session.kernel.iopubMessage.connect(listen);
+  const begun = performance.timeOrigin + performance.now();
+  await commands.execute('notebook:run-cell');
+  const seen = performance.timeOrigin + performance.now();
+  sessionContext.session.kernel.iopubMessage.disconnect(listen);
+  return [ended - begun, seen - begun];
+}"""
+_FETCHED = """() => performance.getEntriesByType('resource')
+  .filter(({ name }) => /agent[-_]kernel/.test(new URL(name).pathname))
+  .reduce((sum, { transferSize }) => sum + transferSize, 0)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +108,48 @@ class Stage:
     model: ModelServer
 
     def conversation(self) -> dict[str, Any]:
-        """The notebook's conversation as the server's log has it."""
-        views: list[dict[str, Any]] = self.lab.api("GET", "agent-kernel/api/conversations")
-        return views[0]
+        """The notebook's conversation as the server's log has it, once the run has been announced."""
+
+        def with_kernel() -> list[dict[str, Any]]:
+            return [view for view in self.lab.api("GET", "agent-kernel/api/conversations") if view["kernel_id"]]
+
+        return wait_until(with_kernel, "the conversation")[0]
 
     def look(self, script: str) -> Any:
         return self.notebook.page.evaluate(script)
+
+    def run_all(self) -> float:
+        """Press Run All; the time, in milliseconds since the epoch."""
+        pressed: float = self.look(_RUN_ALL)
+        return pressed
+
+    def timed(self, command: str) -> float:
+        """Milliseconds that one of JupyterLab's commands takes, as its page sees it."""
+        took: float = self.look_with(_TIMED, command)
+        return took
+
+    def timed_cell(self, cell: int) -> tuple[float, float]:
+        """Milliseconds from JupyterLab's command to the cell's end in the kernel, and to its end on the page."""
+        ended, seen = self.look_with(_RUN_CELL, cell)
+        return ended, seen
+
+    def received(self) -> dict[str, int]:
+        """The bytes that have come to the page, by the way that they took."""
+        return {**self.look("() => bench.bytes"), "HTTP": self.look(_FETCHED)}
+
+    def server_memory(self, field: str = "VmRSS") -> int:
+        """Resident memory of the server's process in bytes, or the peak of it (`VmHWM`); Linux only."""
+        for line in Path(f"/proc/{self._server_pid()}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024
+        return 0
+
+    def _server_pid(self) -> int:
+        (file,) = (self.lab.home / "runtime").glob("jpserver-*.json")
+        return int(json.loads(file.read_text())["pid"])
+
+    def look_with(self, script: str, argument: Any) -> Any:
+        return self.notebook.page.evaluate(script, argument)
 
     def wait(self, script: str, seconds: float = 60) -> None:
         self.notebook.page.wait_for_function(script, timeout=seconds * 1000)
@@ -86,28 +174,52 @@ class Stage:
 
 
 @contextmanager
-def stage(model: str, cells: Sequence[str], arguments: Sequence[str] = ()) -> Iterator[Stage]:
-    """Find the browser. Raises `WorkerFailed` if there is none."""
+def stage(
+    model: str,
+    cells: Sequence[str],
+    arguments: Sequence[str] = (),
+    *,
+    extension: bool = True,
+    frames: bool = True,
+    used: bool = False,
+) -> Iterator[Stage]:
+    """A fresh JupyterLab, with or without the server extension, or one where an earlier server has run an agent
+    (`used`). Raises `Skipped` if there is no browser.
+
+    With `frames` the page paints all the time, in order to look at each frame: not for what else takes its processor.
+    """
     browser_path = find_browser()
     if browser_path is None:
-        raise WorkerFailed("No browser: run `python -m tests.e2e.browser`, which installs one.")
+        raise Skipped("there is no browser; `python -m tests.e2e.browser` installs one")
     with (
         ModelServer() as server,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
-        LabServer(Path(home), _variables(server, model), arguments=arguments) as lab,
+        LabServer(Path(home), _variables(server, model), arguments=arguments, extension=extension) as lab,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=browser_path, args=CHROMIUM)
         context = browser.new_context(viewport={"width": 1200, "height": 900})
         context.set_default_timeout(60_000)
-        context.add_init_script(WATCH)
+        context.add_init_script(WATCH + FRAMES if frames else WATCH)
         path = lab.write_notebook("bench.ipynb", cells)
+        if used:
+            _run_an_agent(lab)
+            lab.kill()
+            lab.start_again()
         yield Stage(lab, NotebookPage(lab, context.new_page(), path), server)
         lab.close_kernels()
         browser.close()
 
 
+def _run_an_agent(lab: LabServer) -> None:
+    """One run, without a kernel."""
+    begun = lab.api("POST", "agent-kernel/api/conversations", {})
+    address = f"agent-kernel/api/conversations/{begun['conversation_id']}"
+    lab.api("POST", f"{address}/runs", {"content": "Say something.", "watched": False})
+    wait_until(lambda: lab.api("GET", address)["runs"][0]["ended_at"], "the end of the run")
+
+
 def _variables(server: ModelServer, model: str) -> dict[str, str]:
     """Compile the packages, so that the server has cached byte code as a user's has."""
     given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "AGENT_KERNEL_MODEL": model}
-    return environment(PYTHONDONTWRITEBYTECODE="") | given
+    return QUIET | given | {"PYTHONDONTWRITEBYTECODE": ""}

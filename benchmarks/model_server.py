@@ -5,9 +5,13 @@ a request selects the answer:
 
     text:N               N tokens, as fast as the socket takes them
     paced:N:MICROS       N tokens, each a write of its own, MICROS apart
+    stamped:N:MICROS     the same, but each token is the time of its write on the monotonic clock
     steps:K              K calls of the tool `probe`, one after another, then a short answer
     turn                 one call of `probe`, then an answer of 100 tokens
+    marked:N:MICROS      one call of `probe` with the number in the prompt `mark NUMBER`, then N tokens, MICROS apart
     run:CODE:K:N:MICROS  K calls of `run_python` with a named piece of code, then N tokens, MICROS apart
+    held:CODE:K:N:MICROS   the same, but the answer does not end
+    endless:CODE:K:MICROS  K calls, and then more without end, each MICROS after its request
 
 Tokens are numbered, so that a reader can tell a lost one. `GET /requests` lists when each request came.
 """
@@ -18,6 +22,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 
 from benchmarks.contenders.base import PROSE
 from benchmarks.dialects import CHAT, CLOSING, DIALECTS, OPENING, Dialect, event
@@ -27,6 +32,7 @@ PATH = re.compile(rb"^POST /v1/(\S+)")
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 MODEL = re.compile(rb'"model": ?"([^"]+)"')
 ROLE = re.compile(rb'"role": ?"(\w+)"')
+MARK = re.compile(rb"mark (\d+)")
 ANSWER_TOKENS = 100
 WORDS = PROSE[:200_000].split()
 TAIL_BYTES = 4096
@@ -37,11 +43,16 @@ CODE = {
     "clock": "import time\nprint(time.time_ns())",
     "megabytes": "line = 'x' * 99\nfor _ in range(1_000_000):\n    print(line)",
     "nothing": "pass",
+    "lines": "for number in range(20):\n    print(f'line {number} of what a call prints')",
 }
 
 
 def token(number: int) -> str:
     return f"{number:04d} "
+
+
+def _stamp(number: int) -> str:  # noqa: ARG001
+    return f"{time.monotonic_ns()} "
 
 
 class Answers:
@@ -138,6 +149,8 @@ class Connection(asyncio.Protocol):
                 self._transport.write(HEAD + answers.text(int(tokens), dialect))
             case ["paced", tokens, micros]:
                 self._pace(int(tokens), int(micros), dialect)
+            case ["stamped", tokens, micros]:
+                self._pace(int(tokens), int(micros), dialect, stamped=True)
             case ["steps", steps] if calls_made(body) < int(steps):
                 self._transport.write(HEAD + answers.call("probe", '{"x":1}') + CLOSING)
             case ["steps", _]:
@@ -146,25 +159,48 @@ class Connection(asyncio.Protocol):
                 self._transport.write(HEAD + answers.call("probe", '{"x":1}') + CLOSING)
             case ["turn"]:
                 self._transport.write(HEAD + answers.passage() + CLOSING)
-            case ["run", code, steps, _, _] if calls_made(body) < int(steps):
-                self._transport.write(HEAD + answers.call("run_python", json.dumps({"code": CODE[code]})) + CLOSING)
-            case ["run", _, _, tokens, micros]:
-                self._pace(int(tokens), int(micros), dialect)
+            case ["marked", tokens, micros]:
+                self._say_marked(body, int(tokens), int(micros), dialect)
+            case ["run" | "held" | "endless" as kind, code, steps, *paces]:
+                left = int(steps) - calls_made(body)
+                self._say_run(kind, json.dumps({"code": CODE[code]}), left, list(map(int, paces)), dialect)
             case _:
                 self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
 
-    def _pace(self, tokens: int, micros: int, dialect: Dialect) -> None:
-        self._pacing = asyncio.get_running_loop().create_task(self._write_paced(tokens, micros / 1e6, dialect))
+    def _say_marked(self, body: bytes, tokens: int, micros: int, dialect: Dialect) -> None:
+        if calls_made(body) > 0:
+            self._pace(tokens, micros, dialect)
+            return
+        (mark,) = MARK.findall(body)
+        self._transport.write(HEAD + self._answers.call("probe", json.dumps({"x": int(mark)})) + CLOSING)
 
-    async def _write_paced(self, tokens: int, seconds: float, dialect: Dialect) -> None:
+    def _say_run(self, kind: str, arguments: str, left: int, paces: list[int], dialect: Dialect) -> None:
+        """The next call of `run_python`, or what comes after the last one."""
+        if left <= 0 and kind != "endless":
+            tokens, micros = paces
+            self._pace(tokens, micros, dialect, ends=kind == "run")
+            return
+        call = HEAD + self._answers.call("run_python", arguments) + CLOSING
+        seconds = 0 if left > 0 else paces[0] / 1e6
+        asyncio.get_running_loop().call_later(seconds, self._transport.write, call)
+
+    def _pace(self, tokens: int, micros: int, dialect: Dialect, *, ends: bool = True, stamped: bool = False) -> None:
+        text = _stamp if stamped else token
+        writing = self._write_paced(tokens, micros / 1e6, dialect, text, ends=ends)
+        self._pacing = asyncio.get_running_loop().create_task(writing)
+
+    async def _write_paced(
+        self, tokens: int, seconds: float, dialect: Dialect, text: Callable[[int], str], *, ends: bool
+    ) -> None:
         self._transport.write(HEAD + dialect.opening)
         begun = time.monotonic()
         for number in range(tokens):
             wait = begun + number * seconds - time.monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)
-            self._transport.write(dialect.token(token(number)))
-        self._transport.write(dialect.closing("".join(map(token, range(tokens)))))
+            self._transport.write(dialect.token(text(number)))
+        if ends:
+            self._transport.write(dialect.closing("".join(map(token, range(tokens)))))
 
 
 async def serve() -> None:

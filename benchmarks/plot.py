@@ -1,4 +1,4 @@
-"""Draws the peers beside Agent Kernel, and its costs as a conversation grows."""
+"""Draws the peers beside Agent Kernel, its costs as a conversation grows, and what a person feels by its goals."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +15,17 @@ COMPARED = (
     ("steps", "added time per tool step, log on disk", "added time\nof a tool step"),
     ("approvals", "approve -> tool entered, log on disk", "approve ->\ntool entered"),
     ("approvals", "approve -> tool entered, after 800 messages", "... after\n800 messages"),
+)
+FELT = (
+    ("kernel_steps", "... by JupyterLab's own run of an empty cell", "a tool step"),
+    ("click", "click -> the call runs in the kernel, p50", "click -> kernel"),
+    ("first_use", "first use: Run All on a fresh server -> first token on screen", "first use"),
+    ("page_bytes", "what each %%agent sends to the page", "bytes to the page"),
+    ("idle_memory", "memory that the extension adds to an idle server", "idle memory"),
+    ("saving", "... by a save without a run", "a save"),
+    ("cards", "a reload with 500 live cards, the first painted after JupyterLab itself", "500 cards, first"),
+    ("cards", "... all painted after JupyterLab itself", "500 cards, all"),
+    ("many_runs", "... by the p50 of one run", "100 runs, p99"),
 )
 GROWTH = (
     (("turns",), "A turn of a long conversation", "turns so far"),
@@ -33,9 +44,10 @@ def draw(scenarios: Scenarios, path: Path) -> None:
     if not {"tokens", "steps", "approvals", "turns", "growth"} <= set(scenarios):
         return
     mpl.rcParams["svg.hashsalt"] = "agent-kernel"
-    figure = Figure(figsize=(22, 4.6), layout="constrained")
-    bars, *lines = figure.subplots(1, 4)
+    figure = Figure(figsize=(27, 4.6), layout="constrained")
+    bars, felt, *lines = figure.subplots(1, 5)
     _draw_peers(bars, scenarios)
+    _draw_felt(felt, scenarios)
     series = {name: one["series"] for name, one in scenarios.items()}
     series["logs"] = [one for one in series["growth"] if one["what"].endswith("in the log")]
     series["growth"] = [one for one in series["growth"] if one not in series["logs"]]
@@ -59,6 +71,23 @@ def _draw_peers(axes: "Axes", scenarios: Scenarios) -> None:
         [position + 0.3 for position in range(len(COMPARED))], [label for *_, label in COMPARED], fontsize=7
     )
     axes.legend(frameon=False, fontsize=8)
+
+
+def _draw_felt(axes: "Axes", scenarios: Scenarios) -> None:
+    """What a person feels, as a multiple of the goal, which is 1."""
+    shares: dict[str, float] = {}
+    for name, what, label in reversed(FELT):
+        if name in scenarios:
+            found = next(figure for figure in scenarios[name]["figures"] if figure["what"] == what)
+            shares[label] = max(found["value"] / found["goal"]["limit"], 0.01)
+    if shares:
+        colours = ["C2" if share <= 1 else "C3" for share in shares.values()]
+        bars = axes.barh(list(shares), list(shares.values()), color=colours)
+        axes.bar_label(bars, fmt="%.2g", fontsize=6, padding=1)
+        axes.set_xscale("log")
+    axes.axvline(1, color="0.3", linewidth=1, linestyle="--")
+    axes.set(title="In JupyterLab: times the goal (dashed; less is better)")
+    axes.tick_params(axis="y", labelsize=7)
 
 
 def _times(figures: Sequence[Mapping[str, Any]], what: str, peer: str) -> float | None:

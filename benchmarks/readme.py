@@ -1,15 +1,23 @@
-"""`python -m benchmarks.readme`: prints the README's table of figures from the results of `python -m benchmarks`."""
+"""`python -m benchmarks.readme`: prints the README's tables of figures from the results of `python -m benchmarks`.
 
+With `--write` it puts them into README.md and copies the plot, if all of it was measured in one run.
+"""
+
+import argparse
+import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.frame import Goal
-from benchmarks.report import number, read_results
+from benchmarks.frame import ROOT, Goal
+from benchmarks.report import RESULTS, number, read_results
 
 Row = Mapping[str, Any]
 """A figure in `latest.json`."""
+README = ROOT / "README.md"
+PLOT = ROOT / "docs" / "images" / "performance.svg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +30,15 @@ class Line:
     beside: Sequence[str] = ()
 
 
-LINES = (
+LOOP = (
     Line("Tokens per second, burst", "tokens", "tokens per second, burst of 5,000", ("create_agent", "raw httpx")),
     Line("CPU per paced token", "tokens", "CPU per paced token", ("raw aiohttp", "raw httpx", "create_agent")),
+    Line(
+        "A paced token, written → read, p50",
+        "tokens",
+        "a paced token, written -> read by a client, p50",
+        ("ours, p99", "raw aiohttp", "create_agent", "create_agent, p99"),
+    ),
     Line(
         "Added per tool step, on disk",
         "steps",
@@ -41,65 +55,205 @@ LINES = (
         "... after 800 messages",
         "approvals",
         "approve -> tool entered, after 800 messages",
-        ("create_agent", "ours, suspended"),
+        ("raw aiohttp, log", "create_agent", "ours, suspended"),
     ),
-    Line("The 1,000th turn, beyond its request, by the 50th", "turns", "... beyond the request: 1,000 by 50"),
+    Line("The 1,000th turn", "turns", "a turn at 1,000 turns", ("raw aiohttp", "raw aiohttp, log")),
     Line("Disk after 1,000 turns", "turns", "disk after 1,000 turns", ("raw bytes", "create_agent (50)")),
-    Line("Heap of each of 1,000 paused conversations", "paused", "heap of each of 1,000 paused conversations", ()),
-    Line("`import agent_kernel`", "imports", "import agent_kernel", ("langgraph.graph, openai",)),
     Line(
-        "Click → runs in the kernel, JupyterLab, p50",
+        "Heap of each of 200 paused conversations",
+        "paused",
+        "heap of each of 200 paused conversations",
+        ("ours, in memory", "raw aiohttp, log", "create_agent"),
+    ),
+    Line("Answering all 200", "paused", "answering all 200", ("ours, in memory", "raw aiohttp, log", "create_agent")),
+    Line(
+        "Heap of each of 1,000 paused conversations",
+        "paused",
+        "heap of each of 1,000 paused conversations",
+        ("raw aiohttp, log",),
+    ),
+    Line("Answering all 1,000", "paused", "answering all 1,000", ("raw aiohttp, log",)),
+    Line("`import agent_kernel`", "imports", "import agent_kernel", ("langgraph.graph, openai",)),
+)
+FELT = (
+    Line(
+        "A tool step in the kernel, with its model request, p50",
+        "kernel_steps",
+        "a tool step in the kernel with its model request, p50",
+        ("JupyterLab's run of an empty cell", "... and its end is on the page"),
+    ),
+    Line(
+        "Click on Approve → runs in the kernel, p50",
         "click",
         "click -> the call runs in the kernel, p50",
-        ("least", "JupyterLab's Ctrl+Enter -> cell"),
+        ("JupyterLab's Ctrl+Enter -> cell",),
+    ),
+    Line(
+        "... from a bare client's decision",
+        "click",
+        "a bare client's decision -> the call runs in the kernel, p50",
+        ("a bare request to the kernel -> its first line",),
+    ),
+    Line(
+        "First use on a fresh server: Run All → first token on screen",
+        "first_use",
+        "first use: Run All on a fresh server -> first token on screen",
+        ("JupyterLab's Run All -> a cell's output on screen", "%load_ext in the kernel"),
+    ),
+    Line(
+        "... after 3 s of reading",
+        "first_use",
+        "... after 3 s of reading",
+        ("JupyterLab's Run All -> a cell's output on screen", "%load_ext in the kernel"),
+    ),
+    Line(
+        "... at once, where agents have run before",
+        "first_use",
+        "... at once, where agents have run before",
+        ("JupyterLab's Run All -> a cell's output on screen", "%load_ext in the kernel"),
+    ),
+    Line(
+        "What each `%%agent` sends to the page",
+        "page_bytes",
+        "what each %%agent sends to the page",
+        ("kernel", "channel", "HTTP", "JupyterLab's run of an empty cell"),
+    ),
+    Line(
+        "Memory that the extension adds to an idle server",
+        "idle_memory",
+        "memory that the extension adds to an idle server",
+        ("with it", "without"),
+    ),
+    Line(
+        "A save while a run with 200 calls goes on",
+        "saving",
+        "a save while a run with 200 calls goes on",
+        ("without a run",),
+    ),
+    Line(
+        "500 live cards after a reload: the first, after JupyterLab itself",
+        "cards",
+        "a reload with 500 live cards, the first painted after JupyterLab itself",
+        ("JupyterLab's own output",),
+    ),
+    Line("... all of them", "cards", "... all painted after JupyterLab itself"),
+    Line("... the longest frame", "cards", "... longest frame", ("of a reload without cards",)),
+    Line(
+        "100 runs at once, approve → tool entered, p99",
+        "many_runs",
+        "100 runs at once, approve -> tool entered, p99",
+        ("p50", "p50 of one run", "raw aiohttp, log"),
+    ),
+    Line(
+        "... steps per core, as fast as they go",
+        "many_runs",
+        "100 runs at once as fast as they go, steps per core",
+        ("raw aiohttp, log", "create_agent"),
     ),
     Line("Frames per second below 500 cards", "cards", "frames per second, streaming below 500 cards"),
     Line(
-        "First use: `%load_ext` and a prompt → first token",
-        "first_use",
-        "first use: %load_ext and the first prompt -> first token",
+        "Tokens lost of 5,000 on the way to the page",
+        "flood",
+        "tokens lost of 5,000, as fast as the socket takes them",
+    ),
+    Line(
+        "A call that prints 100 MB",
+        "large_output",
+        "a call that prints 100 MB, with its model request",
+        ("the same in a bare python, thrown away",),
     ),
 )
+PARTS = {"loop": LOOP, "felt": FELT}
+"""The README's tables, by the names of the comments around them."""
+IN_A_LINE = {(line.scenario, line.figure) for lines in PARTS.values() for line in lines}
+NAMES = {
+    "ours, p99": "p99",
+    "ours, suspended": "a suspended run",
+    "ours, in memory": "before it is suspended",
+    "raw aiohttp, log": "raw aiohttp with a log",
+    "create_agent": "`create_agent`",
+    "create_agent, p99": "its p99",
+    "create_agent (50)": "`create_agent` after 50",
+    "%load_ext in the kernel": "of it `%load_ext` in the kernel",
+    "... and its end is on the page": "until the page has its end",
+}
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.readme", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put them into README.md, and the plot beside it")
+    write = parser.parse_args().write
     scenarios = read_results()
-    print("| | measured | goal | beside |\n| --- | --- | --- | --- |")
-    for line in LINES:
-        if line.scenario in scenarios:
-            print(readme_line(line, scenarios[line.scenario]["figures"]))
-        else:
-            print(f"{line.scenario} was not measured: {line.words} is left out.", file=sys.stderr)
-    measured = {f"{one['when'][:10]}, {one['machine']}" for one in scenarios.values()}
-    print(f"\nMeasured on {'; '.join(sorted(measured))}.")
+    parts = {name: table(lines, scenarios) for name, lines in PARTS.items()}
+    parts["measured"] = measured(scenarios)
+    if not write:
+        print("\n\n".join(parts.values()))
+        return 0
+    if why := unfit(scenarios):
+        print(f"README.md is left as it is: {why}", file=sys.stderr)
+        return 1
+    README.write_text(filled(README.read_text(encoding="utf-8"), parts), encoding="utf-8")
+    shutil.copy(RESULTS / "latest.svg", PLOT)
     return 0
+
+
+def table(lines: Sequence[Line], scenarios: Mapping[str, Row]) -> str:
+    rows = [readme_line(line, scenarios[line.scenario]["figures"]) for line in lines if line.scenario in scenarios]
+    return "\n".join(["| | measured | goal | beside |\n| --- | --- | --- | --- |", *rows])
+
+
+def measured(scenarios: Mapping[str, Row]) -> str:
+    runs = {f"{one['when'][:10]}, rounds: {one['rounds']}, {one['machine']}" for one in scenarios.values()}
+    return f"Measured on {'; '.join(sorted(runs))}."
+
+
+def unfit(scenarios: Mapping[str, Row]) -> str:
+    """Why the results can't stand in the README; "" where they can."""
+    missing = {line.scenario for lines in PARTS.values() for line in lines} - set(scenarios)
+    if missing:
+        return f"not measured: {', '.join(sorted(missing))}."
+    if len({one["when"] for one in scenarios.values()}) > 1:
+        return "the results are of several runs. Remove benchmarks/results and run all scenarios at once."
+    return ""
+
+
+def filled(text: str, parts: Mapping[str, str]) -> str:
+    """The README's text with each part between its comments."""
+    for name, part in parts.items():
+        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        text, found = re.subn(f"(?s){begin}.*?{end}", lambda _: f"{begin}\n{part}\n{end}", text)  # noqa: B023
+        if found != 1:
+            raise SystemExit(f"README.md has {found} places for {begin} ... {end}, and one is needed.")
+    return text
 
 
 def readme_line(line: Line, figures: Sequence[Row]) -> str:
     place = next(index for index, figure in enumerate(figures) if figure["what"] == line.figure)
     figure = figures[place]
     beside = "; ".join(_value(name, figure) for name in line.beside if name in figure["beside"])
-    return f"| {line.words} | {number(figure['value'])} {figure['unit']} | {_goals(place, figures)} | {beside} |"
+    value = f"{number(figure['value'])} {figure['unit']}".rstrip()
+    return f"| {line.words} | {value} | {_goals(line.scenario, place, figures)} | {beside} |"
 
 
 def _value(name: str, figure: Row) -> str:
-    return f"{name} {number(figure['beside'][name])}"
+    return f"{NAMES.get(name, name.replace('->', '→'))} {number(figure['beside'][name])}"
 
 
-def _goals(place: int, figures: Sequence[Row]) -> str:
-    """The goal of the figure and of the ratios that follow it in the table."""
+def _goals(scenario: str, place: int, figures: Sequence[Row]) -> str:
+    """The goal of the figure and of the ratios that follow it in the table and have no line of their own."""
     judged = [figures[place]]
     for figure in figures[place + 1 :]:
         if not figure["what"].startswith("..."):
             break
-        judged.append(figure)
+        if (scenario, figure["what"]) not in IN_A_LINE:
+            judged.append(figure)
     return "; ".join(_goal(figure, own=figure is figures[place]) for figure in judged if figure["goal"])
 
 
 def _goal(figure: Row, *, own: bool) -> str:
     goal = Goal(**figure["goal"])
     verdict = "met" if goal.met(figure["value"]) else "missed"
-    ratio = "" if own else f": **{number(figure['value'])} {figure['unit']}**"
+    ratio = "" if own else f": **{number(figure['value'])} {figure['unit']}".rstrip() + "**"
     return f"{goal.direction} {goal.what}{ratio} ({verdict})"
 
 

@@ -7,6 +7,7 @@ environment too, so it imports nothing but the standard library and the one cont
 import asyncio
 import gc
 import json
+import random
 import sys
 import time
 import traceback
@@ -16,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders.base import ENTERED, Contender
+from benchmarks.contenders.base import ENTERED, ENTERED_BY, Contender
 
 CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ours": ("ours", "AgentKernel", {}),
@@ -24,6 +25,7 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ours, messages": ("ours", "AgentKernel", {"api": "messages"}),
     "ours, suspended": ("ours", "AgentKernel", {"suspend_seconds": 0.05, "runs_in_memory": 0}),
     "ours, many paused": ("ours", "AgentKernel", {"suspend_seconds": 0.05}),
+    "ours, in memory": ("ours", "AgentKernel", {"runs_in_memory": 10_000}),
     "raw aiohttp": ("raw", "Raw", {}),
     "raw httpx": ("raw", "Raw", {"client": "httpx"}),
     "raw aiohttp, log": ("raw", "Raw", {"log": True}),
@@ -34,6 +36,7 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 """The module, class and options of each contender."""
 PEERS = frozenset({"LangGraph + openai", "create_agent", "pydantic-ai", "openai-agents"})
+TICK = 0.005
 Result = dict[str, Any]
 
 
@@ -42,6 +45,14 @@ async def answer(contender: Contender, model: str) -> Result:
     wall, cpu = time.perf_counter(), time.process_time()
     characters = await contender.answer(model)
     return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "characters": characters}
+
+
+async def latency(contender: Contender, model: str) -> Result:
+    """Milliseconds from the model's write of each token, which is the time of it, to the reader."""
+    contender.heard = []
+    await contender.answer(model)
+    heard, contender.heard = contender.heard, None
+    return {"ms": [(at - int(sent)) / 1e6 for at, text in heard for sent in text.split()]}
 
 
 async def steps(contender: Contender, model: str) -> Result:
@@ -110,12 +121,49 @@ async def paused(contender: Contender, count: int, *, heap: bool) -> Result:
     return {"bytes": (held - before) / count}
 
 
+async def crowd(contender: Contender, runs: int, prompts: int, model: str, think: float) -> Result:
+    """That many people at once, each with some prompts, one after another in new conversations. A person approves the
+    call after up to `think` seconds. The milliseconds from each decision to the tool, and the time in all; also how
+    late a timer of the same event loop was, which is the least that any step in it waits for."""
+    asked: dict[int, int] = {}
+    late: list[float] = []
+    chance = random.Random(runs)
+
+    async def person(number: int) -> None:
+        await asyncio.sleep(think * chance.random())
+        for prompt in range(prompts):
+            mark = number * prompts + prompt
+            name = f"crowd {time.perf_counter_ns()} {mark}"
+            await contender.pause(name, model, 0, f"mark {mark}")
+            await asyncio.sleep(think * chance.random())
+            asked[mark] = time.perf_counter_ns()
+            await contender.approve(name)
+
+    async def watch() -> None:
+        while True:
+            begun = time.perf_counter()
+            await asyncio.sleep(TICK)
+            late.append((time.perf_counter() - begun - TICK) * 1e3)
+
+    ENTERED_BY.clear()
+    gc.collect()
+    watching = asyncio.create_task(watch())
+    wall, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*map(person, range(runs)))
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    watching.cancel()
+    entered = [(ENTERED_BY[mark] - begun) / 1e6 for mark, begun in asked.items()]
+    return {"entered": entered, "late": late, "wall": wall, "cpu": cpu, "calls": len(entered)}
+
+
 ACTIONS: dict[str, Callable[..., Awaitable[Result]]] = {
     "answer": answer,
+    "latency": latency,
     "steps": steps,
     "approvals": approvals,
     "turns": turns,
     "paused": paused,
+    "crowd": crowd,
 }
 
 

@@ -13,7 +13,6 @@ removed.
 
 import os
 import stat
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +109,8 @@ def unreadable(file: str, why: str) -> FolderLimits:
 def parse(raw: bytes, file: str) -> FolderLimits:
     """Parse a file's content. `file` is its name for display. Never raises: content that is not understood fails
     closed."""
+    import tomllib  # most folders have no such file
+
     try:
         content = tomllib.loads(raw.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:

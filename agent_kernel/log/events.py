@@ -7,7 +7,7 @@ compressed with zlib, once. A row's `seq` is that of its last event, so the row 
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import attrgetter
@@ -18,7 +18,7 @@ import orjson
 from agent_kernel.log import old_packing
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import LoggedEvent, RunEvent
-from agent_kernel.protocol.views import MessageView, OutputView
+from agent_kernel.protocol.views import ImageRefs, MessageView, OutputView
 
 MOST_LOOSE = 256
 """A run that goes on has its events compressed each time this many have gathered."""
@@ -43,6 +43,15 @@ _INSERT = (
 )
 _ENVELOPE = {"seq", "conversation_id"}
 """Fields that are not in the stored text: they are the row's key."""
+
+_OF_TURNS = tuple(
+    f'"type":"{kind}"'
+    for kind in (
+        *("token", "reasoning", "message", "error"),
+        *("tool_state", "approval_request", "tool_start", "tool_complete"),
+    )
+)
+"""Part of the text of the events that tell of the model's turns and their calls, and of few others."""
 
 EventRow = tuple[int, str | bytes]
 """`seq` and `body` of a row of `events`."""
@@ -85,9 +94,10 @@ class EventWriter:
         self._frames = []
         return self._frames
 
-    def finish(self) -> None:
-        """Before the commit: compress the events of conversations where a run ended, or where many have gathered."""
-        while self._due:
+    def finish(self, *, compress: bool = True) -> None:
+        """Before the commit: compress the events of conversations where a run ended, or where many have gathered; or
+        leave that to a later commit."""
+        while compress and self._due:
             conversation = self._due.pop()
             compress_events(self._sql, conversation)
             del self._loose[conversation]
@@ -283,20 +293,57 @@ def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) ->
     return list(shown)
 
 
-MESSAGE = "body, tool_call_id, result, images FROM messages LEFT JOIN tool_calls ON tool_calls.number = body"
-"""The columns that `message_body` takes."""
+def shown_only_by_events(sql: sqlite3.Connection, conversation: int, run_ids: Set[str], calls: Set[str]) -> int | None:
+    """The `seq` of the first event of these runs that shows what neither their messages nor their `calls` do: where the
+    turn begins that the model is writing. `None` where there is none; 1 where earlier events alone show something,
+    such as the error before a run was tried again. The events from there on can be applied to messages and calls."""
+    first: int | None = None
+    for seq, event in _events_of_turns(sql, conversation, run_ids):
+        match event["type"]:
+            case "token" | "reasoning":
+                first = first or seq
+            case "tool_state" if event["tool_call_id"] not in calls:
+                first = first or seq
+            case "tool_complete" if event["tool_call_id"] not in calls:
+                return 1
+            case "error" if "pause_id" not in event.get("details", ()):
+                return 1
+            case "approval_request" | "tool_start" | "tool_complete" | "message" if event.get("role") != "user":
+                first = None
+    return first
+
+
+def _events_of_turns(
+    sql: sqlite3.Connection, conversation: int, run_ids: Set[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for row in _rows_after(sql, conversation, 0):
+        for seq, body in events_of(sql, conversation, row):
+            if any(kind in body for kind in _OF_TURNS) and (event := orjson.loads(body))["run_id"] in run_ids:
+                yield seq, event
+
+
+MESSAGE = (
+    "message_id, coalesce(runs.run_id, messages.run_id), body, tool_call_id, result, images FROM messages "
+    "LEFT JOIN runs ON runs.number = messages.run_id LEFT JOIN tool_calls ON tool_calls.number = body"
+)
+"""The id of a message, that of its run, and the columns that `message_body` takes."""
+
+
+_NUMBER_OF_RUN = "(SELECT CAST(number AS TEXT) FROM runs WHERE run_id = :run)"
 
 
 def append_message(
     sql: sqlite3.Connection, conversation: int, message_id: str, run_id: str, body: dict[str, Any]
 ) -> None:
     """Append a message in the log's form: the wire message, and beside it what only a person sees. A tool message whose
-    text is its call's result is stored as the number of that call."""
+    text is its call's result is stored as the number of that call, and the run as its number. (Schemas 1 to 13 stored
+    its id.)"""
     number = _call_with_result(sql, conversation, body) if body["role"] == "tool" else None
     stored = pack(orjson.dumps(body).decode()) if number is None else number
     sql.execute(
-        "INSERT INTO messages SELECT ?, coalesce(max(position), 0) + 1, ?, ?, ? FROM messages WHERE conversation = ?",
-        (conversation, message_id, run_id, stored, conversation),
+        "INSERT INTO messages SELECT :conversation, coalesce(max(position), 0) + 1, :message, "
+        f"coalesce({_NUMBER_OF_RUN}, :run), :stored FROM messages WHERE conversation = :conversation",
+        {"conversation": conversation, "message": message_id, "run": run_id, "stored": stored},
     )
 
 
@@ -316,8 +363,7 @@ def read_messages(
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(message_id, run_id, body) of every message, in order."""
     rows = sql.execute(
-        f"SELECT message_id, messages.run_id, {MESSAGE} WHERE messages.conversation = ? AND position > ? "
-        "ORDER BY position",
+        f"SELECT {MESSAGE} WHERE messages.conversation = ? AND position > ? ORDER BY position",
         (conversation, after.position),
     )
     for message_id, run_id, *stored in rows:
@@ -337,10 +383,60 @@ def message_body(
     return body
 
 
+def prompt_images(sql: sqlite3.Connection, conversation: int, message_id: str | None = None) -> dict[str, ImageRefs]:
+    """References to the pictures in messages of the user, by their ids: in all, or in one."""
+    rows = sql.execute(
+        f"SELECT {MESSAGE} WHERE messages.conversation = ? AND typeof(body) != 'integer' "
+        "AND coalesce(messages.message_id = ?, 1) ORDER BY position",
+        (conversation, message_id),
+    )
+    found: dict[str, ImageRefs] = {}
+    for one, _, *stored in rows:
+        body = message_body(*stored)
+        if body["role"] == "user" and body.get("images"):
+            found[one] = body["images"]
+    return found
+
+
+def seq_before_run(sql: sqlite3.Connection, conversation: int, message_id: str | None) -> int:
+    """The `seq` before the prompt of the run that a message belongs to; of the newest run where there is no such
+    message. Reads the events backwards as far as that."""
+    run_id = _run_of_message(sql, conversation, message_id) or last_run(sql, conversation)
+    prompt = _prompt_id(sql, conversation, run_id) if run_id is not None else None
+    if prompt is None:
+        return 0
+    newest_first = sql.execute("SELECT seq, body FROM events WHERE conversation = ? ORDER BY seq DESC", (conversation,))
+    for row in newest_first:
+        for seq, body in events_of(sql, conversation, row):
+            if prompt in body and (event := orjson.loads(body))["type"] == "message" and event["message_id"] == prompt:
+                return seq - 1
+    return 0
+
+
+def _run_of_message(sql: sqlite3.Connection, conversation: int, message_id: str | None) -> str | None:
+    row = sql.execute(
+        "SELECT coalesce(runs.run_id, messages.run_id) FROM messages LEFT JOIN runs ON runs.number = messages.run_id "
+        "WHERE messages.conversation = ? AND message_id = ?",
+        (conversation, message_id),
+    ).fetchone()
+    return row[0] if row is not None else None
+
+
+def _prompt_id(sql: sqlite3.Connection, conversation: int, run_id: str) -> str | None:
+    """The id of a run's first message of the user."""
+    rows = sql.execute(
+        f"SELECT {MESSAGE} WHERE messages.conversation = :conversation "
+        f"AND messages.run_id IN (:run, {_NUMBER_OF_RUN}) ORDER BY position",
+        {"conversation": conversation, "run": run_id},
+    )
+    return next((found for found, _, *stored in rows if message_body(*stored)["role"] == "user"), None)
+
+
 def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
     """Whether the prompt of a run has been written."""
     row = sql.execute(
-        "SELECT 1 FROM messages WHERE conversation = ? AND run_id = ? LIMIT 1", (conversation, run_id)
+        f"SELECT 1 FROM messages WHERE conversation = :conversation AND run_id IN (:run, {_NUMBER_OF_RUN}) LIMIT 1",
+        {"conversation": conversation, "run": run_id},
     ).fetchone()
     return row is not None
 
@@ -348,9 +444,9 @@ def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
 def last_run(sql: sqlite3.Connection, conversation: int) -> str | None:
     """The id of the run of the last message."""
     row = sql.execute(
-        "SELECT run_id FROM messages WHERE conversation = ? ORDER BY position DESC LIMIT 1", (conversation,)
+        f"SELECT {MESSAGE} WHERE messages.conversation = ? ORDER BY position DESC LIMIT 1", (conversation,)
     ).fetchone()
-    return row[0] if row is not None else None
+    return row[1] if row is not None else None
 
 
 def message_values(message_id: str, run_id: str, body: dict[str, Any]) -> dict[str, Any]:

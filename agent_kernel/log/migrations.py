@@ -209,6 +209,17 @@ MIGRATIONS: tuple[str, ...] = (
     -- Long texts are compressed with zlib, each by itself (see `packing`), and audit entries are stored as they are.
     -- Rows of schemas 1 to 12 stay as they were packed (see `old_packing`).
     """,
+    """
+    -- The view and the spec of a run lack what other columns say and fields that have their default; digests of sets of
+    -- tools are bytes; messages name their run by its number; audit entries of version 3 refer to the decision. Earlier
+    -- rows stay as they are.
+    CREATE INDEX tool_calls_by_run ON tool_calls (run_id);
+    """,
+    """
+    -- What a client sent with a message that waits: the id that it will have, and references to pictures as JSON.
+    ALTER TABLE inbox ADD COLUMN message_id TEXT;
+    ALTER TABLE inbox ADD COLUMN images TEXT;
+    """,
 )
 
 

@@ -8,51 +8,17 @@ import sqlite3
 from collections import defaultdict
 from typing import Any
 
-from pydantic import BaseModel
-
 from agent_kernel.log.events import HAS_OUTPUTS, MESSAGE, events_of, message_body, message_values, outputs_of
-from agent_kernel.log.runs import CONVERSATION, RUN, ConversationRow, run_values
+from agent_kernel.log.runs import CONVERSATION, RUN, ConversationRow, defaults_of, run_values
 from agent_kernel.log.tool_calls import CALL, call_values
-from agent_kernel.protocol.views import (
-    BudgetLimits,
-    BudgetRaise,
-    PauseView,
-    PolicyView,
-    RuleView,
-    RunView,
-    ToolCallView,
-    Usage,
-)
+from agent_kernel.protocol.views import ToolCallView
 
 Values = dict[str, Any]
 Span = tuple[int, int]
 """The numbers of the first and the last conversation."""
 
 
-def _defaults(view: type[BaseModel]) -> Values:
-    return {
-        name: field.get_default(call_default_factory=True)
-        for name, field in view.model_fields.items()
-        if not field.is_required()
-    }
-
-
-_OF_CALLS, _OF_RUNS = _defaults(ToolCallView), _defaults(RunView)
-_OF_USAGE, _OF_BUDGETS, _OF_PAUSES = _defaults(Usage), _defaults(BudgetLimits), _defaults(PauseView)
-_OF_RAISES, _OF_POLICIES, _OF_RULES = _defaults(BudgetRaise), _defaults(PolicyView), _defaults(RuleView)
-
-
-def _run(values: Values) -> Values:
-    """A run's fields, with defaults for those that the version that wrote it did not know."""
-    filled = _OF_RUNS | values
-    filled["policy"] = _OF_POLICIES | filled["policy"]
-    filled["policy"]["rules"] = [_OF_RULES | rule for rule in filled["policy"]["rules"]]
-    filled["usage"] = _OF_USAGE | filled["usage"]
-    filled["budget"] = _OF_BUDGETS | filled["budget"]
-    if filled["paused"] is not None:
-        filled["paused"] = _OF_PAUSES | filled["paused"]
-    filled["raises"] = [_OF_RAISES | step | {"add": _OF_BUDGETS | step["add"]} for step in filled["raises"]]
-    return filled
+_OF_CALLS = defaults_of(ToolCallView)
 
 
 def list_rows(sql: sqlite3.Connection, after: int, limit: int) -> list[tuple[ConversationRow, int]]:
@@ -69,7 +35,7 @@ def messages(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
     """The messages of each conversation, in order."""
     found: dict[int, list[Values]] = defaultdict(list)
     rows = sql.execute(
-        f"SELECT messages.conversation, message_id, messages.run_id, {MESSAGE} "
+        f"SELECT messages.conversation, {MESSAGE} "
         "WHERE messages.conversation BETWEEN ? AND ? ORDER BY messages.conversation, position",
         span,
     )
@@ -111,5 +77,5 @@ def runs(sql: sqlite3.Connection, span: Span) -> dict[int, list[Values]]:
         f"SELECT conversation, {RUN} FROM runs WHERE conversation BETWEEN ? AND ? ORDER BY conversation, number", span
     )
     for conversation, *row in rows:
-        found[conversation].append(_run(run_values(*row)))
+        found[conversation].append(run_values(*row))
     return found

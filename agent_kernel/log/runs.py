@@ -8,11 +8,12 @@ from operator import itemgetter
 from typing import Any, cast
 
 import orjson
+from pydantic import BaseModel
 
-from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, UnknownConversation, UnknownRun
+from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, NotFound, UnknownConversation, UnknownRun
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView, PolicyView, RuleView, RunView, Usage
 from agent_kernel.protocol.vocabulary import PolicyMode
 
 
@@ -29,8 +30,25 @@ class ConversationRow:
 
 CONVERSATION = "number, conversation_id, kernel_id, model, notebook_path, created_at"
 """The columns of a `ConversationRow`."""
-RUN = "view, usage"
+RUN = (
+    "run_id, (SELECT conversation_id FROM conversations WHERE conversations.number = conversation), status, view, usage"
+)
 """The columns that `run_values` takes, for a SELECT and for RETURNING alike."""
+
+RunColumns = tuple[str, str, str, str | bytes, str | None]
+
+
+def defaults_of(view: type[BaseModel]) -> dict[str, Any]:
+    return {
+        name: field.get_default(call_default_factory=True)
+        for name, field in view.model_fields.items()
+        if not field.is_required()
+    }
+
+
+_DEFAULTS = defaults_of(RunView)
+_OF_PARTS = {"policy": defaults_of(PolicyView), "usage": defaults_of(Usage), "budget": defaults_of(BudgetLimits)}
+_OF_PAUSES, _OF_RAISES, _OF_RULES = defaults_of(PauseView), defaults_of(BudgetRaise), defaults_of(RuleView)
 
 
 def add_conversation(
@@ -44,14 +62,18 @@ def add_conversation(
     return read_conversation(sql, conversation_id)
 
 
+def one_row(sql: sqlite3.Connection, query: str, identifier: str, unknown: type[NotFound]) -> Any:
+    """The row that a query finds by an identifier. Raises `unknown` if there is none."""
+    row = sql.execute(query, (identifier,)).fetchone()
+    if row is None:
+        raise unknown(identifier)
+    return row
+
+
 def read_conversation(sql: sqlite3.Connection, conversation_id: str) -> ConversationRow:
     """Raises `UnknownConversation`."""
-    row = sql.execute(
-        f"SELECT {CONVERSATION} FROM conversations WHERE conversation_id = ?", (conversation_id,)
-    ).fetchone()
-    if row is None:
-        raise UnknownConversation(conversation_id)
-    return ConversationRow(*row)
+    query = f"SELECT {CONVERSATION} FROM conversations WHERE conversation_id = ?"
+    return ConversationRow(*one_row(sql, query, conversation_id, UnknownConversation))
 
 
 def count_conversations(sql: sqlite3.Connection) -> int:
@@ -75,9 +97,10 @@ def delete_conversation(sql: sqlite3.Connection, conversation_id: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoredSpec:
-    """The specification of a run, as JSON: enough to go on with it in another process. Sets of tools are stored once
-    each, because every run of a notebook offers the same ones."""
+    """The specification of a run, as JSON: with its prompt, enough to go on with it in another process. Sets of tools
+    are stored once each, because every run of a notebook offers the same ones."""
 
+    run_id: str
     spec: str
     tools: str
     widget_model_id: str | None
@@ -86,10 +109,9 @@ class StoredSpec:
 def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: StoredSpec) -> None:
     """Raises `IllegalTransition` for a run, or a widget, that the log knows; `CarriedOutElsewhere`."""
     refuse_elsewhere(sql, conversation)
-    tool_set = hashlib.sha256(stored.tools.encode()).hexdigest()
+    tool_set = hashlib.sha256(stored.tools.encode()).digest()
     sql.execute("INSERT OR IGNORE INTO tool_sets VALUES (?, ?)", (tool_set, stored.tools))
-    view = pack(run.model_dump_json())
-    row = (run.run_id, conversation, stored.widget_model_id, run.status, view, stored.spec, tool_set)
+    row = (run.run_id, conversation, stored.widget_model_id, run.status, _packed(run), stored.spec, tool_set)
     try:
         sql.execute(
             "INSERT INTO runs (run_id, conversation, widget_model_id, status, view, spec, tool_set, owner) "
@@ -103,13 +125,15 @@ def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: St
 def save_run(sql: sqlite3.Connection, run: RunView) -> None:
     sql.execute(
         "UPDATE runs SET status = ?, view = ?, usage = NULL WHERE run_id = ?",
-        (run.status, pack(run.model_dump_json()), run.run_id),
+        (run.status, _packed(run), run.run_id),
     )
 
 
 def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
     """As `save_run`, for a run of which only the usage has changed since it was saved. This is done at every step."""
-    sql.execute("UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(), run.run_id))
+    sql.execute(
+        "UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(exclude_defaults=True), run.run_id)
+    )
 
 
 def save_limits(sql: sqlite3.Connection, run_id: str, limits: str) -> None:
@@ -181,22 +205,18 @@ def refuse_elsewhere(sql: sqlite3.Connection, conversation: int) -> None:
         raise CarriedOutElsewhere
 
 
+_SPEC = "SELECT run_id, spec, tools, widget_model_id FROM runs JOIN tool_sets ON tool_set = digest"
+"""The columns of a `StoredSpec`."""
+
+
 def read_spec(sql: sqlite3.Connection, run_id: str) -> StoredSpec:
     """Raises `UnknownRun`."""
-    row = sql.execute(
-        "SELECT spec, tools, widget_model_id FROM runs JOIN tool_sets ON tool_set = digest WHERE run_id = ?", (run_id,)
-    ).fetchone()
-    if row is None:
-        raise UnknownRun(run_id)
-    return StoredSpec(*row)
+    return StoredSpec(*one_row(sql, f"{_SPEC} WHERE run_id = ?", run_id, UnknownRun))
 
 
 def read_run(sql: sqlite3.Connection, run_id: str) -> RunView:
     """Raises `UnknownRun`."""
-    row = sql.execute(f"SELECT {RUN} FROM runs WHERE run_id = ?", (run_id,)).fetchone()
-    if row is None:
-        raise UnknownRun(run_id)
-    return _view(*row)
+    return _view(*one_row(sql, f"SELECT {RUN} FROM runs WHERE run_id = ?", run_id, UnknownRun))
 
 
 def earlier_runs(sql: sqlite3.Connection, conversation: int, run_id: str) -> Iterator[RunView]:
@@ -211,11 +231,7 @@ def earlier_runs(sql: sqlite3.Connection, conversation: int, run_id: str) -> Ite
 
 def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
     """The specification of the newest run of a conversation."""
-    row = sql.execute(
-        "SELECT spec, tools, widget_model_id FROM runs JOIN tool_sets ON tool_set = digest "
-        "WHERE conversation = ? ORDER BY number DESC LIMIT 1",
-        (conversation,),
-    ).fetchone()
+    row = sql.execute(f"{_SPEC} WHERE conversation = ? ORDER BY number DESC LIMIT 1", (conversation,)).fetchone()
     return StoredSpec(*row) if row else None
 
 
@@ -252,10 +268,7 @@ _PLACED = (
 
 def read_placed(sql: sqlite3.Connection, run_id: str) -> PlacedRun:
     """Raises `UnknownRun`."""
-    row = sql.execute(f"{_PLACED} WHERE run_id = ?", (run_id,)).fetchone()
-    if row is None:
-        raise UnknownRun(run_id)
-    return _placed(*row)
+    return _placed(*one_row(sql, f"{_PLACED} WHERE run_id = ?", run_id, UnknownRun))
 
 
 def list_placed(sql: sqlite3.Connection, ended: int) -> list[PlacedRun]:
@@ -270,13 +283,13 @@ def list_placed(sql: sqlite3.Connection, ended: int) -> list[PlacedRun]:
 
 
 def _placed(
-    conversation: int, kernel_id: str | None, notebook_path: str | None, spec: str, view: str | bytes, usage: str | None
+    conversation: int, kernel_id: str | None, notebook_path: str | None, spec: str, *run: *RunColumns
 ) -> PlacedRun:
     try:
         asked = orjson.loads(spec)
     except ValueError:  # another version of Agent Kernel wrote it
         asked = {}
-    return PlacedRun(conversation, kernel_id, notebook_path, asked, run_values(view, usage))
+    return PlacedRun(conversation, kernel_id, notebook_path, asked, run_values(*run))
 
 
 def rename_notebooks(sql: sqlite3.Connection, old: str, new: str) -> None:
@@ -310,11 +323,33 @@ def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
     return [_view(*stored) for _, *stored in sorted(rows, key=itemgetter(0))]
 
 
-def run_values(view: str | bytes, usage: str | None) -> dict[str, Any]:
+def _packed(run: RunView) -> str | bytes:
+    """A run as it is stored: without what other columns say, and without fields that have their default."""
+    values = run.model_dump(exclude={"run_id", "conversation_id", "status"})
+    for name, defaults in _OF_PARTS.items():
+        values[name] = _beyond(defaults, values[name])
+    return pack(orjson.dumps(_beyond(_DEFAULTS, values)).decode())
+
+
+def _beyond(defaults: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in defaults or value != defaults[name]}
+
+
+def run_values(run_id: str, conversation_id: str, status: str, view: str | bytes, usage: str | None) -> dict[str, Any]:
     """The fields of `RunView`, of a row with the columns `RUN`. Raises `Unreadable`."""
-    values: dict[str, Any] = orjson.loads(unpack(view))
-    return values if usage is None else values | {"usage": orjson.loads(usage)}
+    values: dict[str, Any] = _DEFAULTS | orjson.loads(unpack(view))
+    values |= {"run_id": run_id, "conversation_id": conversation_id, "status": status}
+    if usage is not None:
+        values["usage"] = orjson.loads(usage)
+    for name, defaults in _OF_PARTS.items():
+        values[name] = defaults | values[name]
+    # What follows is stored whole, but older versions did not know all of its fields.
+    values["policy"]["rules"] = [_OF_RULES | rule for rule in values["policy"]["rules"]]
+    if values["paused"] is not None:
+        values["paused"] = _OF_PAUSES | values["paused"]
+    values["raises"] = [_OF_RAISES | step | {"add": _OF_PARTS["budget"] | step["add"]} for step in values["raises"]]
+    return values
 
 
-def _view(view: str | bytes, usage: str | None) -> RunView:
-    return RunView.model_validate(run_values(view, usage))
+def _view(*row: *RunColumns) -> RunView:
+    return RunView.model_validate(run_values(*row))

@@ -9,9 +9,9 @@ import asyncio
 import logging
 import shutil
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -23,13 +23,21 @@ from agent_kernel.log.migrations import migrate
 from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
 from agent_kernel.log.threads import After, LogThread, ReaderThread
-from agent_kernel.log.transactions import AuditListener, Transaction, Transactions, Unit
+from agent_kernel.log.transactions import Heard, Transaction, Transactions, Unit, UnitQueue
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
+AuditListener = Callable[[list[Heard]], None]
 HEAD_SECONDS = 0.1
 """The least time between two updates of the file with the audit trail's head."""
+AUDIT_SECONDS = 0.1
+"""How much later than their commit audit entries are handed out. A listener may take milliseconds for each (Jupyter's
+event log checks a schema and has the page told), which the call that was decided on would wait for."""
+
+
+AUDIT_TOGETHER = 8
+"""Audit entries that are handed out in one turn of the event loop."""
 
 
 class Log:
@@ -49,13 +57,15 @@ class Log:
         """Whether no other process can have this log open: see `opening`."""
         self._file = file
         self._head_due: asyncio.TimerHandle | None = None
+        self._audit_due: asyncio.TimerHandle | None = None
+        self._audit_listener: AuditListener | None = None
         self._connection = connection
         self._reader = reader
         self._owner = owner
         self._thread = thread
         self._listeners: dict[int, Listener] = {}
         self._transactions = Transactions(connection, self._publish, file)
-        self._units: deque[Unit] = deque()
+        self._queue = UnitQueue()
 
     @classmethod
     async def open(cls, path: Path | None) -> Self:
@@ -83,8 +93,12 @@ class Log:
     async def aclose(self) -> None:
         if self._reader is not None:
             await self._reader.aclose()
-        if self._head_due is not None:
-            self._head_due.cancel()
+        for due in (self._head_due, self._audit_due):
+            if due is not None:
+                due.cancel()
+        last = await self._thread.run(self._take_heard)
+        if self._audit_listener is not None and last:
+            self._audit_listener(last)
 
         def close() -> None:
             self._update_head()
@@ -103,8 +117,10 @@ class Log:
             self._listeners[conversation] = listener
 
     def listen_to_audit(self, listener: AuditListener) -> None:
-        """Hand the audit entries that this process commits from now on to `listener`, in the event loop."""
-        self._transactions.audit_listener = listener
+        """Hand the audit entries that this process commits from now on to `listener`, in the event loop, a moment after
+        their commit."""
+        self._audit_listener = listener
+        self._transactions.listens_to_audit = True
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction on the log's thread. What it raises rolls back all that it did.
@@ -114,12 +130,22 @@ class Log:
         result: T = await self.submit(work).future
         return result
 
-    def submit(self, work: Callable[[Transaction], Any], follows: Sequence[Unit] = ()) -> Unit:
+    def submit(
+        self,
+        work: Callable[[Transaction], Any],
+        follows: Sequence[Unit] = (),
+        *,
+        conversation: int | None = None,
+        urgent: bool = False,
+        then: Callable[[Any], None] | None = None,
+    ) -> Unit:
         """As `write`, without waiting: await `future` of what is returned. The work is done after all that was queued
-        before it. If one of the units that it `follows` could not be written, it is not done, and raises the same."""
-        unit = Unit(work, self._thread.future(), follows)
-        self._units.append(unit)
-        self._thread.post(self._write_together)
+        before it; `urgent` work about a `conversation` after all of that which may concern it. If one of the units
+        that it `follows` could not be written, it is not done, and raises the same. `then` gets the result, in the
+        turn of the event loop that wakes what waits for it."""
+        unit = Unit(work, self._thread.future(), follows, conversation, urgent, then)
+        self._queue.add(unit)
+        self._thread.post(partial(self._write_up_to, unit))
         return unit
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -149,12 +175,36 @@ class Log:
             raise error
         raise reason from error
 
-    def _write_together(self) -> list[After]:
-        """Write what is queued. This is called once for each unit; an earlier call may have written it."""
-        if not self._units:
-            return []
-        afters = self._transactions.write(self._units)
-        return [*afters, self._update_head_soon] if self._file is not None and self._head_due is None else afters
+    def _write_up_to(self, unit: Unit) -> list[After]:
+        """Write this unit, with all that is queued before it, and after it up to a limit. An earlier call may have
+        written it. A read that was asked for later finds it, even where an urgent unit went ahead of it."""
+        while not unit.taken:
+            written = self._transactions.write(self._queue)
+            if self._file is not None and self._head_due is None:
+                written.rest.append(self._update_head_soon)
+            if self._transactions.heard and self._audit_due is None:
+                written.rest.append(self._hand_out_audit_soon)
+            self._thread.hand_out(written.rest, written.first)
+        return []
+
+    def _hand_out_audit_soon(self) -> None:
+        if self._audit_due is None:
+            self._audit_due = asyncio.get_running_loop().call_later(AUDIT_SECONDS, self._thread.post, self._read_audit)
+
+    def _read_audit(self) -> list[After]:
+        self._audit_due = None
+        return [partial(self._hand_out_audit, self._take_heard())]
+
+    def _take_heard(self) -> list[Heard]:
+        heard, self._transactions.heard = self._transactions.heard, []
+        return heard
+
+    def _hand_out_audit(self, heard: list[Heard]) -> None:
+        if self._audit_listener is not None and heard:
+            some, rest = heard[:AUDIT_TOGETHER], heard[AUDIT_TOGETHER:]
+            if rest:
+                asyncio.get_running_loop().call_soon(self._hand_out_audit, rest)
+            self._audit_listener(some)
 
     def _update_head_soon(self) -> None:
         """Later than the commit, so that no result waits for it."""
@@ -198,6 +248,7 @@ def _connect(path: Path | None) -> tuple[sqlite3.Connection, bool]:
         connection, alone = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), False
     try:
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 500")  # pages
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA busy_timeout = 5000")
         migrate(connection)

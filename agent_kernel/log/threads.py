@@ -9,7 +9,8 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,9 @@ from agent_kernel.log.opening import connect_again
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+SLICE = 8
+"""Results and frames of commits that are handed out in one turn of the event loop. Each wakes a task; a decision passes
+through several turns."""
 After = Callable[[], None]
 """A function to call in the event loop."""
 Job = Callable[[], list[After]]
@@ -30,6 +34,8 @@ class LogThread:
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str = "agent-kernel-log") -> None:
         self._loop = loop
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._due: deque[After] = deque()
+        """What the event loop is still to do. Used there only."""
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def future(self) -> asyncio.Future[Any]:
@@ -58,12 +64,28 @@ class LogThread:
         job = self._jobs.get()
         if job is None:
             return False
-        afters = job()
-        if self._loop.is_closed():
-            return False
-        if afters:
-            self._loop.call_soon_threadsafe(_do_all, afters)
-        return True
+        self.hand_out(job())
+        return not self._loop.is_closed()
+
+    def hand_out(self, afters: list[After], first: Sequence[After] = ()) -> None:
+        """Have the event loop do these: `first` in its next turn, the others after all that were handed out before,
+        some in each turn. For a job that has something to hand out before its end."""
+        if (afters or first) and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._receive, afters, first)
+
+    def _receive(self, afters: list[After], first: Sequence[After]) -> None:
+        for act in first:
+            _do(act)
+        waits = bool(self._due)
+        self._due.extend(afters)
+        if not waits:
+            self._do_some()
+
+    def _do_some(self) -> None:
+        for _ in range(min(SLICE, len(self._due))):
+            _do(self._due.popleft())
+        if self._due:
+            self._loop.call_soon(self._do_some)
 
 
 class ReaderThread:
@@ -100,12 +122,11 @@ class ReaderThread:
             self._connection.close()
 
 
-def _do_all(afters: list[After]) -> None:
-    for act in afters:
-        try:
-            act()
-        except Exception:  # one broken listener must not keep results from others
-            logger.exception("Something broke on what was committed")
+def _do(act: After) -> None:
+    try:
+        act()
+    except Exception:  # one broken listener must not keep results from others
+        logger.exception("Something broke on what was committed")
 
 
 def outcome(future: asyncio.Future[T], work: Callable[[], T]) -> After:
@@ -116,9 +137,11 @@ def outcome(future: asyncio.Future[T], work: Callable[[], T]) -> After:
         return partial(fail, future, error)
 
 
-def succeed(future: asyncio.Future[T], result: T) -> None:
+def succeed(future: asyncio.Future[T], result: T, then: Callable[[T], None] | None = None) -> None:
     if not future.done():
         future.set_result(result)
+        if then is not None:
+            then(result)
 
 
 def fail(future: asyncio.Future[Any], error: BaseException) -> None:

@@ -21,6 +21,7 @@ import orjson
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log.audit import entries
 from agent_kernel.log.packing import pack, unpack
+from agent_kernel.log.runs import one_row
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
@@ -275,10 +276,7 @@ def read_call(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> 
 
 def find_approval(sql: sqlite3.Connection, approval_id: str) -> ToolCallView:
     """Raises `UnknownApproval`."""
-    row = sql.execute(f"{_SELECT} WHERE approval_id = ?", (approval_id,)).fetchone()
-    if row is None:
-        raise UnknownApproval(approval_id)
-    return _view(row)
+    return _view(one_row(sql, f"{_SELECT} WHERE approval_id = ?", approval_id, UnknownApproval))
 
 
 def list_calls(
@@ -296,23 +294,19 @@ def list_calls(
     return [_view(row) for row in rows]
 
 
-def list_open(sql: sqlite3.Connection, conversation: int) -> list[ToolCallView]:
-    """The calls of a conversation that have not ended, or whose unknown outcome was not answered, in order."""
+def list_open(sql: sqlite3.Connection, run_id: str) -> list[ToolCallView]:
+    """The calls of a run that have not ended, or whose unknown outcome was not answered, in order."""
     rows = sql.execute(
-        f"{_SELECT} WHERE conversation = ? AND (state IN {UNFINISHED} OR state = 'unknown' AND unknown_answer IS NULL) "
+        f"{_SELECT} WHERE run_id = ? AND (state IN {UNFINISHED} OR state = 'unknown' AND unknown_answer IS NULL) "
         "ORDER BY tool_calls.number",
-        (conversation,),
+        (run_id,),
     )
     return [_view(row) for row in rows]
 
 
-def count_states(sql: sqlite3.Connection, conversation: int, run_id: str) -> dict[CallState, int]:
+def count_states(sql: sqlite3.Connection, run_id: str) -> dict[CallState, int]:
     """The number of a run's calls in each state."""
-    rows = sql.execute(
-        "SELECT state, count(*) FROM tool_calls WHERE conversation = ? AND run_id = ? GROUP BY state",
-        (conversation, run_id),
-    )
-    return dict(rows.fetchall())
+    return dict(sql.execute("SELECT state, count(*) FROM tool_calls WHERE run_id = ? GROUP BY state", (run_id,)))
 
 
 def count_waiting(sql: sqlite3.Connection) -> int:

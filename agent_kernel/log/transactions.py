@@ -3,18 +3,21 @@
 Each commit is a flush to the disk, which takes milliseconds on most; a thousand decisions at the same instant are
 written with a few dozen of them. Each unit is all or nothing by itself, and its frames and result are handed out after
 the commit.
+
+A decision is urgent: it goes ahead of what other conversations have queued, and is committed without waiting for more.
 """
 
 import asyncio
 import contextlib
 import sqlite3
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent_kernel.log.audit import chain
+from agent_kernel.log.audit import chain, entries
 from agent_kernel.log.events import EventWriter, Frame
 from agent_kernel.log.faults import explained
 from agent_kernel.log.log_file import LogFile
@@ -23,8 +26,19 @@ from agent_kernel.log.threads import After, fail, succeed
 MOST_TOGETHER = 64
 """Units in one commit, at most: the first of them waits for the last."""
 
-AuditListener = Callable[[list[chain.Entry]], None]
+Heard = tuple[chain.Entry, dict[str, Any]]
+"""A decision or an outcome, with its fields and those of its call."""
 Publish = Callable[[list[Frame]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the event loop is to do after a commit."""
+
+    first: list[After]
+    """The results of urgent units."""
+    rest: list[After]
+    """Other results, and all frames in the order of the commit."""
 
 
 class Transaction:
@@ -54,8 +68,52 @@ class Unit:
     future: asyncio.Future[Any]
     follows: Sequence["Unit"] = ()
     """Units queued before it. If one of them is not written, this one is not done either."""
+    conversation: int | None = None
+    """The one that it is about; `None` where it may concern others too."""
+    urgent: bool = False
+    """Whether it goes ahead of units of other conversations."""
+    then: Callable[[Any], None] | None = None
+    """What the event loop is to do with the result before it wakes what waits for it, in the same turn."""
+    taken: bool = False
+    """Whether the log's thread has begun with it."""
     error: BaseException | None = None
     """Why it was not written. Set on the log's thread, once."""
+
+
+class UnitQueue:
+    """The units that wait for the log's thread, in the order in which they were added, but for urgent ones: these go
+    ahead, though never of a unit of their own conversation, of one that may concern it, or of another urgent one."""
+
+    def __init__(self) -> None:
+        self._units: deque[Unit] = deque()
+        self._lock = threading.Lock()
+
+    def add(self, unit: Unit) -> None:
+        with self._lock:
+            place = len(self._units)
+            if unit.urgent:
+                while place and _may_wait_for(unit, self._units[place - 1]):
+                    place -= 1
+            self._units.insert(place, unit)
+
+    def take(self, *, urgent: bool = False) -> Unit | None:
+        """The next unit, if there is one; if it is `urgent`, where only such a one is asked for."""
+        with self._lock:
+            if not self._units or (urgent and not self._units[0].urgent):
+                return None
+            unit = self._units.popleft()
+        unit.taken = True
+        return unit
+
+
+def _next(queue: UnitQueue, units: Sequence[Unit]) -> Unit | None:
+    """The unit to do in one transaction with these."""
+    return queue.take(urgent=units[-1].urgent) if len(units) < MOST_TOGETHER else None
+
+
+def _may_wait_for(urgent: Unit, queued: Unit) -> bool:
+    """Whether what is queued may be done after the urgent unit."""
+    return not queued.urgent and queued.conversation is not None and queued.conversation != urgent.conversation
 
 
 class Transactions:
@@ -67,29 +125,33 @@ class Transactions:
         self._file = file
         self._events = EventWriter(connection)
         self._publish = publish
-        self.audit_listener: AuditListener | None = None
+        self.listens_to_audit = False
+        self.heard: list[Heard] = []
+        """What was committed of the audit trail for those who listen, until it is taken from here."""
 
-    def write(self, queued: deque[Unit]) -> list[After]:
+    def write(self, queue: UnitQueue) -> Written:
         """Do the units that are queued, and those that are queued meanwhile, in order and in one transaction; if the
-        first one fails, that one alone. Returns what the event loop is to do once they are on the disk."""
-        listener, file, checked = self.audit_listener, self._file, False
-        units = [queued.popleft()]
+        first one fails, that one alone. After an urgent one come only urgent ones. Does nothing where there is none."""
+        file, checked = self._file, False
+        if (unit := queue.take()) is None:
+            return Written([], [])
+        units = [unit]
         done: list[Transaction] = []
-        afters: list[After] = []
-        entries: list[chain.Entry] = []
+        written = Written([], [])
+        heard: list[Heard] = []
         try:
             self._sql.execute("BEGIN IMMEDIATE")
             if file is not None:
                 file.check()
                 checked = True
-            last = chain.read_head(self._sql).number if listener is not None else 0
-            afters += self._do(units[0], done, alone=True)
-            while queued and len(units) < MOST_TOGETHER:
-                units.append(queued.popleft())
-                afters += self._do(units[-1], done)
-            if listener is not None:
-                entries = list(chain.read_entries(self._sql, last))  # none of another server's on the same log
-            self._events.finish()
+            last = chain.read_head(self._sql).number if self.listens_to_audit else 0
+            self._do(unit, done, written)
+            while (unit := _next(queue, units)) is not None:
+                units.append(unit)
+                self._do(unit, done, written)
+            if self.listens_to_audit:
+                heard = list(entries.read_calls(self._sql, last))  # none of another server's on the same log
+            self._events.finish(compress=not units[-1].urgent)
             self._sql.execute("COMMIT")
             if file is not None:
                 file.committed()  # before any result is handed out
@@ -101,16 +163,18 @@ class Transactions:
                 file.rolled_back()
             for transaction in done:
                 self._events.forget(transaction.frames)
-            return [self._failed(unit, error) for unit in units]
-        if listener is not None and entries:
-            afters.append(partial(listener, entries))
-        return afters
+            return Written([], [self._failed(one, error) for one in units])
+        self.heard += heard
+        return written
 
-    def _do(self, unit: Unit, done: list[Transaction], *, alone: bool = False) -> list[After]:
-        """Do one unit. What it raises rolls back this unit and no other. It is raised again if the unit is `alone` in
-        the transaction so far, or if SQLite rolled back the whole transaction."""
+    def _do(self, unit: Unit, done: list[Transaction], written: Written) -> None:
+        """Do one unit. What it raises rolls back this unit and no other. It is raised again if the unit is the first
+        in the transaction, or if SQLite rolled back the whole transaction."""
         transaction = Transaction(self._sql, self._events)
+        alone = not done
         done.append(transaction)
+        # The result first: what waits for it, such as a call that starts, is on its way before the frames are sent.
+        results = written.first if unit.urgent else written.rest
         if alone:
             result = transaction.run(unit)
         else:
@@ -123,10 +187,12 @@ class Transactions:
                 self._sql.execute("ROLLBACK TO unit")
                 self._sql.execute("RELEASE unit")
                 self._events.forget(transaction.frames)
-                return [self._failed(unit, error)]
+                results.append(self._failed(unit, error))
+                return
             self._sql.execute("RELEASE unit")
-        publish = [partial(self._publish, transaction.frames)] if transaction.frames else []
-        return [*publish, partial(succeed, unit.future, result)]
+        results.append(partial(succeed, unit.future, result, unit.then))
+        if transaction.frames:
+            written.rest.append(partial(self._publish, transaction.frames))
 
     def _failed(self, unit: Unit, error: BaseException) -> After:
         unit.error = self._file.note(error) if self._file is not None else explained(error)

@@ -1,12 +1,13 @@
-"""Shared parts of the answer readers: events from bytes, JSON from events, size limits, and joining of deltas."""
+"""`AnswerReader`, and its parts: events from bytes, JSON from events, size limits, and joining of deltas."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import orjson
 
-from agent_kernel.models.base import ModelItem, ReasoningDelta, TextDelta
+from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, TextDelta
 from agent_kernel.models.faults import Fault
 from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
 
@@ -121,6 +122,19 @@ def load_event(raw: bytes) -> Any:
         raise Fault("answer", f"the server sent an event that is not JSON: {start}", retry=True) from None
 
 
+def as_text(value: Any) -> str:
+    """The value if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def is_object(arguments: str) -> bool:
+    """Whether a call's arguments are a complete JSON object."""
+    try:
+        return isinstance(orjson.loads(arguments), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
 class Deltas:
     """Collects the items of an answer. Text of one kind within a chunk is joined into one item, because handling an
     item downstream costs more than reading it here."""
@@ -172,3 +186,58 @@ class Deltas:
             self._content.append(text)
             self._items.append(TextDelta(text))
         self._fresh_kind = ""
+
+
+class AnswerReader(ABC):
+    """Turns bytes into deltas and, at the end, a `ModelTurn`. It does no I/O, so that any chunking of the same bytes
+    can be tested."""
+
+    def __init__(self) -> None:
+        self.done = False
+        """True once the server has said that nothing follows."""
+        self._deltas = Deltas()
+        self._body = AnswerBody(self._deltas.size)
+
+    @property
+    @abstractmethod
+    def whole(self) -> bool:
+        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
+
+    def feed(self, chunk: bytes) -> list[ModelItem]:
+        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
+        for event in self._body.feed(chunk):
+            self._take(event)
+        return self._deltas.take()
+
+    def finish(self) -> list[ModelItem]:
+        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
+        off."""
+        for event in self._body.finish():
+            self._take(event)
+        self._end()
+        items = self._deltas.take()
+        return [*items, self._turn()]
+
+    def _take(self, raw: bytes) -> None:
+        if raw.strip() == DONE:
+            self.done = True
+        if self.done:
+            return
+        event = load_event(raw)
+        if not isinstance(event, dict):
+            raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
+        try:
+            self._add_event(event, raw)
+        except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError):
+            raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
+
+    @abstractmethod
+    def _add_event(self, event: dict[str, Any], raw: bytes) -> None:
+        """Take in one event, or the whole body if it was not streamed. Raises `Fault`."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Called at the end of the body. Raises `Fault` if it was cut off."""
+
+    @abstractmethod
+    def _turn(self) -> ModelTurn: ...

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.models.answer_reading import DONE, AnswerBody, Deltas, load_event
-from agent_kernel.models.base import ModelItem, ModelTurn, Notice, RequestedCall, TokenUsage, ToolCallDelta
+from agent_kernel.models.answer_reading import AnswerReader, as_text
+from agent_kernel.models.base import ModelTurn, Notice, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.faults import Fault, code_of, detail_of, status_fault
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.models.usage import is_count, token_usage
@@ -57,15 +57,10 @@ class _Block:
             return False
 
 
-class MessagesReader:
-    """Turns the bytes of an answer into deltas and a `ModelTurn`."""
-
+class MessagesReader(AnswerReader):
     def __init__(self, origin: str) -> None:
-        self.done = False
-        """True once the server has said that nothing follows."""
+        super().__init__()
         self._origin = origin
-        self._deltas = Deltas()
-        self._body = AnswerBody(self._deltas.size)
         self._seen = False
         self._stop: str | None = None
         self._explanation = ""
@@ -73,42 +68,14 @@ class MessagesReader:
         self._blocks: list[_Block] = []
         self._open: dict[object, _Block] = {}
 
-    def feed(self, chunk: bytes) -> list[ModelItem]:
-        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
-        for event in self._body.feed(chunk):
-            self._take_event(event)
-        return self._deltas.take()
-
-    def finish(self) -> list[ModelItem]:
-        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
-        off."""
-        for event in self._body.finish():
-            self._take_event(event)
-        items = self._deltas.take()
-        self._check_whole()
-        if self._stop == "refusal":
-            items.append(Notice("The model's service ended the answer: " + (self._explanation or "it was refused.")))
-        return [*items, self._turn()]
-
     @property
     def whole(self) -> bool:
-        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
         return self.done or (self._stop is not None and not self._open)
 
-    def _take_event(self, raw: bytes) -> None:
-        if raw.strip() == DONE:
-            self.done = True
-        if self.done:
-            return
-        event = load_event(raw)
-        if not isinstance(event, dict):
-            raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
+    def _add_event(self, event: dict[str, Any], raw: bytes) -> None:
         if event.get("type") == "error" or event.get("error"):
             raise _error_fault(event.get("error") or event)
-        try:
-            self._take_object(event, raw)
-        except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError):
-            raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
+        self._take_object(event, raw)
 
     def _take_object(self, event: dict[str, Any], raw: bytes) -> None:
         match event.get("type"):
@@ -149,7 +116,7 @@ class MessagesReader:
         self._take_stop(message)
 
     def _take_stop(self, fields: dict[str, Any]) -> None:
-        self._stop = _string(fields.get("stop_reason")) or self._stop
+        self._stop = as_text(fields.get("stop_reason")) or self._stop
         details = fields.get("stop_details")
         if details:
             self._explanation = str(details.get("explanation") or details.get("category") or "")
@@ -181,7 +148,7 @@ class MessagesReader:
                 self._add_signature(block, start.get("signature"))
             case "tool_use":
                 index = sum(one.kind == "tool_use" for one in self._blocks) - 1
-                self._deltas.add(ToolCallDelta(index, _string(start.get("name")), _string(start.get("id"))))
+                self._deltas.add(ToolCallDelta(index, as_text(start.get("name")), as_text(start.get("id"))))
                 if start.get("input"):
                     block.json.append(_dump(start["input"]))
             case _:
@@ -206,32 +173,37 @@ class MessagesReader:
             case "signature_delta":
                 self._add_signature(block, delta["signature"])
             case "input_json_delta":
-                piece = _string(delta["partial_json"])
+                piece = as_text(delta["partial_json"])
                 if piece:
                     block.json.append(self._deltas.size.take(piece))
             case _:
                 pass  # citations, and what later versions add
 
     def _add_text(self, block: _Block, text: Any) -> None:
-        if _string(text):
+        if as_text(text):
             block.text.append(text)
             self._deltas.add_text("text", text)
 
     def _add_thinking(self, block: _Block, text: Any) -> None:
-        if not _string(text):
+        if not as_text(text):
             return
         another = not block.text and any(one.kind == "thinking" and one.text for one in self._blocks)
         block.text.append(text)
         self._deltas.add_text("reasoning", f"\n\n{text}" if another else text)
 
     def _add_signature(self, block: _Block, signature: Any) -> None:
-        if _string(signature):
+        if as_text(signature):
             block.signature.append(self._deltas.size.take(signature))
 
     def _end_block(self, event: dict[str, Any]) -> None:
         block = self._open.pop(event.get("index"), None)
         if block is not None:
             block.ended = True
+
+    def _end(self) -> None:
+        self._check_whole()
+        if self._stop == "refusal":
+            self._deltas.add(Notice(f"The model's service ended the answer: {self._explanation or 'it was refused.'}"))
 
     def _check_whole(self) -> None:
         if not self._seen:
@@ -260,7 +232,7 @@ class MessagesReader:
 
     def _cut(self, how: str) -> str:
         call = self._broken_call()
-        return f"{how} in the middle of " + (f"a call of {_string(call.start.get('name'))}" if call else "the answer")
+        return f"{how} in the middle of " + (f"a call of {as_text(call.start.get('name'))}" if call else "the answer")
 
     def _turn(self) -> ModelTurn:
         blocks = [one for one in self._blocks if self._stop != "refusal" or one.kind != "tool_use"]
@@ -268,7 +240,7 @@ class MessagesReader:
             content=self._deltas.content,
             reasoning=self._deltas.reasoning,
             tool_calls=tuple(
-                RequestedCall(_string(one.start.get("id")), _string(one.start.get("name")), one.arguments)
+                RequestedCall(as_text(one.start.get("id")), as_text(one.start.get("name")), one.arguments)
                 for one in blocks
                 if one.kind == "tool_use"
             ),
@@ -324,7 +296,7 @@ def _opaque(block: _Block) -> dict[str, Any] | None:
         kept = {"type": "thinking", "thinking": "".join(block.text), "signature": signature}
         if not signature:
             return None
-    if block.kind == "redacted_thinking" and not _string(kept.get("data")):
+    if block.kind == "redacted_thinking" and not as_text(kept.get("data")):
         return None
     try:
         if block.kind == "server_tool_use" and block.json:
@@ -340,13 +312,9 @@ def _error_fault(error: Any) -> Fault:
     status = _STATUSES.get(str(kind))
     if status is None:
         return Fault("status", detail_of(error), code=code_of(error), retry=True)
-    return status_fault(status, error, retry_after=None, should_retry=None)
+    return status_fault(status, error)
 
 
 def _dump(value: Any) -> str:
     """Replace lone surrogates by `?`, because they can't be encoded as UTF-8."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""

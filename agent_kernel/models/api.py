@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agent_kernel.models.base import ModelItem, ModelRequest
+from agent_kernel.models.answer_reading import AnswerReader
+from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
 
@@ -16,28 +17,6 @@ class Target:
     """The model's name at the service."""
     origin: str
     """Address and model, to which provider items are bound: see `ProviderItems`."""
-
-
-class AnswerReader(Protocol):
-    """Turns bytes into deltas and, at the end, a `ModelTurn`. It does no I/O, so that any chunking of the same bytes
-    can be tested."""
-
-    done: bool
-    """True once the server has said that nothing follows."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
-        ...
-
-    def feed(self, chunk: bytes) -> list[ModelItem]:
-        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
-        ...
-
-    def finish(self) -> list[ModelItem]:
-        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
-        off."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,8 @@ class ModelRequest:
     """The images that the messages refer to: digest -> base64."""
     cache_key: str = ""
     """The same for all requests of a conversation, for providers that use it to route to a warm cache."""
+    plain: bool = False
+    """Whether it is known that no message has a field of our own."""
 
 
 @dataclass(frozen=True, slots=True)

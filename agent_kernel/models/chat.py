@@ -4,17 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agent_kernel.models.answer_reading import DONE, AnswerBody, Deltas, load_event
+from agent_kernel.models.answer_reading import AnswerReader
 from agent_kernel.models.api import Amendment, Target
-from agent_kernel.models.base import (
-    IMAGES,
-    PROVIDER,
-    ModelItem,
-    ModelRequest,
-    ModelTurn,
-    TokenUsage,
-    WireMessage,
-)
+from agent_kernel.models.base import IMAGES, PROVIDER, ModelRequest, ModelTurn, TokenUsage, WireMessage
 from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
 from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
@@ -38,7 +30,7 @@ class ChatApi:
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": target.wire_name,
-            "messages": list(_messages(request)),
+            "messages": list(request.messages if request.plain else _messages(request)),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -89,7 +81,7 @@ def _messages(request: ModelRequest) -> Iterator[WireMessage]:
             shown += [_text(SHOWN_BY.format(message["tool_call_id"])), *pictures]
             yield _message(message)
         else:
-            yield _message(message) | {"content": [_text(message["content"]), *pictures]}
+            yield _message(message) | {"content": [*_said(message), *pictures]}
     if shown:
         yield {"role": "user", "content": shown}
 
@@ -97,6 +89,10 @@ def _messages(request: ModelRequest) -> Iterator[WireMessage]:
 def _picture(ref: dict[str, Any], request: ModelRequest) -> Part:
     url = data_url(ref, request.images)
     return {"type": "image_url", "image_url": {"url": url}} if url is not None else _text(absent_line(ref))
+
+
+def _said(message: WireMessage) -> list[Part]:
+    return [_text(message["content"])] if message["content"] else []
 
 
 def _text(text: str) -> Part:
@@ -110,55 +106,19 @@ def _message(message: WireMessage) -> WireMessage:
     return {name: value for name, value in message.items() if name not in _OWN_FIELDS}
 
 
-class ChatReader:
-    """Turns the bytes of an answer into deltas and a `ModelTurn`."""
-
+class ChatReader(AnswerReader):
     def __init__(self) -> None:
-        self.done = False
-        """True once the server has said that nothing follows."""
+        super().__init__()
         self._seen = False
         self._finish: str | None = None
         self._usage = TokenUsage()
-        self._deltas = Deltas()
-        self._body = AnswerBody(self._deltas.size)
         self._calls = CallAssembler(self._deltas.size)
-
-    def feed(self, chunk: bytes) -> list[ModelItem]:
-        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
-        for event in self._body.feed(chunk):
-            self._take_event(event)
-        return self._deltas.take()
-
-    def finish(self) -> list[ModelItem]:
-        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
-        off."""
-        for event in self._body.finish():
-            self._take_event(event)
-        items = self._deltas.take()
-        self._check_whole()
-        return [*items, self._turn()]
 
     @property
     def whole(self) -> bool:
-        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
         return self.done or (self._finish is not None and self._calls.unfinished() is None)
 
-    def _take_event(self, event: bytes) -> None:
-        if event.strip() == DONE:
-            self.done = True
-        elif not self.done:
-            self._add_event(event)
-
-    def _add_event(self, raw: bytes) -> None:
-        event = load_event(raw)
-        try:
-            self._add_object(event, raw)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
-
-    def _add_object(self, event: Any, raw: bytes) -> None:
-        if not isinstance(event, dict):
-            raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
+    def _add_event(self, event: dict[str, Any], raw: bytes) -> None:
         if event.get("error") or event.get("object") == "error":
             raise error_object_fault(event.get("error") or event)
         usage = event.get("usage")
@@ -204,7 +164,7 @@ class ChatReader:
             else:
                 self._deltas.add_text("text", _plain(part))
 
-    def _check_whole(self) -> None:
+    def _end(self) -> None:
         if not self._seen:
             raise Fault("answer", "the server sent no answer", retry=True)
         if self._finish == "error":

@@ -13,9 +13,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
-from agent_kernel.models.answer_reading import SizeLimit
+from agent_kernel.models.answer_reading import SizeLimit, as_text, is_object
 from agent_kernel.models.base import RequestedCall, ToolCallDelta
 
 LONGEST_NAME = 1_000
@@ -38,12 +36,7 @@ class _Call:
     @property
     def complete(self) -> bool:
         """Whether the arguments are a complete JSON object. Cheap while they are not."""
-        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
-            return False
-        try:
-            return isinstance(orjson.loads(self.arguments), dict)
-        except orjson.JSONDecodeError:
-            return False
+        return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and is_object(self.arguments)
 
 
 class CallAssembler:
@@ -79,8 +72,8 @@ class CallAssembler:
     def _add_piece(self, piece: dict[str, Any], position: int, *, alone: bool) -> ToolCallDelta | None:
         function = piece.get("function")
         function = function if isinstance(function, dict) else piece
-        identifier = _text(piece.get("id"))
-        name = _text(function.get("name"))
+        identifier = as_text(piece.get("id"))
+        name = as_text(function.get("name"))
         arguments = function.get("arguments")
         if arguments is None:
             arguments = function.get("parameters")
@@ -139,7 +132,3 @@ def _take_name(call: _Call, name: str) -> None:
         call.name = name
     elif not call.arguments and len(call.name) < LONGEST_NAME:
         call.name += name
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -37,42 +37,42 @@ _READY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Finding:
     mark: Literal["ok", "note", "MEND"]
-    """`MEND` means that runs fail until this is fixed."""
+    """`MEND` means that Agent Kernel does not work until the advice is followed."""
     text: str
     advice: str = ""
 
 
-async def check_up(resolver: ModelResolver, *, ask: bool) -> list[Remark]:
-    """Remarks on each endpoint and on the default model. Without `ask`, no requests are made."""
-    remarks: list[Remark] = []
+async def check_up(resolver: ModelResolver, *, ask: bool) -> list[Finding]:
+    """Findings on each endpoint and on the default model. Without `ask`, no requests are made."""
+    findings: list[Finding] = []
     if resolver.default:
-        remarks.append(Remark("ok", f"The default model is {resolver.default}. {resolver.default_reason}"))
+        findings.append(Finding("ok", f"The default model is {resolver.default}. {resolver.default_reason}"))
     endpoints = list(resolver.endpoints.values())
     if not ask:
-        return remarks + [_unasked(endpoint) for endpoint in endpoints]
+        return findings + [_unasked(endpoint) for endpoint in endpoints]
     views = {view.name: view for view in (await resolver.listed()).endpoints}
     parts = await asyncio.gather(*(_examine(resolver, endpoint, views[endpoint.name]) for endpoint in endpoints))
-    return remarks + [remark for part in parts for remark in part]
+    return findings + [finding for part in parts for finding in part]
 
 
-def _unasked(endpoint: Endpoint | BrokenEndpoint) -> Remark:
+def _unasked(endpoint: Endpoint | BrokenEndpoint) -> Finding:
     if isinstance(endpoint, BrokenEndpoint):
-        return Remark("MEND", endpoint.fault)
-    return Remark("note", f"The endpoint {endpoint.name!r} was not asked (--offline).")
+        return Finding("MEND", endpoint.fault)
+    return Finding("note", f"The endpoint {endpoint.name!r} was not asked (--offline).")
 
 
-async def _examine(resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint, view: EndpointView) -> list[Remark]:
+async def _examine(resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint, view: EndpointView) -> list[Finding]:
     if isinstance(endpoint, BrokenEndpoint):
-        return [Remark("MEND", endpoint.fault)]
+        return [Finding("MEND", endpoint.fault)]
     name = _model_to_ask(resolver, endpoint, view)
     if name is None:
         if view.error:
-            return [Remark("MEND", f"{endpoint.name}: {view.error.removesuffix(ASK_THE_DOCTOR)}")]
-        return [Remark("note", f"{endpoint.name}: it lists no models to ask.", "Name one with AGENT_KERNEL_MODEL.")]
-    remarks = await _ask(resolver, endpoint.name, name)
-    return remarks + await _look_at_context(resolver, endpoint, name)
+            return [Finding("MEND", f"{endpoint.name}: {view.error.removesuffix(ASK_THE_DOCTOR)}")]
+        return [Finding("note", f"{endpoint.name}: it lists no models to ask.", "Name one with AGENT_KERNEL_MODEL.")]
+    findings = await _ask(resolver, endpoint.name, name)
+    return findings + await _look_at_context(resolver, endpoint, name)
 
 
 def _model_to_ask(resolver: ModelResolver, endpoint: Endpoint, view: EndpointView) -> str | None:
@@ -86,7 +86,7 @@ def _model_to_ask(resolver: ModelResolver, endpoint: Endpoint, view: EndpointVie
     return able[0].name if able else None
 
 
-async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Remark]:
+async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Finding]:
     """Make one request and read a few tokens of its answer."""
     notices: list[str] = []
     called, said = False, 0
@@ -103,20 +103,23 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Remark
                 if called or said > MOST_CHARACTERS:
                     break
     except TimeoutError:
-        return [Remark("MEND", f"{endpoint}: {name} did not answer within {ANSWER_SECONDS:g} s.")]
+        return [Finding("MEND", f"{endpoint}: {name} did not answer within {ANSWER_SECONDS:g} s.")]
     except AgentKernelError as error:
-        return [Remark("MEND", f"{endpoint}: {str(error).removesuffix(ASK_THE_DOCTOR)}")]
-    remarks = [Remark("note", f"{endpoint}: {notice}") for notice in notices]
+        return [Finding("MEND", f"{endpoint}: {str(error).removesuffix(ASK_THE_DOCTOR)}")]
+    findings = [Finding("note", f"{endpoint}: {notice}") for notice in notices]
     if called:
         return [
-            Remark("ok", f"{endpoint}: {name} answers and calls tools. It was asked once, for a few tokens."),
-            *remarks,
+            Finding("ok", f"{endpoint}: {name} answers and calls tools. It was asked once, for a few tokens."),
+            *findings,
         ]
     advice = "Choose a model that takes tools: `%agent models` lists them."
-    return [Remark("note", f"{endpoint}: {name} answers, but made no call of the tool it was given.", advice), *remarks]
+    return [
+        Finding("note", f"{endpoint}: {name} answers, but made no call of the tool it was given.", advice),
+        *findings,
+    ]
 
 
-async def _look_at_context(resolver: ModelResolver, endpoint: Endpoint, name: str) -> list[Remark]:
+async def _look_at_context(resolver: ModelResolver, endpoint: Endpoint, name: str) -> list[Finding]:
     """Check the context size, which local servers report only for a loaded model, as the model is by now."""
     if endpoint.provider is not None:
         return []
@@ -127,4 +130,4 @@ async def _look_at_context(resolver: ModelResolver, endpoint: Endpoint, name: st
     if context is None or context >= SHORTEST_CONTEXT:
         return []
     text = f"{endpoint.name}: the context of {name} has {context:,} tokens. Longer prompts lose their tools."
-    return [Remark("note", text, LONGER)]
+    return [Finding("note", text, LONGER)]

@@ -145,7 +145,7 @@ def _read_json(status: int, body: bytes) -> Any:
         said = None
     if not 200 <= status < 300:
         error = said.get("error", said) if isinstance(said, dict) else body[:LONGEST_REFUSAL].decode(errors="replace")
-        raise status_fault(status, error, retry_after=None, should_retry=None)
+        raise status_fault(status, error)
     if said is None:
         raise Fault("answer", "its answer is not JSON")
     return said

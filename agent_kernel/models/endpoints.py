@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.client import Connection
 from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, Capabilities, Provider
-from agent_kernel.protocol.vocabulary import ApiName
+from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS, ApiName
 
 OPENAI = "openai"
 ANTHROPIC = "anthropic"
@@ -36,8 +36,6 @@ _KEY_BEGINNINGS = (
 )
 """Prefixes of the providers' keys; the first match names the provider of a key."""
 
-ENVIRONMENT_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-"""The variables that hold keys."""
 ENVIRONMENT = (*ENVIRONMENT_KEYS, "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "AGENT_KERNEL_MODEL")
 """The variables that determine endpoints and the default model."""
 

@@ -83,22 +83,14 @@ class ServiceLabel:
         return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
-def status_fault(status: int, body: Any, *, retry_after: float | None, should_retry: str | None) -> Fault:
+def status_fault(status: int, body: Any, *, retry_after: float | None = None, should_retry: str | None = None) -> Fault:
     """The fault for an HTTP status, or for an error object in a stream that contains a status."""
     retry = status in _RETRIED_STATUSES or status >= 500
     if should_retry is not None:  # OpenAI's servers send this header to override the status
         retry = should_retry == "true"
     if isinstance(body, dict) and "insufficient_quota" in (body.get("code"), body.get("type")):
         retry = False
-    return Fault(
-        "status",
-        detail_of(body),
-        status=status,
-        code=code_of(body),
-        param=param_of(body),
-        retry=retry,
-        retry_after=retry_after,
-    )
+    return _said(body, status, retry=retry, retry_after=retry_after)
 
 
 def error_object_fault(error: Any) -> Fault:
@@ -108,15 +100,14 @@ def error_object_fault(error: Any) -> Fault:
     status = int(digits) if len(digits) == 3 and digits.isdigit() and digits[0] in "45" else None
     if status is None:
         refused = isinstance(error, dict) and error.get("type") == "invalid_request_error"
-        return Fault(
-            "status",
-            detail_of(error),
-            status=400 if refused else None,
-            code=code_of(error),
-            param=param_of(error),
-            retry=not refused,
-        )
-    return status_fault(status, error, retry_after=None, should_retry=None)
+        return _said(error, 400 if refused else None, retry=not refused)
+    return status_fault(status, error)
+
+
+def _said(body: Any, status: int | None, *, retry: bool, retry_after: float | None = None) -> Fault:
+    """The fault with all that the service says about it."""
+    code, param = code_of(body), param_of(body)
+    return Fault("status", detail_of(body), status=status, code=code, param=param, retry=retry, retry_after=retry_after)
 
 
 def detail_of(body: Any) -> str:

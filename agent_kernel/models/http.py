@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from agent_kernel.errors import ContextExceeded, ModelError
-from agent_kernel.models.api import Amendment, AnswerReader, Api, Target
+from agent_kernel.models.answer_reading import AnswerReader
+from agent_kernel.models.api import Amendment, Api, Target
 from agent_kernel.models.base import (
     PROVIDER,
     ModelFacts,
@@ -31,6 +32,7 @@ from agent_kernel.models.client import SharedClient, network_fault
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
 from agent_kernel.models.faults import Fault, ServiceLabel, explain, is_about_the_name, status_fault
 from agent_kernel.models.known import Capabilities
+from agent_kernel.models.loop_turns import loop_turns, pieces
 from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
@@ -196,15 +198,18 @@ class HttpModel:
         return error
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
-        reader = self._api.reader(self.target)
+        reader, turns = self._api.reader(self.target), loop_turns()
         async with self._respond(body, reader) as (chunks, line), aclosing(_gathered(chunks, line)) as gathered:
             size = 0
             async for chunk in gathered:
                 size += len(chunk)
                 if size > MOST_BYTES:
                     raise Fault("answer", f"its answer does not end: it has more than {MOST_BYTES:,} bytes")
-                for item in reader.feed(chunk):
-                    yield item
+                for piece in pieces(chunk):
+                    if len(piece) >= SMALL_BYTES:
+                        await turns.take()
+                    for item in reader.feed(piece):
+                        yield item
                 if reader.done:
                     await _drain(chunks)
                     break

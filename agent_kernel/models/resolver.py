@@ -1,11 +1,12 @@
 """Finds models by name. Endpoints and keys come from the host's configuration, never from a notebook."""
 
-import os
+import asyncio
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from agent_kernel.errors import ConfigurationError, NoModelError
+from agent_kernel.errors import AgentKernelError, ConfigurationError, NoModelError
 from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
@@ -44,7 +45,7 @@ class ModelResolver:
         self,
         *,
         default: str | None = None,
-        endpoints: Mapping[str, Endpoint | BrokenEndpoint] | Iterable[Endpoint | BrokenEndpoint] = (),
+        endpoints: Iterable[Endpoint | BrokenEndpoint] = (),
         environ: Mapping[str, str] | None = None,
         base_directory: Path | None = None,
         other_secrets: Iterable[str] = (),
@@ -52,8 +53,15 @@ class ModelResolver:
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        listed = endpoints.values() if isinstance(endpoints, Mapping) else endpoints
-        self._configured = {endpoint.name: endpoint for endpoint in listed}
+        """The endpoints are those of the variables that `agent_kernel.models.endpoints` reads, and the given ones,
+        which win.
+
+        `default` overrides AGENT_KERNEL_MODEL. A key without an address means the provider itself, with its model in
+        `agent_kernel.models.known.DEFAULT_MODELS`. With an address and no key (Ollama) a placeholder is sent.
+        `environ` is read again for each run, so pass a copy if it must not change; `None` means no variables.
+        `other_secrets` are redacted in answers as keys are.
+        """
+        self._configured = {endpoint.name: endpoint for endpoint in endpoints}
         self._configured_default = default
         self._environ = {} if environ is None else environ
         self._read: dict[str, str | None] | None = None
@@ -74,32 +82,6 @@ class ModelResolver:
         """Why this is the default, as a sentence."""
         self.endpoints: dict[str, Endpoint | BrokenEndpoint] = {}
         self.read_environment()
-
-    @classmethod
-    def from_environment(
-        cls,
-        environ: Mapping[str, str] | None = None,
-        *,
-        default: str | None = None,
-        endpoints: Iterable[Endpoint | BrokenEndpoint] = (),
-        base_directory: Path | None = None,
-        other_secrets: Iterable[str] = (),
-    ) -> "ModelResolver":
-        """A resolver for the variables that `agent_kernel.models.endpoints` reads and the given endpoints, which win.
-
-        `default` overrides AGENT_KERNEL_MODEL. A key without an address means the provider itself, with its model in
-        `agent_kernel.models.known.DEFAULT_MODELS`. With an address and no key (Ollama) a placeholder is sent.
-        `environ` is read again for each run, so pass a copy if it must not change; `None` means a copy of this
-        process's environment. `other_secrets` are redacted in answers as keys are.
-        """
-        variables = dict(os.environ) if environ is None else environ
-        return cls(
-            default=default,
-            endpoints=endpoints,
-            environ=variables,
-            base_directory=base_directory,
-            other_secrets=other_secrets,
-        )
 
     def read_environment(self) -> None:
         """Read the environment again. Runs in progress keep their address and key."""
@@ -307,6 +289,14 @@ class ModelResolver:
         if not path.is_relative_to(base):
             raise ConfigurationError(f"replay: may only name files inside the server's directory, and {text!r} is not.")
         return path
+
+    async def prepare(self) -> None:
+        """Build the client of the default model, which reads certificates, before the first run needs it. Whatever is
+        wrong is the run's to tell."""
+        with suppress(AgentKernelError, OSError, ValueError):
+            model = await asyncio.to_thread(self.resolve)
+            if isinstance(model, HttpModel):
+                await model.client.get()
 
 
 def warm_up() -> None:

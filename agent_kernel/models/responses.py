@@ -213,7 +213,8 @@ def _call(call: dict[str, Any], frame: dict[str, Any] | None) -> InputItem:
 
 
 def _with_pictures(message: WireMessage, request: ModelRequest) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = [{"type": "input_text", "text": message["content"]}]
+    said = message["content"]
+    parts: list[dict[str, Any]] = [{"type": "input_text", "text": said}] if said else []
     for ref in message[IMAGES]:
         url = data_url(ref, request.images)
         if url is None:

@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from agent_kernel.models.answer_reading import DONE, AnswerBody, Deltas, load_event
-from agent_kernel.models.base import ModelItem, ModelTurn, TokenUsage
+from agent_kernel.models.answer_reading import AnswerReader, as_text
+from agent_kernel.models.base import ModelTurn, TokenUsage
 from agent_kernel.models.faults import Fault, error_object_fault, status_fault
 from agent_kernel.models.provider_items import ProviderItems
 from agent_kernel.models.responses_items import Outputs, PartKind, arguments_of
@@ -25,66 +25,33 @@ _REASONING: dict[str, PartKind] = {
 _LAST = ("response.completed", "response.incomplete", "response.failed", "response.done", "response.cancelled")
 
 
-class ResponsesReader:
-    """Feed it the body as it arrives. Events of types that it does not know say nothing."""
+class ResponsesReader(AnswerReader):
+    """Events of types that it does not know say nothing."""
 
     def __init__(self, origin: str) -> None:
-        self.done = False
-        """True once the server has said that nothing follows."""
+        super().__init__()
         self._origin = origin
-        self._deltas = Deltas()
-        self._body = AnswerBody(self._deltas.size)
         self._outputs = Outputs(self._deltas)
         self._numbers: dict[int, int] = {}
         self._ended = False
         self._finish: FinishReason = "stop"
         self._usage = TokenUsage()
 
-    def feed(self, chunk: bytes) -> list[ModelItem]:
-        """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
-        for event in self._body.feed(chunk):
-            self._take_event(event)
-        return self._deltas.take()
-
-    def finish(self) -> list[ModelItem]:
-        """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
-        off."""
-        for event in self._body.finish():
-            self._take_event(event)
-        self._check_whole()
-        self._outputs.close()
-        items = self._deltas.take()
-        return [*items, self._turn()]
-
     @property
     def whole(self) -> bool:
-        """Whether the answer is complete, so that a connection that breaks now loses nothing."""
         return self._ended
 
-    def _take_event(self, raw: bytes) -> None:
-        if raw.strip() == DONE:
-            self.done = True
-        if self.done:
-            return
-        event = load_event(raw)
-        try:
-            if not isinstance(event, dict):
-                raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
-            if self._body.streamed:
-                self._add_event(event, raw)
-            else:
-                self._add_response(event, raw)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
-
     def _add_event(self, event: dict[str, Any], raw: bytes) -> None:
+        if not self._body.streamed:
+            self._add_response(event, raw)
+            return
         kind = event.get("type")
         if kind == "error" or (event.get("error") and not kind):
             raise _failure(event.get("error") or event)
         if not isinstance(kind, str) or self._is_repeated(event, raw):
             return
         if kind in _LAST:
-            self._end(event, raw)
+            self._take_last(event, raw)
         elif kind == "response.output_item.added":
             self._outputs.begin(event["item"], event.get("output_index"))
         elif kind == "response.output_item.done":
@@ -111,10 +78,10 @@ class ResponsesReader:
         if subject == "response.function_call_arguments":
             call = outputs.find("function_call", item_id, index)
             if last:
-                call.spare_name = event["name"] if isinstance(event.get("name"), str) else ""
+                call.spare_name = as_text(event.get("name"))
                 call.whole_arguments = arguments_of(_exact(event, raw).get("arguments"))
             elif not (call.done or call.whole_arguments):
-                call.arguments.append(self._deltas.size.take(event["delta"] if isinstance(event["delta"], str) else ""))
+                call.arguments.append(self._deltas.size.take(as_text(event["delta"])))
         elif (kind := _TEXTS.get(subject)) is not None:
             item = outputs.find("message", item_id, index)
             if item.done:
@@ -123,7 +90,7 @@ class ResponsesReader:
             if last:
                 outputs.text.close(part, event.get("text" if kind == "output_text" else "refusal"))
             else:
-                outputs.text.add(part, _delta(event))
+                outputs.text.add(part, as_text(event["delta"]))
         elif (kind := _REASONING.get(subject)) is not None:
             self._add_reasoning(kind, event, last=last)
 
@@ -138,7 +105,7 @@ class ResponsesReader:
         if last:
             outputs.reasoning.close(part, event.get("text"))
         else:
-            outputs.reasoning.add(part, _delta(event))
+            outputs.reasoning.add(part, as_text(event["delta"]))
 
     def _add_response(self, response: dict[str, Any], raw: bytes) -> None:
         """Read the body of a server that does not stream."""
@@ -148,9 +115,9 @@ class ResponsesReader:
             raise _failure(response)
         if "output" not in response:
             raise Fault("address", "it answered with JSON that holds no output")
-        self._end({"response": response}, raw)
+        self._take_last({"response": response}, raw)
 
-    def _end(self, event: dict[str, Any], raw: bytes) -> None:
+    def _take_last(self, event: dict[str, Any], raw: bytes) -> None:
         response = event.get("response")
         if not isinstance(response, dict):
             response = {}
@@ -167,6 +134,10 @@ class ResponsesReader:
             self._outputs.reconcile(_exact(response, raw, "response").get("output", output))
         self._outputs.close()
         self._ended = self.done = True
+
+    def _end(self) -> None:
+        self._check_whole()
+        self._outputs.close()
 
     def _check_whole(self) -> None:
         outputs = self._outputs
@@ -198,11 +169,6 @@ class ResponsesReader:
         )
 
 
-def _delta(event: dict[str, Any]) -> str:
-    delta = event["delta"]
-    return delta if isinstance(delta, str) else ""
-
-
 def _exact(value: dict[str, Any], raw: bytes, name: str = "") -> dict[str, Any]:
     """`value`, parsed again if a call's arguments are an object in it, because orjson would round big integers."""
     items = value.get("output", [value])
@@ -221,15 +187,15 @@ def _failure(error: Any) -> Fault:
     if not isinstance(code, str) or code.isdecimal():
         return error_object_fault(error)
     if code == "insufficient_quota":
-        return status_fault(429, error, retry_after=None, should_retry=None)
+        return status_fault(429, error)
     wait = _WAIT.search(str(error.get("message", "")))
     after = float(wait[1]) / (1000 if wait[2] == "ms" else 1) if wait else None
     if code in _OVERLOADED:
-        return status_fault(503, error, retry_after=after, should_retry=None)
+        return status_fault(503, error, retry_after=after)
     if code in _RETRIED:
-        return status_fault(_RETRIED[code], error, retry_after=after, should_retry=None)
+        return status_fault(_RETRIED[code], error, retry_after=after)
     if _REFUSED.search(code):
-        return status_fault(400, error, retry_after=None, should_retry=None)
+        return status_fault(400, error)
     return error_object_fault(error)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import orjson
 
-from agent_kernel.models.answer_reading import Deltas
+from agent_kernel.models.answer_reading import Deltas, as_text, is_object
 from agent_kernel.models.base import RequestedCall, ToolCallDelta
 from agent_kernel.models.faults import Fault
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextItem
@@ -175,7 +175,7 @@ class Outputs:
 
     def begin(self, raw: dict[str, Any], index: Any) -> None:
         """Open an item. Some servers repeat this event, others send it after the first delta."""
-        kind, item_id, call_id = _text(raw.get("type")), _text(raw.get("id")), _text(raw.get("call_id"))
+        kind, item_id, call_id = as_text(raw.get("type")), as_text(raw.get("id")), as_text(raw.get("call_id"))
         for item in self.items:
             same_place = item.index == index and not item.done and (not item.begun or item.call_id == call_id != "")
             if item.kind == kind and ((item_id and item.id == item_id) or (same_place and not (item_id and item.id))):
@@ -189,8 +189,8 @@ class Outputs:
 
     def name_call(self, item: Output, raw: dict[str, Any]) -> None:
         """Set a call's name, upon which its card is shown."""
-        item.call_id = item.call_id or _text(raw.get("call_id"))
-        if item.name or not (name := _text(raw.get("name"))):
+        item.call_id = item.call_id or as_text(raw.get("call_id"))
+        if item.name or not (name := as_text(raw.get("name"))):
             return
         item.name = name
         self._deltas.add(ToolCallDelta(self.calls.index(item), name, item.call_id))
@@ -203,7 +203,7 @@ class Outputs:
 
     def end(self, raw: dict[str, Any], index: Any) -> None:
         """End an item with its complete form. A repeated event is ignored. Raises `Fault`."""
-        item = self.find(_text(raw.get("type")), raw.get("id"), index)
+        item = self.find(as_text(raw.get("type")), raw.get("id"), index)
         if not item.done:
             self._settle(item, raw)
 
@@ -211,13 +211,13 @@ class Outputs:
         """Take from the final response what no earlier event contained."""
         whole = [raw for raw in output if isinstance(raw, dict)]
         known = {item.id: item for item in self.items if item.id}
-        matched = [known.get(_text(raw.get("id"))) for raw in whole]
+        matched = [known.get(as_text(raw.get("id"))) for raw in whole]
         others = [item for item in self.items if item not in matched]
         for position, (raw, item) in enumerate(zip(whole, matched, strict=True)):
             found = item or next((one for one in others if one.kind == raw.get("type")), None)
             if found in others:
                 others.remove(found)
-            found = found or self._new(_text(raw.get("type")), raw.get("id"), position)
+            found = found or self._new(as_text(raw.get("type")), raw.get("id"), position)
             if not found.done:
                 self._settle(found, raw)
 
@@ -230,7 +230,7 @@ class Outputs:
     def unfinished(self) -> str | None:
         """A description of an item that was begun and not ended, or `None`."""
         for item in self.items:
-            if item.kind == "function_call" and not (item.done or _is_object(item.call_arguments)):
+            if item.kind == "function_call" and not (item.done or is_object(item.call_arguments)):
                 return f"a call of {item.name}" if item.name else "a call"
             if item.kind != "function_call" and not (item.done or all(part.closed for part in item.parts)):
                 return "the answer"
@@ -240,7 +240,7 @@ class Outputs:
         """The name of a call that was not ended and whose arguments are incomplete JSON, or `None`."""
         for item in self.calls:
             ended = item.done and item.whole is not None and item.whole.get("status") != "incomplete"
-            if not (ended or _is_object(item.call_arguments)):
+            if not (ended or is_object(item.call_arguments)):
                 return item.name
         return None
 
@@ -274,7 +274,7 @@ class Outputs:
 
     def _new(self, kind: str, item_id: Any, index: Any) -> Output:
         self._deltas.size.begin_part()
-        item = Output(kind, _text(item_id), index)
+        item = Output(kind, as_text(item_id), index)
         self.items.append(item)
         if kind == "function_call":
             self.calls.append(item)
@@ -282,10 +282,10 @@ class Outputs:
 
     def _settle(self, item: Output, raw: dict[str, Any]) -> None:
         item.whole = raw
-        item.id = item.id or _text(raw.get("id"))
+        item.id = item.id or as_text(raw.get("id"))
         match item.kind:
             case "function_call":
-                if item.name and _text(raw.get("name")) not in ("", item.name):
+                if item.name and as_text(raw.get("name")) not in ("", item.name):
                     raise Fault("answer", "the server mixed up two calls", retry=True)
                 self.name_call(item, raw)
                 item.whole_arguments = arguments_of(raw.get("arguments")) or item.whole_arguments
@@ -324,9 +324,9 @@ def _message_texts(raw: dict[str, Any]) -> list[tuple[PartKind, str]]:
         return [("output_text", content)] if content else []
     texts: list[tuple[PartKind, str]] = []
     for part in content if isinstance(content, list) else []:
-        if text := _text(part.get("text")):
+        if text := as_text(part.get("text")):
             texts.append(("output_text", text))
-        elif text := _text(part.get("refusal")):
+        elif text := as_text(part.get("refusal")):
             texts.append(("refusal", text))
     return texts
 
@@ -335,8 +335,9 @@ def _reasoning_texts(raw: dict[str, Any], item: Output) -> list[tuple[PartKind, 
     """The texts of the reasoning's summary, or of its content if there is no summary."""
     shown = item.parts[0].kind if item.parts else None
     for kind, name in (("summary", "summary"), ("thought", "content")):
-        parts = raw.get(name)
-        texts = [_text(part.get("text")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        given = raw.get(name)
+        parts = given if isinstance(given, list) else []
+        texts = [as_text(part.get("text")) for part in parts if isinstance(part, dict)]
         if any(texts) and shown in (None, kind):
             return [("summary" if kind == "summary" else "thought", text) for text in texts if text]
     return []
@@ -370,15 +371,15 @@ def _message_frame(item: Output) -> dict[str, Any] | None:
     """The item with its texts replaced by their offsets in the content."""
     parts = [part for part in item.parts if part.pieces]
     pieces = item.whole.get("content") if item.whole is not None else None
-    if item.whole is None or not isinstance(pieces, list) or not _text(item.whole.get("id")):
+    if item.whole is None or not isinstance(pieces, list) or not as_text(item.whole.get("id")):
         return None
     if [text for _, text in _message_texts(item.whole)] != [part.text for part in parts]:
         return None
     content: list[dict[str, Any]] = []
     at = 0
     for raw in pieces:
-        name = "text" if _text(raw.get("text")) else "refusal"
-        if not _text(raw.get(name)):
+        name = "text" if as_text(raw.get("text")) else "refusal"
+        if not as_text(raw.get(name)):
             continue
         part = parts[len(content)]
         start, at = at + part.apart, at + part.apart + len(part.text)
@@ -400,7 +401,7 @@ def _call_frame(item: Output) -> dict[str, Any] | None:
 
 def _opaque(item: Output) -> dict[str, Any] | None:
     """The item as it is sent back; `None` for one that services would refuse."""
-    if item.whole is None or not (item.kind and _text(item.whole.get("id"))):
+    if item.whole is None or not (item.kind and as_text(item.whole.get("id"))):
         return None
     raw = {name: value for name, value in item.whole.items() if value is not None}  # services send null and refuse it
     if item.kind == "reasoning":
@@ -410,7 +411,7 @@ def _opaque(item: Output) -> dict[str, Any] | None:
         if not _are_texts(raw.get("content", []), "reasoning_text"):
             return None
         # Without its content it only refers to something that the service did not store.
-        if not (_text(raw.get("encrypted_content")) or ("encrypted_content" not in raw and raw.get("content"))):
+        if not (as_text(raw.get("encrypted_content")) or ("encrypted_content" not in raw and raw.get("content"))):
             return None
     return raw if _storable(raw) else None
 
@@ -435,14 +436,3 @@ def _storable(raw: dict[str, Any]) -> bool:
         return len(orjson.dumps(raw)) <= LARGEST_ITEM
     except TypeError:
         return False
-
-
-def _is_object(arguments: str) -> bool:
-    try:
-        return isinstance(orjson.loads(arguments), dict)
-    except orjson.JSONDecodeError:
-        return False
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -8,11 +8,17 @@ def install() -> None:
     install_link()
 
 
-def take(approval_id: str) -> None:
-    """Run a deposited call on this thread, the main one. Does nothing if the call was claimed already, or awaits."""
+def take(approval_id: str, deposit: str | None = None) -> None:
+    """Run a deposited call on this thread, the main one. Does nothing if the call was claimed already, or awaits.
+
+    `deposit`: the request that deposits it, as JSON, where it may not have been sent by itself. One that is refused
+    deposits nothing; the server is told the reason when it sends the request.
+    """
     from agent_kernel.notebook.kernel.state import kernel_state
 
-    kernel_state().executor.run_deposited(approval_id)
+    state = kernel_state()
+    if deposit is None or state.on_deposit(deposit):
+        state.executor.run_deposited(approval_id)
 
 
 async def take_async(approval_id: str) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from IPython.core.error import UsageError
 
-from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.notebook.execution.undo import KeptChange
 from agent_kernel.notebook.kernel.run_state import RunHost, RunState
 from agent_kernel.notebook.tools import FOLDER
@@ -55,6 +54,8 @@ def show(runs: Sequence[RunState]) -> str:
 
 def limits() -> list[str]:
     """The limits in the files of the notebook's folder, as sentences."""
+    from agent_kernel.approvals.folder_file import read_limits  # TOML and the policies: not for a first prompt
+
     found = read_limits(FOLDER)
     said = found.words()
     return [reveal(line) for line in ([f"Runs here are limited by {said}."] if said else []) + list(found.notes)]

@@ -23,12 +23,12 @@ from agent_kernel.notebook.kernel.link import install
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
 from agent_kernel.notebook.run import state_of
-from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.notebook.tools import named_tools
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.uncollected import uncollected
 
 HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
@@ -147,6 +147,8 @@ class AgentMagics(Magics):
         return ""
 
     def _show_stats(self, days: int) -> None:
+        from agent_kernel.notebook.stats import stats_bundle
+
         run = last_run()
         report = host_for(kernel_state(), None).usage(days)
         display(stats_bundle(report, run.conversation_id if run is not None else self._conversation_id), raw=True)
@@ -174,11 +176,14 @@ class AgentMagics(Magics):
         )
         agent.conversation_id = self._conversation_id
         try:
-            run = agent.start(prompt.strip("\n"))
+            with uncollected():  # a first prompt imports the widget
+                run = agent.start(prompt.strip("\n"))
         finally:
             self._conversation_id = agent.conversation_id
         if options.wait or state_of(run).host.blocks:
             wait_or_cancel(run)
+        elif cell is not None:
+            kernel_state().interrupts.prompt_was_asked()
 
 
 def stats_days(line: str) -> int | None:

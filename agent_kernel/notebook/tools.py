@@ -1,6 +1,10 @@
-"""The tools that a run offers: the built-in ones, and those that the user passes."""
+"""The tools that a run offers: the built-in ones, and those that the user passes.
+
+What carries out the built-in ones is imported with the first call: a prompt waits for the import of this module.
+"""
 
 import functools
+import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -11,25 +15,17 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
-from agent_kernel.models.images import NoPicture, decode, plain_picture
 from agent_kernel.notebook.execution.executor import approved_path, current_entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText
-from agent_kernel.notebook.inspect import inspect_variables
 from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import Place
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict
-from agent_kernel.tools.builtin.files import read_file
-from agent_kernel.tools.builtin.notebooks import read_notebook
-from agent_kernel.tools.builtin.pictures import attached_name, read_attachment, read_picture
-from agent_kernel.tools.builtin.search_process import list_files, search_files
-from agent_kernel.tools.builtin.shell import run_shell
 from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
-from agent_kernel.tools.review.file_cards import file_card
 
 FOLDER = Path.cwd()
 """The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
@@ -83,6 +79,8 @@ def _may_be_tool(value: Any) -> bool:
 def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard | None:
     """The card of a call that would change the file at `place`, with a diff to its present content. `None` for other
     calls. Safe in any thread."""
+    from agent_kernel.tools.review.file_cards import file_card
+
     try:
         arguments = json.loads(arguments_json)
         return file_card(FOLDER, name, arguments, place) if isinstance(arguments, dict) else None
@@ -95,6 +93,9 @@ def picture_of(address: str, notebook: str | None, cell_id: str | None) -> bytes
 
     `address` is a path or the name of the cell's attachment. Safe in any thread. Raises `ToolFailed`.
     """
+    from agent_kernel.models.images import NoPicture, decode, plain_picture
+    from agent_kernel.tools.builtin.pictures import attached_name, read_attachment, read_picture
+
     name = attached_name(address)
     try:
         if name is None:
@@ -120,17 +121,24 @@ def _builtin(shell: InteractiveShell) -> list[Tool]:
 
 def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
     def inspect(names: list[str] | None = None) -> str:
+        from agent_kernel.notebook.inspect import inspect_variables
+
         return inspect_variables(shell.user_ns, shell.user_ns_hidden, names)
 
-    def in_folder(function: Callable[..., str]) -> Callable[..., str]:
-        return lambda **arguments: function(FOLDER, **arguments, approved=approved_path())
+    def in_folder(module: str, name: str) -> Callable[..., str]:
+        def run(**arguments: Any) -> str:
+            function = getattr(importlib.import_module(f"agent_kernel.tools.builtin.{module}"), name)
+            text: str = function(FOLDER, **arguments, approved=approved_path())
+            return text
+
+        return run
 
     return {
         "inspect_variables": inspect,
-        "read_notebook": in_folder(read_notebook),
-        "list_files": in_folder(list_files),
-        "search_files": in_folder(search_files),
-        "read_file": in_folder(read_file),
+        "read_notebook": in_folder("notebooks", "read_notebook"),
+        "list_files": in_folder("search_process", "list_files"),
+        "search_files": in_folder("search_process", "search_files"),
+        "read_file": in_folder("files", "read_file"),
         "edit_file": functools.partial(_change_file, "edit_file"),
         "write_file": functools.partial(_change_file, "write_file"),
         "run_shell": _run_shell,
@@ -150,6 +158,8 @@ def _change_file(name: str, **arguments: Any) -> str:
 
 def _run_shell(**arguments: Any) -> ToolText:
     """The output is shown as it comes, and is part of the result."""
+    from agent_kernel.tools.builtin.shell import run_shell
+
     return ToolText(run_shell(FOLDER, **arguments, emit=_show))
 
 

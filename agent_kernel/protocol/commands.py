@@ -20,7 +20,7 @@ COMMAND_ID_CHARACTERS = 64
 class Body(BaseModel):
     """The base of bodies that HTTP and WebSocket share."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Command(Body):
@@ -176,7 +176,7 @@ ClientCommand = Annotated[
     Field(discriminator="type"),
 ]
 
-client_command_adapter: TypeAdapter[ClientCommand] = TypeAdapter(ClientCommand)
+client_command_adapter: TypeAdapter[ClientCommand] = TypeAdapter(ClientCommand, config=ConfigDict(defer_build=True))
 
 COMMAND_TYPES: frozenset[str] = frozenset(
     command.model_fields["type"].default for command in get_args(get_args(ClientCommand)[0])

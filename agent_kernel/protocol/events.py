@@ -39,7 +39,7 @@ def utc_now() -> str:
 class Event(BaseModel):
     """The envelope. `seq` rises strictly within a conversation; the log sets it when the event is committed."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     seq: int = 0
     conversation_id: str = ""
@@ -63,6 +63,8 @@ class SessionEvent(Reply):
     snapshot: ConversationView
     pending: list[ToolCallView]
     last_seq: int
+    resume_from: int = 0
+    """From where a client that has only the snapshot resumes, for what it lacks: such as half of an answer."""
 
 
 class MessageEvent(Event):
@@ -254,4 +256,4 @@ LoggedEvent = (
 )
 ServerEvent = Annotated[SessionEvent | PongEvent | AckEvent | LoggedEvent, Field(discriminator="type")]
 
-server_event_adapter: TypeAdapter[ServerEvent] = TypeAdapter(ServerEvent)
+server_event_adapter: TypeAdapter[ServerEvent] = TypeAdapter(ServerEvent, config=ConfigDict(defer_build=True))

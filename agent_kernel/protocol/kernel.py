@@ -6,27 +6,15 @@ comes from it, within the bounds stated here.
 """
 
 import functools
-from typing import Annotated, Any, Generic, Literal, TypeVar, cast
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.tools import FileCard, ToolDeclaration
-from agent_kernel.protocol.views import (
-    BudgetLimits,
-    ErrorView,
-    MessageView,
-    OutputView,
-    Place,
-    PolicyView,
-    RunView,
-    ToolCallView,
-    Usage,
-)
-from agent_kernel.protocol.vocabulary import Approval, ChangeState, Effort, ExecutionStatus, PolicyMode, StopCause
-
-REQUEST_TYPE = "agent_kernel_request"
-REPLY_TYPE = "agent_kernel_reply"
+from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolDeclaration, ToolVerdict
+from agent_kernel.protocol.views import BudgetLimits, ErrorView, OutputView, Place, PolicyView, RunView, Usage
+from agent_kernel.protocol.vocabulary import ChangeState, Effort, PolicyMode, StopCause
 
 MOST_RULES, MOST_RULE_CHARACTERS = 200, 10_000
 """Bounds of a notebook's own rules, all of which a run's header shows."""
@@ -118,21 +106,12 @@ CallPhase = Literal["deposited", "running", "done", "unknown"]
 """The state of a call in the kernel: waiting for the main thread, running, ended, or not known."""
 
 
-class CallOutcome(KernelMessage):
-    """See `agent_kernel.tools.executor.Outcome`."""
-
-    status: ExecutionStatus
-    content: str
-    undo: str | None = Field(default=None, max_length=40)
-    output_file: str | None = Field(default=None, max_length=4096)
-
-
 class Collected(Reply):
     """A call's outputs from an index on, and its outcome once it has ended."""
 
     state: CallPhase
     outputs: tuple[OutputView, ...] = ()
-    outcome: CallOutcome | None = None
+    outcome: Outcome | None = None
 
 
 class WaitingBehind(Reply):
@@ -146,11 +125,7 @@ class Undone(Reply):
 
 
 class VerdictGiven(Reply):
-    """See `agent_kernel.tools.executor.ToolVerdict`."""
-
-    approval: Approval
-    place: Place | None = None
-    may_edit: bool = False
+    verdict: ToolVerdict
 
 
 class Previewed(Reply):
@@ -202,20 +177,11 @@ class UpdateRun(Request[Done]):
     run: RunView
 
 
-class RunEnd(KernelMessage):
+class FinishRun(Request[Done]):
     """Sent when a run has ended."""
 
-    run: RunView
-    text: str
-    messages: list[MessageView]
-    tool_calls: list[ToolCallView]
-    cleared: bool = False
-    """Whether the output of the run's cell was cleared, so that no results may be added there."""
-
-
-class FinishRun(Request[Done]):
     op: Literal["finish"] = "finish"
-    result: RunEnd
+    result: RunResult
 
 
 class ResumeRun(Request[Done]):
@@ -226,19 +192,14 @@ class ResumeRun(Request[Done]):
 
 
 class ExecuteCall(Request[Deposited]):
-    """Deposits an approved call, which code on the main thread claims: see `agent_kernel.tools.executor.ApprovedCall`.
-    Idempotent."""
+    """Deposits an approved call, which code on the main thread claims. Idempotent."""
 
     op: Literal["call"] = "call"
-    approval_id: str
-    tool_call_id: str
-    tool_name: str
-    arguments_json: str
-    digest: str
-    base: str = ""
-    place: Place | None = None
+    call: ApprovedCall
     run_id: str | None = None
     """The run whose tools are meant."""
+    received: tuple[str, ...] = ()
+    """Other calls whose outcomes have arrived, so that the kernel need not keep them."""
 
 
 class InterruptCall(Request[InterruptSent]):
@@ -327,13 +288,20 @@ AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
 
 
 @functools.cache
-def _requests() -> TypeAdapter[AnyRequest]:
+def _requests() -> Mapping[str, type[AnyRequest]]:
+    return {request.model_fields["op"].default: request for request in get_args(AnyRequest)}
+
+
+@functools.cache
+def _any_request() -> TypeAdapter[AnyRequest]:
     return TypeAdapter(Annotated[AnyRequest, Field(discriminator="op")])
 
 
 def read_request(content: dict[str, Any]) -> AnyRequest:
-    """Raises `ValidationError`."""
-    return _requests().validate_python(content)
+    """Raises `ValidationError`. Only the model of this request is built: building all of them takes longer than the
+    rest of a first prompt's way to the server."""
+    known = _requests().get(content["op"]) if isinstance(content.get("op"), str) else None
+    return known.model_validate(content) if known is not None else _any_request().validate_python(content)
 
 
 def read_reply(content: dict[str, Any], reply_type: type[ReplyT]) -> ReplyT | Refused:
@@ -346,8 +314,10 @@ def content_of(message: KernelMessage) -> dict[str, Any]:
     return message.model_dump(mode="json")
 
 
-def failed_run(declaration: RunDeclaration, reason: str) -> RunEnd:
+def failed_run(declaration: RunDeclaration, reason: str) -> RunResult:
     """The message for the end of a run that could not start."""
+    from agent_kernel.protocol.events import utc_now  # the models of all events, which a kernel seldom needs
+
     now = utc_now()
     run = RunView(
         run_id=declaration.run_id,
@@ -364,4 +334,4 @@ def failed_run(declaration: RunDeclaration, reason: str) -> RunEnd:
         ended_at=now,
         error=ErrorView(code="INTERNAL_ERROR", message=reason),
     )
-    return RunEnd(run=run, text="", messages=[], tool_calls=[])
+    return RunResult(run=run, text="", messages=[], tool_calls=[])

@@ -5,16 +5,15 @@ answers by a request (`AnswerQuestion`); questions are discriminated by `topic`.
 """
 
 import functools
-from typing import Annotated, Any, Generic, Literal, TypeVar, cast
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast
 
 from pydantic import BaseModel, Field, TypeAdapter
 
+from agent_kernel.protocol.ids import new_question_id
 from agent_kernel.protocol.kernel import Identifier, KernelMessage, type_argument
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, ModelsView, OutputView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
-
-EVENT_TYPE = "agent_kernel_event"
-EVENT_TOPIC = b"agent_kernel"
 
 
 class RunAnnounced(KernelMessage):
@@ -29,7 +28,8 @@ class RunAnnounced(KernelMessage):
 
 
 class Hello(KernelMessage):
-    """A kernel whose environment names no server looks for one. Repeated until answered, or for a short time."""
+    """A kernel has loaded the extension. One whose environment names no server looks for one by this: it is repeated
+    until answered, or for a short time."""
 
     event: Literal["hello"] = "hello"
 
@@ -42,10 +42,14 @@ class CallOutput(KernelMessage):
 
 
 class CallEnded(KernelMessage):
-    """A call has ended. Only a hint: the server collects the outcome by a request."""
+    """A call has ended. The server collects by a request what the event lacks, and what was lost of the outputs."""
 
     event: Literal["outcome"] = "outcome"
     approval_id: str
+    outcome: Outcome | None = None
+    """Left out if it is long."""
+    outputs: int = Field(default=0, ge=0)
+    """The number of the call's outputs, each of which was sent as an event before."""
 
 
 class CancelRun(KernelMessage):
@@ -93,9 +97,12 @@ class Question(KernelMessage, Generic[AnswerT]):
     """A question, for which a cell waits. Repeated until it is answered."""
 
     event: Literal["ask"] = "ask"
-    question_id: Identifier
+    question_id: Identifier = Field(default_factory=new_question_id)
     through_gateway: bool = False
     """As in `RunAnnounced`."""
+
+    def routed(self, *, through_gateway: bool) -> Self:
+        return self.model_copy(update={"through_gateway": through_gateway})
 
     @classmethod
     def answer_type(cls) -> type[AnswerT]:

@@ -1,11 +1,12 @@
-"""Models that runtime and executor exchange about tools: declarations, and descriptions of file changes."""
+"""What runtime and executor exchange about tools and calls: a kernel's wire carries these as they are."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agent_kernel.protocol.views import Warning
+from agent_kernel.protocol.views import Place, Warning
+from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus
 
 DeclaredApproval = Literal["ask", "allow", "deny", "dynamic"]
 """`dynamic` means that the tool's own callable is asked about each call, with its arguments. It runs with the executor;
@@ -41,7 +42,7 @@ def _bounded(warning: Warning) -> Warning:
 class FileCard(BaseModel):
     """The executor's description of the file that a call would change. Bounded, because it comes from a kernel."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     diff: str = Field(default="", max_length=200_000)
     """The diff; empty if nothing could be compared, so that the card shows the call's arguments."""
@@ -54,3 +55,45 @@ class FileCard(BaseModel):
     """As `FileChange.base`; empty if nothing was read."""
     refusal: str = Field(default="", max_length=1_000)
     """Why the call is refused without asking a person; the model is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedCall:
+    """An approved call from the log. These arguments run, never ones that a page sends."""
+
+    approval_id: str
+    """Identifies the call across conversations. Each is executed at most once; an edited call keeps its id, a repeated
+    one gets a new id."""
+    tool_call_id: str
+    """The model's id, for logs. Calls of other conversations may have the same one."""
+    tool_name: str
+    arguments_json: str
+    digest: str
+    base: str = ""
+    """Identifies the file content that a person was shown (`FileChange.base`); empty if any content may be changed."""
+    place: Place | None = None
+    """The only place that a file tool's call may open; `None` if the approval is not bound to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    status: ExecutionStatus
+    content: str
+    """The text for the model, untruncated within the executor's own limit."""
+    undo: Annotated[str | None, Field(max_length=40)] = None
+    """Set if `ToolExecutor.undo` can undo the call: when the replaced file was last changed (UTC, ISO 8601), or an
+    empty text if there was none."""
+    output_file: Annotated[str | None, Field(max_length=4096)] = None
+    """The file with the whole output, if one was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolVerdict:
+    """A tool's own verdict on a call, from the tool's own callable and the file system."""
+
+    approval: Approval
+    """The answer of the tool's approval callable."""
+    place: Place | None = None
+    """The resolved place of a file tool's call."""
+    may_edit: bool = False
+    """Whether the mode `edit` covers writing to `place`."""

@@ -26,7 +26,8 @@ ImageRefs = list[dict[str, Any]]
 
 
 class View(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    # `defer_build`: most processes use few of these models, and building them all takes longer than a first prompt may.
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class Usage(View):

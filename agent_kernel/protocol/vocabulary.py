@@ -74,3 +74,6 @@ ErrorCode = Literal[
 
 RESULT_MARK = "agent_kernel"
 """The metadata key of outputs that show a run's results. Its value names the run and the number of the call."""
+
+ENVIRONMENT_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""The environment variables that hold keys of model services."""

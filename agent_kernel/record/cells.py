@@ -1,6 +1,5 @@
 """Turns a run into notebook cells that repeat it without an agent."""
 
-import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +12,7 @@ from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record import words
 from agent_kernel.record.markdown import code_span, escape_markdown, safe_markdown
 from agent_kernel.record.needed_names import needed_names
+from agent_kernel.record.story import arguments_of
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.truncation import TextLimits, truncate
 
@@ -93,7 +93,7 @@ def _began(call: ToolCallView) -> str:
 
 def _cell(call: ToolCallView) -> Cell | None:
     """The cell that repeats a call; `None` if there is nothing to repeat."""
-    arguments = _arguments(call)
+    arguments = arguments_of(call)
     if call.state != "success" or arguments is None or call.tool_name == "ask_user":
         return None
     match call.tool_name:
@@ -115,7 +115,7 @@ def _cell(call: ToolCallView) -> Cell | None:
 
 
 def _left_out(call: ToolCallView) -> Cell:
-    arguments = _arguments(call)
+    arguments = arguments_of(call)
     shown = _called(call, arguments)
     if call.undone:
         return _comment(f"Left out, because it was undone:\n{shown}")
@@ -128,7 +128,7 @@ def _left_out(call: ToolCallView) -> Cell:
 
 def _detail(call: ToolCallView) -> str:
     """A call's code, command or diff."""
-    arguments = _arguments(call) or {}
+    arguments = arguments_of(call) or {}
     code = arguments.get("code") if call.tool_name == "run_python" else arguments.get("command")
     return str(code) if code else call.preview.text if call.preview is not None else ""
 
@@ -136,15 +136,6 @@ def _detail(call: ToolCallView) -> str:
 def _called(call: ToolCallView, arguments: dict[str, Any] | None) -> str:
     given = ", ".join(f"{name}={value!r}" for name, value in (arguments or {}).items())
     return f"{call.tool_name}({given if arguments is not None else call.tool_input})"
-
-
-def _arguments(call: ToolCallView) -> dict[str, Any] | None:
-    """The call's arguments; `None` if they were not valid JSON."""
-    try:
-        found = json.loads(call.tool_input)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _comment(text: str) -> Cell:

@@ -147,10 +147,10 @@ def _content(data: dict[str, Any], kind: str) -> str:
 
 
 def _bounded(text: str) -> str:
-    return truncate(_on_screen(text).rstrip("\n"), _TEXT).text
+    return truncate(on_screen(text).rstrip("\n"), _TEXT).text
 
 
-def _on_screen(text: str) -> str:
+def on_screen(text: str) -> str:
     """Text as a terminal would leave it: without colours, and with the last state of redrawn lines."""
     clean = _ANSI.sub("", text).replace("\r\n", "\n")
     if "\r" not in clean:

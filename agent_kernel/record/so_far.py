@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from agent_kernel.errors import InvalidArguments
+from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.record import words
@@ -34,15 +35,6 @@ AS_SAVED = "This is how it stood when the notebook was saved. It is answered in 
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """The run that a queued run waits for."""
-
-    prompt: str
-    waits: bool
-    """Whether that run waits for a person."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Open:
     """A call that runs or waits."""
 
@@ -53,26 +45,17 @@ class _Open:
     is_yours: bool = False
 
 
-def render_so_far(
-    run: RunView,
-    calls: Sequence[ToolCallView],
-    ended: Mapping[CallState, int],
-    ahead: Ahead | None,
-    *,
-    below_prompt: bool = False,
-) -> dict[str, str]:
-    """Render an open run as a MIME bundle, as `render_record` does for one that has ended. `calls` are those that have
-    not ended; `ended` counts the others by state."""
-    if below_prompt:
-        run = run.model_copy(update={"prompt": ""})
-    found = sorted(_of_run(run, calls, ahead), key=attrgetter("is_yours"), reverse=True)
+def render_so_far(progress: RunProgress, *, below_prompt: bool = False) -> dict[str, str]:
+    """Render an open run as a MIME bundle, as `render_record` does for one that has ended."""
+    run = progress.run.model_copy(update={"prompt": ""}) if below_prompt else progress.run
+    found = sorted(_of_run(progress), key=attrgetter("is_yours"), reverse=True)
     shown = list(_bounded(found[:_MOST_CALLS]))
     head = f"Agent run: {_standing(run, found)}."
     policy = words.policy_words(run)
     model = words.model_words(run)  # a queued run has none yet
     facts = f"{model}, {policy}." if model else f"{policy[:1].upper()}{policy[1:]}."
     notes = [f"And {len(found) - len(shown)} more calls."] if len(found) > len(shown) else []
-    notes += [*_counted(ended), AS_SAVED]
+    notes += [*_counted(progress.ended), AS_SAVED]
     return {
         "text/html": _to_html(run, f"<strong>{head}</strong> {escape_prose(facts)}", shown, notes),
         "text/markdown": _to_markdown(run, f"**{head}** {escape_markdown(facts)}", shown, notes),
@@ -95,9 +78,10 @@ def _standing(run: RunView, found: Sequence[_Open]) -> str:
     return "queued" if run.status == "queued" else "going on"
 
 
-def _of_run(run: RunView, calls: Sequence[ToolCallView], ahead: Ahead | None) -> Iterator[_Open]:
+def _of_run(progress: RunProgress) -> Iterator[_Open]:
+    run, calls = progress.run, progress.calls
     if run.status == "queued":
-        yield _Open(_queued(ahead))
+        yield _Open(_queued(progress))
         return
     if run.paused is not None:
         reached = words.paused(run.paused)
@@ -107,12 +91,12 @@ def _of_run(run: RunView, calls: Sequence[ToolCallView], ahead: Ahead | None) ->
         yield _Open("Running: the model is at work")
 
 
-def _queued(ahead: Ahead | None) -> str:
-    if ahead is None:
+def _queued(progress: RunProgress) -> str:
+    if progress.ahead is None:
         return "Queued"
-    line = " ".join(ahead.prompt.split())
+    line = " ".join(progress.ahead.prompt.split())
     line = line if len(line) <= _AHEAD else f"{line[: _AHEAD - 1]}…"
-    return f"Queued behind “{line}”{', which waits for you' if ahead.waits else ''}"
+    return f"Queued behind “{line}”{', which waits for you' if progress.ahead_waits else ''}"
 
 
 def _of_call(call: ToolCallView) -> _Open:
@@ -139,12 +123,7 @@ def _question(call: ToolCallView) -> tuple[str, ...]:
 
 
 def _counted(ended: Mapping[CallState, int]) -> list[str]:
-    total = sum(ended.values())
-    if not total:
-        return []
-    listed = (*words.COUNTED, *(state for state in ended if state not in words.COUNTED))
-    parts = ", ".join(f"{ended[state]} {words.STATES[state].lower()}" for state in listed if ended.get(state))
-    return [f"So far: {total} tool {'call' if total == 1 else 'calls'} ({parts})."]
+    return [f"So far: {words.counted(ended)}."] if any(ended.values()) else []
 
 
 def _to_html(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:

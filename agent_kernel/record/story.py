@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from operator import itemgetter
+from typing import Any
 
 from agent_kernel.protocol.figures import spent
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warning
@@ -203,7 +204,7 @@ def _call(call: ToolCallView, outputs: tuple[Shown, ...], recorded: bool) -> Cal
     plain = [f"{word} {who}" if end else word, failure, "" if end else who]
     return Call(
         tool_name=call.tool_name,
-        summary=_summary(call),
+        summary=summary_of(call),
         ending=", ".join(part for part in ending if part),
         plain_ending=", ".join(part for part in plain if part),
         notes=(*_notes(call, recorded), *seen),
@@ -216,9 +217,9 @@ def _call(call: ToolCallView, outputs: tuple[Shown, ...], recorded: bool) -> Cal
     )
 
 
-def _summary(call: ToolCallView) -> str:
+def summary_of(call: ToolCallView) -> str:
     """A title cut from the arguments, never written by the model."""
-    arguments = _arguments(call)
+    arguments = arguments_of(call)
     if not arguments:
         return ""
     value = arguments.get(_SUMMARIES.get(call.tool_name, "path"))
@@ -251,13 +252,13 @@ def code_of(call: ToolCallView) -> tuple[str, str]:
     shown = call.preview or preview(call.tool_name, call.tool_input)
     if shown is not None:
         return shown.language, shown.text
-    arguments = _arguments(call)
+    arguments = arguments_of(call)
     if arguments is None:
         return "", call.tool_input
     return ("json", json.dumps(arguments, indent=2, ensure_ascii=False)) if arguments else ("", "")
 
 
-def _arguments(call: ToolCallView) -> dict[str, object] | None:
+def arguments_of(call: ToolCallView) -> dict[str, Any] | None:
     """The call's arguments; `None` if they were not valid JSON."""
     try:
         found = json.loads(call.tool_input)
@@ -315,12 +316,7 @@ def _on_one_line(note: str) -> str:
 
 
 def _calls_line(calls: Sequence[ToolCallView]) -> str:
-    if not calls:
-        return "Transcript"
-    counts = Counter(call.state for call in calls)
-    listed = (*words.COUNTED, *(state for state in counts if state not in words.COUNTED))
-    parts = ", ".join(f"{counts[state]} {words.STATES[state].lower()}" for state in listed if counts[state])
-    return f"Transcript: {len(calls)} tool {'call' if len(calls) == 1 else 'calls'} ({parts})"
+    return f"Transcript: {words.counted(Counter(call.state for call in calls))}" if calls else "Transcript"
 
 
 def _figures(run: RunView) -> str:

@@ -1,12 +1,12 @@
-"""The texts of the record. `SHARED` has those of the cards as well, which `npm run types` writes to
-`widgets/src/text/words.gen.ts`."""
+"""The texts of the record and of `agent-kernel chat`. `SHARED` has those of the cards as well, which `npm run types`
+writes to `widgets/src/text/words.gen.ts`."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, PauseView, RuleView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import CallState, DecidedBy, ErrorCode, PolicyMode, RunStatus, Scope
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, ErrorCode, Limit, PolicyMode, RunStatus, Scope
 from agent_kernel.tools.review.hidden import reveal
 
 STATES: dict[CallState, str] = {
@@ -81,10 +81,80 @@ STOPPED = "Stopped, because "
 NEVER_BEGUN = "It was stopped before it began: no model was asked, and nothing ran."
 MAY_HAVE_RUN = "It may have finished, run in part, or not run at all."
 MODEL_TOLD = "The model was told."
+ACTIONS = {
+    "approve": "Approve",
+    "deny": "Deny",
+    "edit": "Edit",
+    "allow": "Always allow",
+    "saveRule": "Save rule and approve",
+    "back": "Back",
+    "approveAll": "Approve all",
+    "denyAll": "Deny all",
+    "send": "Send",
+    "skip": "Skip",
+    "goOn": "Continue",
+    "goOnWithout": "Continue without it",
+    "runAgain": "Run again",
+    "tryAgain": "Try again",
+    "stop": "Stop",
+}
+"""The names of buttons."""
+CARD = {
+    "exactly": "Approves exactly what is shown.",
+    "several": "{count} calls are waiting for you.",
+    "reason": "Reason",
+    "reasonNote": "optional; the model reads it and goes on",
+    "yourVersion": "Approves your version.",
+    "rulesWin": "Rules that deny or ask still win.",
+    "asking": "Waiting for your answer",
+    "yourAnswer": "Your answer",
+    "skipNote": "Skip tells the model that you did not answer.",
+    "notAnswered": "The model was told that you did not answer.",
+    "nobodyKnows": "Nobody can say what became of this call.",
+    "look": "Look before you choose.",
+    "outcomeNote": "Run again asks you first. Continue tells the model that the outcome is unknown.",
+    "interrupted": "The kernel was interrupted; what ran before that stays.",
+    "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
+    "nothingLost": "Nothing is lost.",
+    "costUnknown": "It is not known what this {of} costs.",
+    "orStop": "Or stop the run; what is done stays.",
+    "noLimit": "Then {amount} is no limit any more.",
+    "anotherTab": "another tab",
+}
+SCOPES: dict[Scope, dict[str, str]] = {
+    "conversation": {"name": "This conversation", "note": "until it is deleted", "rule": "in this conversation"},
+    "project": {"name": "This project", "note": "every notebook in this one\u2019s folder", "rule": "in this project"},
+    "user": {"name": "All my notebooks", "note": "on this server", "rule": "in all my notebooks"},
+}
+"""The places that a rule can be saved for, from narrow to wide."""
+LIMITS: dict[Limit, dict[str, str]] = {
+    "tokens": {"title": "Tokens", "add": "Add tokens"},
+    "usd": {"title": "Cost", "add": "Add dollars"},
+    "tool_calls": {"title": "Tool calls", "add": "Add tool calls"},
+    "steps": {"title": "Steps", "add": "Add steps"},
+    "seconds": {"title": "Time", "add": "Add minutes"},
+}
+PROBLEMS: dict[ErrorCode, str] = {
+    **ERRORS,
+    "BUDGET_EXCEEDED": "Budget reached.",
+    "CONFLICT": "Already decided.",
+    "ACCESS_DENIED": "You may not decide here.",
+    "INVALID_FORMAT": "Not accepted.",
+    "TOOL_ERROR": "A tool failed.",
+}
+"""The titles of errors on cards."""
 NOT_KEPT = "(HTML that a record does not keep)"
 PROMPT = "Prompt"
 WIDGET = "A widget: only this text of it is kept."
 LEFT_OUT = "Left out: this record is too long."
+
+
+def counted(counts: Mapping[CallState, int]) -> str:
+    """The calls by state: `3 tool calls (2 done, 1 denied)`."""
+    total = sum(counts.values())
+    listed = (*COUNTED, *(state for state in counts if state not in COUNTED))
+    parts = ", ".join(f"{counts[state]} {STATES[state].lower()}" for state in listed if counts.get(state))
+    return f"{total} tool {'call' if total == 1 else 'calls'} ({parts})"
 
 
 def run_word(status: RunStatus) -> str:
@@ -266,7 +336,7 @@ SHARED: Final[dict[str, Any]] = {
     "rules": RULES,
     "seen": SEEN,
     "deciders": DECIDERS,
-    "errors": ERRORS,
+    "problems": PROBLEMS,
     "paused": PAUSED,
     "pausedBefore": PAUSED_BEFORE,
     "raised": RAISED,
@@ -275,5 +345,9 @@ SHARED: Final[dict[str, Any]] = {
     "recordedDemo": RECORDED_DEMO,
     "nothingRan": NOTHING_RAN,
     "mayHaveRun": MAY_HAVE_RUN,
+    "actions": ACTIONS,
+    "card": CARD,
+    "scopes": SCOPES,
+    "limits": LIMITS,
 }
-"""The texts that cards and record share. `{name}` is a placeholder."""
+"""The texts that cards, the command line and the record share. `{name}` is a placeholder."""

@@ -1,8 +1,9 @@
 """A conversation: its runs, one after another, and the operations that clients may request."""
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import (
@@ -14,31 +15,41 @@ from agent_kernel.errors import (
     UnknownApproval,
     UnknownRun,
 )
-from agent_kernel.log import runs, tool_calls
+from agent_kernel.log import events, runs, tool_calls
+from agent_kernel.log import images as pictures
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicySwitchView, RunView, ToolCallView
+from agent_kernel.protocol.runs import RunProgress
+from agent_kernel.protocol.tools import Outcome
+from agent_kernel.protocol.views import (
+    BudgetLimits,
+    ConversationView,
+    ImageRefs,
+    PolicySwitchView,
+    RunView,
+    ToolCallView,
+)
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.runtime.clients.feed import Feed, Subscription
-from agent_kernel.runtime.clients.lists import RunProgress, read_progress
+from agent_kernel.runtime.clients.lists import read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.runs import last_run, lifecycle, retry
 from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.last_run import LastRun
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
-from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import commit_to
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.run import ActiveRun, Resources
 from agent_kernel.runtime.tool_calls import approval, policy_switch, rules, undo
+from agent_kernel.runtime.tool_calls.shown_images import prepare_one
 from agent_kernel.runtime.turns import budget_pause, unknown_outcomes
 from agent_kernel.runtime.turns.model_turn import take_message
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.executor import Outcome, ToolExecutor
+from agent_kernel.tools.executor import ToolExecutor
 
-KERNEL_LOST = "This run can't be tried again: the notebook's kernel is no longer there. Run the cell again."
+KERNEL_LOST = "The notebook's kernel is no longer there. Start it again, and ask in a cell of the notebook."
 
 
 ExecutorFor = Callable[["Conversation", RunSpec], Awaitable[ToolExecutor | None]]
@@ -133,24 +144,75 @@ class Conversation:
             self.on_retry(spec, handle)
         return handle
 
-    async def send_message(self, content: str, *, decided_by: str | None = None) -> str:
+    async def send_message(
+        self,
+        content: str,
+        *,
+        decided_by: str | None = None,
+        message_id: str | None = None,
+        images: ImageRefs | None = None,
+        changed: Callable[[RunSpec], RunSpec] = lambda spec: spec,
+    ) -> str:
         """The `message` command. During a run the message supersedes waiting calls and is part of the next model call;
-        else it starts a run with the tools of the last one. Returns the run's id."""
+        else it starts a run with the tools of the last one, with its specification `changed`. `images` were made by
+        `keep_pictures`. Returns the run's id."""
         await self._end_pause(decided_by)
-        return await self._send(content, decided_by)
+        return await self._send(content, decided_by, message_id, images or [], changed)
 
-    async def _send(self, content: str, decided_by: str | None) -> str:
+    async def _send(
+        self,
+        content: str,
+        decided_by: str | None,
+        message_id: str | None = None,
+        images: ImageRefs | None = None,
+        changed: Callable[[RunSpec], RunSpec] = lambda spec: spec,
+    ) -> str:
         async with self._queue.lease_run() as active:
-            if active is not None and active.takes_messages and await take_message(active, content):
+            if active is not None and active.takes_messages and await take_message(active, content, message_id, images):
                 await stopping.supersede(active, decided_by)
                 return active.run_id
         last = await self._last_run()
         chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
-        spec = last_run.anew(last, content, chosen)
+        anew = changed(last_run.anew(last, content, chosen))
+        spec = replace(anew, prompt_id=message_id, prompt_images=images or [])
         return (await self.start_run(spec, last.executor if last is not None else None)).run_id
 
+    async def keep_pictures(self, raw: Sequence[bytes]) -> ImageRefs:
+        """Store pictures that are sent with a message, in their form for models. Raises `NoPicture`."""
+        prepared = await asyncio.to_thread(lambda: [prepare_one(one, sent=True) for one in raw])
+        data = {digest: picture for one in prepared for digest, picture in one.data.items()}
+        await self._log.write(lambda transaction: pictures.keep(transaction.sql, self.row.number, data))
+        return [ref for one in prepared for ref in one.refs]
+
+    async def prompt_images(self, message_id: str | None = None) -> dict[str, ImageRefs]:
+        """References to the pictures in messages of the user, by their ids: in all, or in one."""
+        return await self._log.read_apart(lambda sql: events.prompt_images(sql, self.row.number, message_id))
+
+    async def pictures(self, refs: ImageRefs) -> dict[str, str]:
+        """Pictures in base64, by digest."""
+        digests = {ref["digest"] for ref in refs}
+        return await self._log.read_apart(lambda sql: pictures.read(sql, self.row.number, digests))
+
+    async def seq_before_run(self, message_id: str | None) -> int:
+        """The last event before the prompt of the run that a message belongs to; of the newest run where there is no
+        such message."""
+        return await self._log.read_apart(lambda sql: events.seq_before_run(sql, self.row.number, message_id))
+
+    async def has_ended(self, run_id: str) -> bool:
+        """Whether a run is over. Raises `UnknownRun`."""
+        return (await self._log.read(lambda sql: runs.read_run(sql, run_id))).ended_at is not None
+
     async def _last_run(self) -> LastRun | None:
-        return self._queue.last or await last_run.before_restart(self._log, self.row.number, self._find_executor)
+        """Without its tools where its kernel is gone. `None` where there was no run."""
+        last = self._queue.last
+        if last is None:
+            return await last_run.before_restart(self._log, self.row.number, self._find_executor)
+        try:
+            # No cell has declared what is asked next, so none has to be there still.
+            await self._find_executor(replace(last.spec, widget_model_id=None), last)
+        except KernelGone:
+            return last.without_tools()
+        return last
 
     async def _find_executor(self, spec: RunSpec, last: LastRun | None = None) -> ToolExecutor | None:
         """A run's executor: the kernel's, where the host has kernels; else the last run's. Raises `KernelGone`."""
@@ -332,11 +394,12 @@ class Conversation:
         await self._queue.until_idle()
         await commit_to(self._log, self.row, undone.log_message)
 
-    async def tool_result(self, tool_call_id: str, output: str) -> None:
-        """A client's answer to a call that waits for one. Raises `UnknownToolCall`, `AlreadyDecided`."""
+    async def tool_result(self, tool_call_id: str, output: str, *, failed: bool = False) -> None:
+        """A client's answer to a call that waits for one; `failed` if the client's own tool did.
+        Raises `UnknownToolCall`, `AlreadyDecided`."""
         async with self._queue.lease_run() as at_hand:
             active = await self._run_of(tool_call_id, at_hand)
-            if not active.calls.answer(tool_call_id, Outcome("success", output)):
+            if not active.calls.answer(tool_call_id, Outcome("error" if failed else "success", output)):
                 call = await self._read_call(tool_call_id)
                 raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
 

@@ -13,11 +13,12 @@ from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import TooManyConversations, UnknownConversation
 from agent_kernel.log import events, runs, tool_calls
 from agent_kernel.log.rules import all_rules
-from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import AuditListener, Transaction
+from agent_kernel.log.store import AuditListener, Log
+from agent_kernel.log.transactions import Transaction
 from agent_kernel.log.turns import read_report
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ListedCall, ListedRule, ListedRun, RunView, ToolCallView, UsageReport
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
 from agent_kernel.runtime.clients import lists
@@ -25,14 +26,12 @@ from agent_kernel.runtime.clients.snapshot import read_list
 from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
 from agent_kernel.runtime.runs import recovery
 from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.runtime.runs.resources import ModelSource, Resources
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import Stop
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.run import RunResult
+from agent_kernel.runtime.state.run import ModelSource, Resources
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.runtime.tool_calls import rules
-from agent_kernel.runtime.turns.messages import read_result
 
 DEFAULT_SETTINGS = RuntimeSettings()
 MOST_EMPTY = 1_000
@@ -111,15 +110,15 @@ class Runtime:
             try:
                 spec = restored(await log.read(partial(runs.read_spec, run_id=run.run_id)), run.prompt)
             except ValueError:  # one run that can't be read does not keep the others, and the resources, from starting
-                result = await recovery.close(log, run, self._resources.settings, recovery.UNREADABLE)
+                result = await recovery.close(log, conversation.row, run, self._resources.settings, recovery.UNREADABLE)
                 recovered.ended.append((RunSpec(run_id=run.run_id, prompt=run.prompt), conversation, result))
                 continue
             executor = await executor_for(conversation, spec) if conversation.kernel_id is not None else None
             if executor is None and conversation.kernel_id is not None:
-                result = await recovery.close(log, run, self._resources.settings)
+                result = await recovery.close(log, conversation.row, run, self._resources.settings)
                 recovered.ended.append((spec, conversation, result))
             else:
-                await recovery.prepare(log, run)
+                await recovery.prepare(log, conversation.row, run)
                 recovered.continued.append((spec, conversation, conversation.continue_run(spec, run, executor)))
         return recovered
 
@@ -189,15 +188,14 @@ class Runtime:
     async def conversation_soon(self, conversation_id: str, seconds: float) -> Conversation:
         """A conversation that is perhaps just being created. Raises `UnknownConversation` after this many seconds."""
         async with self._arrival:
-            try:
+            with suppress(UnknownConversation):
                 return await self._load(conversation_id)
-            except UnknownConversation:
-                try:
-                    async with asyncio.timeout(seconds):
-                        await self._arrival.wait_for(lambda: self._closed or conversation_id in self._conversations)
-                    return self._conversations[conversation_id]
-                except (TimeoutError, KeyError):
-                    raise UnknownConversation(conversation_id) from None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._arrival.wait_for(lambda: self._closed or conversation_id in self._conversations)
+            if (arrived := self._conversations.get(conversation_id)) is None:
+                raise UnknownConversation(conversation_id)
+            return arrived
 
     async def _load(self, conversation_id: str) -> Conversation:
         """Called under the lock: a second object for a conversation would take the log's events from the first."""
@@ -260,7 +258,7 @@ class Runtime:
         self, approval_id: str, decision: Decision, *, decided_by: str | None = None
     ) -> ToolCallView:
         """Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
-        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        call = await self.find_call(approval_id)
         conversation = await self.conversation(call.conversation_id)
         return await conversation.route_decision(approval_id, decision, decided_by=decided_by)
 
@@ -269,7 +267,7 @@ class Runtime:
     ) -> ToolCallView:
         """Answer about a call with an unknown outcome. Raises `UnknownApproval`, `AlreadyDecided`,
         `IllegalTransition`."""
-        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        call = await self.find_call(approval_id)
         conversation = await self.conversation(call.conversation_id)
         return await conversation.answer_unknown(call.tool_call_id, answer, decided_by=decided_by)
 
@@ -296,12 +294,6 @@ class Runtime:
     async def run_of_widget(self, widget_model_id: str) -> RunView | None:
         """The run that a widget shows, if the log has it."""
         return await self._log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
-
-    async def result(self, run_id: str) -> RunResult:
-        """The transcript of a run. Raises `UnknownRun`."""
-        conversation = await self.find_run(run_id)
-        number = conversation.row.number
-        return await self._log.read_apart(lambda sql: read_result(sql, number, runs.read_run(sql, run_id)))
 
     async def usage(self, days: int) -> UsageReport:
         """The usage of the last `days` days, today included."""

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
 from agent_kernel.approvals.user_rules import UserRules
-from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.kernel import RunDeclaration
+from agent_kernel.protocol.views import BudgetLimits, ImageRefs
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import ToolDeclaration
 
 
@@ -46,11 +48,19 @@ class RunSpec:
     """The limits in the files of the notebook's folder when the run began. Reading them again never loosens these."""
     watched: bool = False
     """Whether a client without a page follows the run; it waits for answers then as if a page showed it."""
+    prompt_id: str | None = None
+    """The id of the prompt's message, where a client has given it one; `None` lets the log choose."""
+    prompt_images: ImageRefs = field(default_factory=list)
+    """Pictures that were sent with the prompt (`Conversation.keep_pictures`)."""
+
+
+DECLARED_FIELDS = RunSpec.__dataclass_fields__.keys() & RunDeclaration.model_fields.keys()
+"""The fields of a specification that a kernel declares."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
-    """Limits of a host. The defaults follow mature command-line agents."""
+    """Limits of a host."""
 
     default_model: str | None = None
     policy_cap: PolicyMode | None = None
@@ -60,11 +70,11 @@ class RuntimeSettings:
     """Keeps the rules for all notebooks where the log does not outlive the process."""
     read_limits: Callable[[str | None], FolderLimits] | None = None
     """Reads the files in the folder of a notebook, by its path, that tighten its runs. Called in a thread."""
-    approval_seconds: float | None = None
+    approval_seconds: float | None = defaults.APPROVAL_SECONDS
     """A waiting call expires after this time; `None` means never."""
-    result_characters: int = 25_000
-    result_lines: int = 1_000
-    step_characters: int = 200_000
+    result_characters: int = defaults.RESULT_CHARACTERS
+    result_lines: int = defaults.RESULT_LINES
+    step_characters: int = defaults.STEP_CHARACTERS
     output_directory: Path | None = None
     """The folder for outputs that are too long for the model; `None` means `tools.truncation.outputs_directory`."""
     suspend_seconds: float = 10.0
@@ -74,16 +84,16 @@ class RuntimeSettings:
     client_seconds: float | None = 10.0
     """How long a run that needs a person as a whole waits for a page to show it, before it continues as an unattended
     run does. `None` where the host handles that itself."""
-    stop_seconds: float = 10.0
+    stop_seconds: float = defaults.STOP_SECONDS
     """How long an interrupted call may take to end before its outcome counts as unknown."""
     tool_timeouts: Mapping[str, float] = field(default_factory=dict)
     """Seconds that a call may run, by the tool's name. A shorter time that the tool declares itself applies first."""
-    token_flush_seconds: float = 0.03
-    validation_retries: int = 3
-    pause_at_repeats: bool = True
+    token_flush_seconds: float = defaults.TOKEN_FLUSH_SECONDS
+    validation_retries: int = defaults.VALIDATION_RETRIES
+    pause_at_repeats: bool = defaults.PAUSE_AT_REPEATS
     """Whether a run that repeats itself is paused until a person lets it continue."""
-    send_images: bool = True
+    send_images: bool = defaults.SEND_IMAGES
     """Whether models are given the pictures of calls and prompts."""
-    default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(tool_calls=100, steps=100))
+    default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(**defaults.BUDGET))
     conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)
     """Hard limits of all runs of a conversation together. A notebook may set smaller ones."""

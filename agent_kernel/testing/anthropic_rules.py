@@ -8,7 +8,6 @@ from typing import Any
 Block = dict[str, Any]
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
-_EARLIER = ("temperature", "top_p", "top_k")
 _FIELDS = {
     "cache_control", "container", "diagnostics", "inference_geo", "max_tokens", "messages", "metadata", "model",
     "output_config", "service_tier", "speed", "stop_sequences", "stream", "system", "thinking", "tool_choice", "tools",

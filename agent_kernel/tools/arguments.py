@@ -16,15 +16,11 @@ def canonical(arguments: dict[str, Any]) -> str:
 
     Raises `InvalidArguments` for values that JSON or UTF-8 can't represent (NaN, infinity, lone surrogates, others).
     """
+    text = _dump(arguments, sort_keys=True, separators=(",", ":"))
     try:
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         text.encode()
-    except RecursionError:
-        raise InvalidArguments(f"The arguments are nested too deeply. {_ADVICE}") from None
     except UnicodeEncodeError:
         raise InvalidArguments("The arguments hold half of a surrogate pair, which is not a character.") from None
-    except (TypeError, ValueError) as error:
-        raise InvalidArguments(f"The arguments are not JSON: {error}. {_ADVICE}") from None
     return text
 
 
@@ -52,9 +48,9 @@ def parse(raw: str | dict[str, Any]) -> dict[str, Any]:
     return _without_surrogates(value)
 
 
-def _dump(value: Any) -> str:
+def _dump(value: Any, **form: Any) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, **form)
     except RecursionError:
         raise InvalidArguments(f"The arguments are nested too deeply. {_ADVICE}") from None
     except (TypeError, ValueError) as error:

@@ -1,57 +1,13 @@
 """`ToolExecutor`, the interface from the runtime to the executor. Each of the two hosts implements it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
-from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolVerdict
 from agent_kernel.protocol.views import OutputView, Place
-from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus
 
 OutputSink = Callable[[OutputView], None]
 """Called in the runtime's event loop, in order, for each live output of the call."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovedCall:
-    """An approved call from the log. These arguments run, never ones that a page sends."""
-
-    approval_id: str
-    """Identifies the call across conversations. Each is executed at most once; an edited call keeps its id, a repeated
-    one gets a new id."""
-    tool_call_id: str
-    """The model's id, for logs. Calls of other conversations may have the same one."""
-    tool_name: str
-    arguments_json: str
-    digest: str
-    base: str = ""
-    """Identifies the file content that a person was shown (`FileChange.base`); empty if any content may be changed."""
-    place: Place | None = None
-    """The only place that a file tool's call may open; `None` if the approval is not bound to one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    status: ExecutionStatus
-    content: str
-    """The text for the model, untruncated within the executor's own limit."""
-    undo: str | None = None
-    """Set if `ToolExecutor.undo` can undo the call: when the replaced file was last changed (UTC, ISO 8601), or an
-    empty text if there was none."""
-    output_file: str | None = None
-    """The file with the whole output, if one was written."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolVerdict:
-    """A tool's own verdict on a call, from the tool's own callable and the file system."""
-
-    approval: Approval
-    """The answer of the tool's approval callable."""
-    place: Place | None = None
-    """The resolved place of a file tool's call."""
-    may_edit: bool = False
-    """Whether the mode `edit` covers writing to `place`."""
 
 
 class ToolExecutor(Protocol):

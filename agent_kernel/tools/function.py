@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast, get_args, overload
 from pydantic import BaseModel, ValidationError
 
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
+from agent_kernel.protocol.tools import ToolVerdict
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools import langchain, schema
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration, is_timeout
-from agent_kernel.tools.executor import ToolVerdict
 
 ApprovalFunction = Callable[[dict[str, Any]], Approval]
 """Says whether a call may run, from its arguments as the model sent them."""

@@ -26,12 +26,14 @@ class TextLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
+class Shortened:
     text: str
     truncated: bool
+    output_file: Path | str | None = None
+    """The file with the whole output, if one was written."""
 
 
-def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | str | None = None) -> Truncated:
+def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | str | None = None) -> Shortened:
     """Shorten a text to its limits, including the separator line. Linear in the text's size.
 
     One fifth of what is kept is the start and four fifths the end, where errors and results are. Over-long lines are
@@ -39,7 +41,7 @@ def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | s
     """
     lines = text.split("\n")
     if len(text) <= limits.characters and len(lines) <= limits.lines:
-        return Truncated(text, False)
+        return Shortened(text, False)
     # The separator's length is bounded by its text with the largest possible counts.
     room = max(0, limits.characters - len(_separator(len(lines), len(text), output_file)) - 2)
     keep = max(2, limits.lines - 1)
@@ -51,7 +53,7 @@ def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | s
     kept_lines = head.count("\n") + tail.count("\n") + 2
     middle = _separator(max(0, len(lines) - kept_lines), len(text) - len(head) - len(tail), output_file)
     shortened = f"{head}\n{middle}\n{tail}"
-    return Truncated(shortened, True) if len(shortened) < len(text) else Truncated(text, False)
+    return Shortened(shortened, True) if len(shortened) < len(text) else Shortened(text, False)
 
 
 def _separator(lines: int, characters: int, output_file: Path | str | None) -> str:
@@ -85,14 +87,6 @@ def _last(lines: list[str], room: int, longest: int) -> str:
     return "\n".join(reversed(kept))
 
 
-@dataclass(frozen=True, slots=True)
-class Shortened:
-    text: str
-    truncated: bool
-    output_file: Path | str | None = None
-    """The file with the whole output, if one was written."""
-
-
 def shorten(
     tool_name: str, text: str, limits: TextLimits, directory: Path | None = None, output_file: str | None = None
 ) -> Shortened:
@@ -107,11 +101,11 @@ def shorten(
     if output_file is not None:
         return Shortened(short.text, True, output_file)
     if not short.truncated:
-        return Shortened(short.text, False)
+        return short
     try:
         path = spill(tool_name, text, directory)
     except OSError:
-        return Shortened(short.text, True)
+        return short
     return Shortened(truncate(text, limits, path).text, True, path)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 ENTERED: list[int] = []
 """The times at which the tool was entered, in nanoseconds of the performance counter."""
+ENTERED_BY: dict[int, int] = {}
+"""The same, the last one by the tool's argument."""
 PROSE = " ".join(" ".join(topics.values()).split())
 """Python's manual, because it compresses as text of people and models does."""
 _places = count(0, 1_009)
@@ -34,14 +36,15 @@ def user_text() -> str:
     return prose(200)
 
 
-async def probe(x: int) -> str:  # noqa: ARG001
+async def probe(x: int) -> str:
     """Probe the thing numbered x."""
     ENTERED.append(time.perf_counter_ns())
+    ENTERED_BY[x] = ENTERED[-1]
     return prose(400)
 
 
-def history(messages: int) -> list[dict[str, Any]]:
-    """A history of about this many messages in finished turns, each with a call of the tool, and then a prompt."""
+def history(messages: int, prompt: str | None = None) -> list[dict[str, Any]]:
+    """A history of about this many messages in finished turns, each with a call of the tool, and then the prompt."""
     turns: list[dict[str, Any]] = []
     for number in range(messages // 4):
         call_id = f"call_h{number:011d}"
@@ -56,7 +59,7 @@ def history(messages: int) -> list[dict[str, Any]]:
             {"role": "tool", "tool_call_id": call_id, "content": prose(400)},
             {"role": "assistant", "content": prose(500)},
         ]
-    return [*turns, {"role": "user", "content": user_text()}]
+    return [*turns, {"role": "user", "content": prompt or user_text()}]
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -73,12 +76,20 @@ class Contender:
     def __init__(self, base_url: str, directory: Path) -> None:
         self.base_url = base_url
         self.directory = directory
+        self.heard: list[tuple[int, str]] | None = None
+        """Where somebody wants to know: when the reader got each text, in nanoseconds of the monotonic clock."""
 
     async def open(self) -> None:
         """Load what the first request needs."""
 
     async def close(self) -> None:
         """Close connections and files."""
+
+    def hear(self, text: str) -> int:
+        """The reader got a text. Returns its length."""
+        if self.heard is not None:
+            self.heard.append((time.monotonic_ns(), text))
+        return len(text)
 
     async def answer(self, model: str) -> int:
         """One answer, streamed to its reader. Returns how many characters the reader got."""
@@ -88,8 +99,8 @@ class Contender:
         """Run a new conversation to its end, with its tool calls allowed."""
         raise NotImplementedError
 
-    async def pause(self, conversation: str, model: str, messages: int) -> None:
-        """Run up to the approval of the first call, after a history of this many messages."""
+    async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
+        """Run up to the approval of the first call, after a history of this many messages and a prompt."""
         raise NotImplementedError
 
     async def settle(self) -> None:

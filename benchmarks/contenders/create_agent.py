@@ -47,7 +47,7 @@ class CreateAgent(Contender):
                 yield chunk.content
 
     async def _to_end(self, agent: Any, request: Any, conversation: str) -> int:
-        return sum([len(text) async for text in self._texts(agent, request, conversation)])
+        return sum([self.hear(text) async for text in self._texts(agent, request, conversation)])
 
     async def answer(self, model: str) -> int:
         self._fresh += 1
@@ -60,8 +60,8 @@ class CreateAgent(Contender):
     async def turn(self, conversation: str, model: str) -> None:
         await self._to_end(self._agent(model, asks=False), _prompt(user_text()), conversation)
 
-    async def pause(self, conversation: str, model: str, messages: int) -> None:
-        await self._to_end(self._agent(model, asks=True), {"messages": history(messages)}, conversation)
+    async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
+        await self._to_end(self._agent(model, asks=True), {"messages": history(messages, prompt)}, conversation)
         self._paused[conversation] = model
 
     async def approve(self, conversation: str) -> None:

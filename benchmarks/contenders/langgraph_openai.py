@@ -91,8 +91,8 @@ class LangGraphOpenAI(Contender):
     async def turn(self, conversation: str, model: str) -> None:
         await self._prompt(user_text(), conversation, model)
 
-    async def pause(self, conversation: str, model: str, messages: int) -> None:
-        await self._to_end({"messages": history(messages), "model": model, "asks": True}, conversation)
+    async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
+        await self._to_end({"messages": history(messages, prompt), "model": model, "asks": True}, conversation)
 
     async def approve(self, conversation: str) -> None:
         await self._to_end(Command(resume=True), conversation)

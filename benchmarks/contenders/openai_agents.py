@@ -57,8 +57,8 @@ class OpenAIAgents(Contender):
     async def steps(self, model: str) -> None:
         await self._to_end(self._agent(model, asks=False), "Go")
 
-    async def pause(self, conversation: str, model: str, messages: int) -> None:
-        request = [_item(message) for message in history(messages)]
+    async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
+        request = [_item(message) for message in history(messages, prompt)]
         _, run = await self._to_end(self._agent(model, asks=True), request)
         self._sql.execute("REPLACE INTO states VALUES (?, ?)", (conversation, run.to_state().to_string()))
         self._paused[conversation] = model

@@ -1,15 +1,22 @@
-"""Agent Kernel: a `Runtime` with its log on disk, and an executor that runs the tool in this process."""
+"""Agent Kernel: a `Runtime` with its log on disk, and an executor that runs the tool in this process.
+
+As in the server, a client reads every frame of a run, and the audit trail has its listener.
+"""
 
 import asyncio
+import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
+from jupyter_events import EventLogger
 
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.tools import ApprovedCall, Outcome, ToolVerdict
 from agent_kernel.protocol.views import BudgetLimits, Place
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.runtime.conversation import Conversation
@@ -17,7 +24,8 @@ from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.executor import OutputSink
+from agent_kernel_server.events import emitter
 from benchmarks.contenders.base import PROBE_SCHEMA, Contender, probe, user_text
 
 ASKED = ToolDeclaration("probe", "Probe the thing numbered x.", PROBE_SCHEMA, approval="ask")
@@ -47,6 +55,46 @@ class ProbeExecutor:
         return ""
 
 
+class Reader:
+    """A connected client: gets every frame, as the WebSocket would."""
+
+    def __init__(self, conversation: Conversation, hear: Callable[[str], int]) -> None:
+        self._conversation = conversation
+        self._hear = hear
+        self._frames = conversation.subscribe()
+        self._last_seq: int | None = None
+        self.characters = 0
+
+    async def until_approval(self) -> str:
+        """The approval that the run waits for. The client leaves then, as create_agent's reader has left."""
+        async for frame in self._frames:
+            self._read(frame)
+            if '"type":"approval_request"' in frame:
+                self._frames.close()
+                approval_id: str = orjson.loads(frame)["approval_id"]
+                return approval_id
+        raise AssertionError("the run asked for nothing")
+
+    async def until_end(self, handle: RunHandle) -> None:
+        """Read on until the run has ended and its last frame is here."""
+        reading = asyncio.create_task(self._read_all())
+        await handle.wait()
+        self._last_seq = self._conversation.last_seq
+        if self._frames.cursor >= self._last_seq:
+            self._frames.close()
+        await reading
+
+    async def _read_all(self) -> None:
+        async for frame in self._frames:
+            self._read(frame)
+            if self._last_seq is not None and self._frames.cursor >= self._last_seq:
+                self._frames.close()
+
+    def _read(self, frame: str) -> None:
+        if '"type":"token"' in frame:
+            self.characters += self._hear(orjson.loads(frame)["content"])
+
+
 class AgentKernel(Contender):
     def __init__(self, base_url: str, directory: Path, api: ApiName = "chat", **settings: Any) -> None:
         """`api` is the model's API. `settings` are the runtime's, such as when a waiting run is suspended."""
@@ -62,8 +110,10 @@ class AgentKernel(Contender):
     async def open(self) -> None:
         endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none", api=self._api)
         await asyncio.to_thread(warm_up)
+        gc.freeze()  # as the server does after its warm-up
         self._models = ModelResolver(endpoints=[endpoint])
         self.runtime = await Runtime.open(self.directory / "log.sqlite", self._models, self._settings)
+        self.runtime.listen_to_audit(emitter(EventLogger()))
 
     async def close(self) -> None:
         await self.runtime.aclose()
@@ -73,36 +123,22 @@ class AgentKernel(Contender):
         spec = RunSpec(run_id=new_run_id(), prompt=prompt, model=model, tools=(tool,))
         return await conversation.start_run(spec, self._executor)
 
+    async def _run(self, conversation: Conversation, model: str, prompt: str) -> int:
+        """Run to the end; how many characters of text the client got."""
+        reader = Reader(conversation, self.hear)
+        await reader.until_end(await self._start(conversation, model, ALLOWED, prompt))
+        return reader.characters
+
     async def answer(self, model: str) -> int:
-        """Read the frames as the WebSocket would."""
-        conversation = await self.runtime.create_conversation()
-        frames = conversation.subscribe(0)
-        received = 0
-
-        async def read() -> None:
-            nonlocal received
-            async for frame in frames:
-                if '"type":"token"' in frame:
-                    received += len(orjson.loads(frame)["content"])
-                elif '"type":"complete"' in frame:
-                    return
-
-        reader = asyncio.create_task(read())
-        handle = await self._start(conversation, model, ALLOWED, "Go")
-        await handle.wait()
-        await reader
-        frames.close()
-        return received
+        return await self._run(await self.runtime.create_conversation(), model, "Go")
 
     async def steps(self, model: str) -> None:
-        conversation = await self.runtime.create_conversation()
-        await (await self._start(conversation, model, ALLOWED, "Go")).wait()
+        await self._run(await self.runtime.create_conversation(), model, "Go")
 
     async def turn(self, conversation: str, model: str) -> None:
         if conversation not in self._conversations:
             self._conversations[conversation] = await self.runtime.create_conversation()
-        handle = await self._start(self._conversations[conversation], model, ALLOWED, user_text())
-        await handle.wait()
+        await self._run(self._conversations[conversation], model, user_text())
 
     async def _with_history(self, messages: int) -> Conversation:
         """A new conversation, or the one that was grown to this length, turn by turn."""
@@ -115,15 +151,11 @@ class AgentKernel(Contender):
             self._grown[messages] = self._conversations[name]
         return self._grown[messages]
 
-    async def pause(self, conversation: str, model: str, messages: int) -> None:
+    async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
         place = await self._with_history(messages)
-        frames = place.subscribe()
-        handle = await self._start(place, model, ASKED, user_text())
-        async for frame in frames:
-            if '"type":"approval_request"' in frame:
-                self._paused[conversation] = (place, orjson.loads(frame)["approval_id"], handle)
-                break
-        frames.close()
+        reader = Reader(place, self.hear)
+        handle = await self._start(place, model, ASKED, prompt or user_text())
+        self._paused[conversation] = (place, await reader.until_approval(), handle)
 
     async def settle(self) -> None:
         while self._suspends and (  # noqa: ASYNC110 (suspending is silent)
@@ -133,5 +165,6 @@ class AgentKernel(Contender):
 
     async def approve(self, conversation: str) -> None:
         place, approval_id, handle = self._paused.pop(conversation)
+        reader = Reader(place, self.hear)
         await place.route_decision(approval_id, Decision(approved=True))
-        await handle.wait()
+        await reader.until_end(handle)

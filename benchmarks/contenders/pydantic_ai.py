@@ -69,8 +69,8 @@ class PydanticAI(Contender):
     def _save(self, conversation: str, result: Any) -> None:
         self._sql.execute("REPLACE INTO messages VALUES (?, ?)", (conversation, result.all_messages_json()))
 
-    async def pause(self, conversation: str, model: str, messages: int) -> None:
-        before = [_message(message) for message in history(messages)]
+    async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
+        before = [_message(message) for message in history(messages, prompt)]
         _, result = await self._to_end(self._agent(model, asks=True), None, message_history=before)
         self._save(conversation, result)
         self._paused[conversation] = (model, [call.tool_call_id for call in result.output.approvals])

@@ -63,7 +63,7 @@ class Raw(Contender):
     async def answer(self, model: str) -> int:
         received = 0
         async for delta in self._deltas(model, [{"role": "user", "content": "Go"}]):
-            received += len(delta.get("content", ""))
+            received += self.hear(delta.get("content", ""))
         return received
 
     async def _step(self, model: str, messages: list[Message]) -> Message:
@@ -109,11 +109,11 @@ class Raw(Contender):
         self._keep(conversation, {"role": "user", "content": user_text()})
         await self._go_on(conversation, model)
 
-    async def pause(self, conversation: str, model: str, messages: int) -> None:
+    async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
         self._conversations[conversation] = []
         if self._log:
             self._sql.execute("BEGIN")
-        for message in history(messages):
+        for message in history(messages, prompt):
             self._keep(conversation, message)
         if self._log:
             self._sql.execute("COMMIT")

@@ -1,10 +1,13 @@
 """From a click on Approve in JupyterLab to the first line of the call in the kernel.
 
-It alternates with JupyterLab's own way from Ctrl+Enter to the first line of a cell. Both begin when the browser gets
-the input (`event.timeStamp`). The page is idle before each press, as it is for a person, who reads before acting.
+It alternates with JupyterLab's own way from Ctrl+Enter to the first line of a cell, with a bare client of the channel,
+and with a bare request to the kernel over the server's WebSocket. A press begins when the browser gets the input
+(`event.timeStamp`), a client's decision when it is sent. The page is idle before each, as it is for a person, who reads
+before acting.
 """
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,41 +19,104 @@ LOOK_SECONDS = 0.3
 HOLD_SECONDS = 0.08
 CLOCK = "import time\nprint(time.time_ns())"
 CELL = 2
+CLICKS = 4
+"""Calls that the page approves in each round; as many are approved by the bare client."""
+_DIAL = """async id => {
+  const { baseUrl } = JSON.parse(document.getElementById('jupyter-config-data').textContent);
+  const address = new URL(`${baseUrl}agent-kernel/api/conversations/${id}/channel`, location.href);
+  address.protocol = 'ws';
+  bench.client = new WebSocket(address);
+  await new Promise(resolve => { bench.client.onopen = resolve; });
+}"""
+_DECIDE = """approval_id => {
+  const sent = performance.timeOrigin + performance.now();
+  bench.client.send(JSON.stringify({ type: 'approval_response', approval_id, approved: true }));
+  return sent;
+}"""
+_EXECUTE = """async code => {
+  const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+  const sent = performance.timeOrigin + performance.now();
+  const future = kernel.requestExecute({ code, store_history: false });
+  let text = '';
+  future.onIOPub = ({ content }) => { text += content.text ?? ''; };
+  await future.done;
+  return [sent, text];
+}"""
+Way = dict[str, float]
 
 
-def run(rounds: int) -> Report:
-    calls = 6 * rounds
-    clicks, cells = [], []
-    with stage(f"run:clock:{calls}:5:0", [LOAD, "%%agent\nTell the time.", CLOCK]) as on:
+def run(rounds: int, clicks: int = CLICKS) -> Report:
+    count = 2 * clicks * rounds
+    pressed: dict[int, float] = {}
+    sent: dict[int, float] = {}
+    cells, requests = [], []
+    with stage(f"run:clock:{count}:5:0", [LOAD, "%%agent\nTell the time.", CLOCK], frames=False) as on:
         on.notebook.run_through(CELL)
-        for number in range(calls):
+        on.look_with(_DIAL, on.conversation()["conversation_id"])
+        for number in range(count):
             # The previous call has ended and nothing else runs.
             on.notebook.wait_for_state("awaiting_approval", card=number)
             cells.append(_run_cell(on))
-            clicks.append(_approve(on, number))
-        view = on.wait_for_end()
-    ways = [_way(call, clicked) for call, clicked in zip(view["tool_calls"], clicks, strict=True)]
-    waits = sorted(way.pop("in all") for way in ways)
-    report = Report(raw={"ms": waits, "parts": ways, "cells": cells})
-    beside = {"p90": waits[len(waits) * 9 // 10], "least": waits[0], "JupyterLab's Ctrl+Enter -> cell": median(cells)}
-    beside |= {part: median([way[part] for way in ways]) for part in ways[0]}
+            requests.append(_execute(on))
+            if number % 2:
+                pressed[number] = _approve(on, number)
+            else:
+                sent[number] = _decide(on)
+        calls = on.wait_for_end()["tool_calls"]
+    page = [_way(calls[number], at) for number, at in pressed.items()]
+    client = [_way(calls[number], at) for number, at in sent.items()]
+    report = Report(raw={"click": page, "client": client, "cells": cells, "requests": requests})
+    waits, sends = (sorted(way["in all"] for way in ways) for ways in (page, client))
     report.figures += [
-        Figure("click -> the call runs in the kernel, p50", median(waits), "ms", Goal(15, "15 ms"), beside),
+        Figure(
+            "click -> the call runs in the kernel, p50",
+            median(waits),
+            "ms",
+            Goal(8, "8 ms"),
+            {"p90": waits[len(waits) * 9 // 10], "least": waits[0], "JupyterLab's Ctrl+Enter -> cell": median(cells)}
+            | _parts(page),
+        ),
         Figure("... by JupyterLab's own run of a cell", median(waits) / median(cells), "x"),
+        Figure(
+            "a bare client's decision -> the call runs in the kernel, p50",
+            median(sends),
+            "ms",
+            beside={"least": sends[0], "a bare request to the kernel -> its first line": median(requests)}
+            | _parts(client),
+        ),
     ]
     return report
 
 
-def _way(call: dict[str, Any], clicked: float) -> dict[str, float]:
+def _parts(ways: Sequence[Way]) -> Way:
+    return {part: median([way[part] for way in ways]) for part in ways[0] if part != "in all"}
+
+
+def _way(call: dict[str, Any], begun: float) -> Way:
     """The parts of the time, from the log's timestamps and the call's output."""
     decided, started = (datetime.fromisoformat(call[name]).timestamp() * 1e3 for name in ("decided_at", "started_at"))
     runs = int("".join(output["text"] for output in call["outputs"])) / 1e6
     return {
-        "in all": runs - clicked,
-        "to the decision in the log": decided - clicked,
+        "in all": runs - begun,
+        "to the decision in the log": decided - begun,
         "to the start in the log": started - decided,
         "to the kernel": runs - started,
     }
+
+
+def _decide(on: Stage) -> float:
+    """The time at which the bare client sent its decision, in milliseconds since the epoch."""
+    (waiting,) = [call for call in on.conversation()["tool_calls"] if call["state"] == "awaiting_approval"]
+    time.sleep(LOOK_SECONDS)
+    sent: float = on.look_with(_DECIDE, waiting["approval_id"])
+    return sent
+
+
+def _execute(on: Stage) -> float:
+    """Milliseconds from a request to the kernel, past JupyterLab's notebook, to its first line."""
+    time.sleep(LOOK_SECONDS)
+    sent, text = on.look_with(_EXECUTE, CLOCK)
+    return int(text) / 1e6 - float(sent)
 
 
 def _approve(on: Stage, number: int) -> float:

@@ -19,6 +19,7 @@ from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.ids import new_conversation_id, new_message_id, new_run_id
+from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import BudgetLimits, OutputView, PolicyView, RunView, Usage
 from agent_kernel.record import render_record
 from agent_kernel.runtime.clients.snapshot import session_frame
@@ -27,7 +28,7 @@ from agent_kernel.runtime.runs.specs import stored
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.run import Commit
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.executor import OutputSink
 from benchmarks.contenders.base import history, prose, user_text
 from benchmarks.contenders.ours import ALLOWED, ProbeExecutor
 from benchmarks.frame import Figure, Goal, ModelServer, Report, Series, median

@@ -1,10 +1,8 @@
 """A call that prints 100 MB: its duration, and the sizes in the log, in the request and in the server's memory."""
 
-import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from benchmarks.contenders.base import database_bytes
 from benchmarks.frame import Figure, Goal, Report
@@ -15,13 +13,12 @@ from benchmarks.model_server import CODE
 def run(rounds: int) -> Report:  # noqa: ARG001
     with stage("run:megabytes:1:20:0", [LOAD, "%%agent --policy allow\nPrint."]) as on:
         on.notebook.run_through(0)
-        server = _server_pid(on.lab.home)
         log = on.lab.home / "data" / "agent-kernel" / "agent-kernel.sqlite"
-        bytes_before, peak_before = database_bytes(log), _peak(server)
+        bytes_before, peak_before = database_bytes(log), on.server_memory("VmHWM")
         on.notebook.run(1)
         asked, answered = on.wait_for_requests(2, 180)
         on.wait_for_end()
-        written, grown = database_bytes(log) - bytes_before, _peak(server) - peak_before
+        written, grown = database_bytes(log) - bytes_before, on.server_memory("VmHWM") - peak_before
     report = Report()
     report.figures += [
         Figure(
@@ -41,16 +38,3 @@ def _floor() -> float:
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-c", CODE["megabytes"]], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begun
-
-
-def _server_pid(home: Path) -> int:
-    (file,) = (home / "runtime").glob("jpserver-*.json")
-    return int(json.loads(file.read_text())["pid"])
-
-
-def _peak(pid: int) -> int:
-    """Resident memory in bytes; Linux only."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0

@@ -2,7 +2,7 @@
 
 from benchmarks.frame import Figure, Goal, ModelServer, Report, WorkerFailed, medians, take_turns, workers
 
-CONTENDERS = ("ours, many paused", "raw aiohttp, log", "LangGraph + openai", "create_agent")
+CONTENDERS = ("ours, many paused", "raw aiohttp, log", "ours, in memory", "LangGraph + openai", "create_agent")
 COUNTS = (200, 1_000)
 
 

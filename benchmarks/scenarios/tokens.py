@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.frame import Figure, Goal, ModelServer, Report, medians, ratio, take_turns, workers
+from benchmarks.frame import Figure, Goal, ModelServer, Report, median, medians, ratio, take_turns, workers
 
 BURST = 5_000
 PACED = 1_500
@@ -21,6 +21,8 @@ CONTENDERS = (
     "pydantic-ai",
     "openai-agents",
 )
+STAMPED = 500
+LATE = ("ours", "raw aiohttp", "create_agent")
 Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
@@ -30,12 +32,17 @@ def run(rounds: int) -> Report:
         paced = take_turns(
             contenders, max(1, rounds // 2), lambda worker: worker("answer", model=f"paced:{PACED}:{MICROS}")
         )
+    with ModelServer() as server, workers(LATE, server.url) as contenders:
+        late = take_turns(
+            contenders, max(1, rounds // 2), lambda worker: worker("latency", model=f"stamped:{STAMPED}:{MICROS}")
+        )
     for found, tokens in ((burst, BURST), (paced, PACED)):
         for name, results in found.items():
             assert all(result["characters"] == tokens * CHARACTERS for result in results), f"{name} lost tokens"
-    report = Report(raw={"burst": burst, "paced": paced})
+    report = Report(raw={"burst": burst, "paced": paced, "latency": late})
     for name in ADAPTERS:
         report.figures += _figures(name, burst, paced)
+    report.figures.append(_latency(late))
     return report
 
 
@@ -64,3 +71,11 @@ def _figures(name: str, burst: Found, paced: Found) -> Iterator[Figure]:
         "x",
         Goal(2.5, "2.5 times the raw aiohttp floor's"),
     )
+
+
+def _latency(found: Found) -> Figure:
+    """The wait of a paced token on the way to its reader: tokens are gathered before they are committed and sent."""
+    waits = {name: sorted(one for result in results for one in result["ms"]) for name, results in found.items()}
+    middle = {name: median(ms) for name, ms in waits.items()}
+    last = {f"{name}, p99": ms[len(ms) * 99 // 100] for name, ms in waits.items()}
+    return Figure("a paced token, written -> read by a client, p50", middle.pop("ours"), "ms", beside=middle | last)

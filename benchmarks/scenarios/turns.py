@@ -47,7 +47,7 @@ def _report(at: dict[str, dict[int, float]], disk: dict[str, dict[int, int]]) ->
             "... beyond the request: 1,000 by 50",
             beyond[last] / beyond[first],
             "x",
-            Goal(1.5, "1.5 times"),
+            Goal(1.5, "1.5 times the 50th, both beyond their request"),
             {f"ms at {mark}": beyond[mark] for mark in MARKS},
         ),
         Figure(

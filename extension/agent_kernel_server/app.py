@@ -1,34 +1,31 @@
 """`AgentKernelServer`: the extension app. It passes its traits and Jupyter's managers to the service."""
 
 import os
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.serverapp import ServerWebApplication
+from jupyter_server.utils import url_path_join
 from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicode, default, validate
 
-from agent_kernel.approvals.folder_file import FolderLimits, read_limits
-from agent_kernel.approvals.limits import checked_limits
-from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.models.endpoints import ENVIRONMENT_KEYS, BrokenEndpoint, Endpoint, configured
-from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.views import BudgetLimits
-from agent_kernel.protocol.vocabulary import PolicyMode
-from agent_kernel.runtime.settings import RuntimeSettings
-from agent_kernel.tools.declaration import checked_timeouts
-from agent_kernel_server.handlers import HANDLERS
-from agent_kernel_server.service import Service
+from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
+from agent_kernel.runtime import defaults
+from agent_kernel_server.first_requests import FirstRequests
+from agent_kernel_server.front_end import front_end_route
+from agent_kernel_server.notebooks.opened_pages import OpenedPages
+from agent_kernel_server.notebooks.page_handler import CONTENTS_HANDLERS
+from agent_kernel_server.standby import Standby
+
+if TYPE_CHECKING:
+    from agent_kernel_server.service import Service
 
 SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
 """A kernel is served by this extension exactly if this variable equals its `JPY_PARENT_PID`."""
 
 LOG_NAME = "agent-kernel.sqlite"
-
-_DEFAULTS = RuntimeSettings()
 
 
 class AgentKernelServer(ExtensionApp):
@@ -39,7 +36,8 @@ class AgentKernelServer(ExtensionApp):
     description = "An agent that works in your own kernel and asks before it acts."
     load_other_extensions = True
     extension_url = "/"
-    service: Service | None = None
+    standby: Standby | None = None
+    opened_pages: OpenedPages | None = None
 
     default_model = Unicode(
         None,
@@ -72,15 +70,15 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     result_characters = Integer(
-        _DEFAULTS.result_characters, min=1, help="How much of one tool's result the model is given, in characters."
+        defaults.RESULT_CHARACTERS, min=1, help="How much of one tool's result the model is given, in characters."
     ).tag(config=True)
 
     result_lines = Integer(
-        _DEFAULTS.result_lines, min=1, help="How much of one tool's result the model is given, in lines."
+        defaults.RESULT_LINES, min=1, help="How much of one tool's result the model is given, in lines."
     ).tag(config=True)
 
     step_characters = Integer(
-        _DEFAULTS.step_characters, min=1, help="How much all results of one step may hold together, in characters."
+        defaults.STEP_CHARACTERS, min=1, help="How much all results of one step may hold together, in characters."
     ).tag(config=True)
 
     site_rules = List(
@@ -89,7 +87,7 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     approval_seconds = Float(
-        _DEFAULTS.approval_seconds,
+        defaults.APPROVAL_SECONDS,
         allow_none=True,
         min=0,
         help="Seconds until a call that waits for an approval expires. Unset: never.",
@@ -103,7 +101,7 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     stop_seconds = Float(
-        _DEFAULTS.stop_seconds,
+        defaults.STOP_SECONDS,
         min=0,
         help="How long an interrupted call may take to end before its outcome counts as unknown, in seconds.",
     ).tag(config=True)
@@ -115,11 +113,11 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     token_flush_seconds = Float(
-        _DEFAULTS.token_flush_seconds, min=0, help="How long tokens are gathered before they are committed, in seconds."
+        defaults.TOKEN_FLUSH_SECONDS, min=0, help="How long tokens are gathered before they are committed, in seconds."
     ).tag(config=True)
 
     validation_retries = Integer(
-        _DEFAULTS.validation_retries,
+        defaults.VALIDATION_RETRIES,
         min=0,
         help="How many steps with only invalid tool calls a model may make before the run ends.",
     ).tag(config=True)
@@ -142,13 +140,13 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     pause_at_repeats = Bool(
-        _DEFAULTS.pause_at_repeats,
+        defaults.PAUSE_AT_REPEATS,
         help="""Whether a run asks before it goes on that repeats itself: three times the same call with the same
         result, or four times the same two in turn.""",
     ).tag(config=True)
 
     send_images = Bool(
-        _DEFAULTS.send_images,
+        defaults.SEND_IMAGES,
         help="""Whether models that take images are given the plots that calls show and the pictures that prompts have.
         Where not, the model is told that there was one, and its size.""",
     ).tag(config=True)
@@ -161,7 +159,10 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     warm_up = Bool(
-        True, help="Import the model client and the graph in the background once the server has started."
+        True,
+        help="""Load the agent's runtime, the model client and the graph in the background as soon as a notebook with a
+        prompt is opened or a kernel loads the extension, or as the server starts where agents have run before. Else the
+        first prompt loads them.""",
     ).tag(config=True)
 
     @default("data_dir")
@@ -170,10 +171,12 @@ class AgentKernelServer(ExtensionApp):
 
     @default("default_budget")
     def _default_default_budget(self) -> dict[str, Any]:
-        return _DEFAULTS.default_budget.model_dump(exclude_none=True)
+        return dict(defaults.BUDGET)
 
     @validate("site_rules")
     def _validate_site_rules(self, proposal: Any) -> list[str]:
+        from agent_kernel.approvals.rules import check_rules
+
         try:
             check_rules(proposal["value"])
         except ConfigurationError as error:
@@ -182,6 +185,8 @@ class AgentKernelServer(ExtensionApp):
 
     @validate("default_budget", "conversation_budget")
     def _validate_budget(self, proposal: Any) -> dict[str, Any]:
+        from agent_kernel.approvals.limits import checked_limits
+
         try:
             return checked_limits(proposal["value"], proposal["trait"].name).model_dump(exclude_none=True)
         except ConfigurationError as error:
@@ -189,6 +194,8 @@ class AgentKernelServer(ExtensionApp):
 
     @validate("tool_timeouts")
     def _validate_tool_timeouts(self, proposal: Any) -> dict[str, float]:
+        from agent_kernel.tools.declaration import checked_timeouts
+
         try:
             return checked_timeouts(proposal["value"], "tool_timeouts")
         except ConfigurationError as error:
@@ -198,75 +205,69 @@ class AgentKernelServer(ExtensionApp):
         server = self.serverapp
         assert server is not None
         os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
+        environ = dict(os.environ)
         self._hidden: dict[str, str] = {}
-        self.service = Service(
-            log_path=Path(self.data_dir) / LOG_NAME,
-            models=self._models(Path(server.root_dir)),
-            settings=self._runtime_settings(),
+        if self.hide_keys:
+            named = {fields.get("api_key_env") for fields in self.endpoints.values() if isinstance(fields, dict)}
+            names = {*ENVIRONMENT_KEYS, *(name for name in named if isinstance(name, str))}
+            self._hidden = {name: os.environ.pop(name) for name in names if name in os.environ}
+        if self.endpoints:
+            from agent_kernel_server.configuration import warn_of_broken
+
+            warn_of_broken(self.endpoints, self.log)
+        log_path = Path(self.data_dir) / LOG_NAME
+        self.standby = Standby(
+            log_path=log_path,
             kernel_manager=server.kernel_manager,
-            session_manager=server.session_manager,
-            contents_manager=server.contents_manager,
             event_logger=server.event_logger,
-            logger=self.log,
-            gateway_seconds=self.gateway_seconds,
+            make_service=lambda: _make_service(self, server, log_path, environ),
+            on_loaded=self._add_handlers,
         )
-        self.service.listen()
+
+    @property
+    def service(self) -> "Service | None":
+        """`None` until an agent is used for the first time."""
+        return self.standby.service if self.standby is not None else None
+
+    def prepare(self) -> None:
+        """Load the service in the background: an agent is likely to be used soon."""
+        if self.warm_up and self.standby is not None:
+            self.standby.begin()
 
     def initialize_handlers(self) -> None:
-        self.handlers.extend(HANDLERS)
+        assert self.standby is not None
+        self.handlers.extend([*CONTENTS_HANDLERS, front_end_route()])
+        web_app, path = self._web_app, url_path_join(self._web_app.settings["base_url"], "agent-kernel/api/.*")
+        web_app.add_handlers(".*$", [(path, FirstRequests(web_app, self.standby))])
 
-    def _models(self, root: Path) -> ModelResolver:
-        endpoints = [configured(str(name), fields) for name, fields in self.endpoints.items()]
-        for endpoint in endpoints:
-            if isinstance(endpoint, BrokenEndpoint):
-                self.log.warning("%s Everything else works.", endpoint.fault)
-        if self.hide_keys:
-            endpoints = [_with_its_key(endpoint) for endpoint in endpoints]
-        # A site's own identity provider may have no token.
-        token = getattr(self.serverapp.identity_provider, "token", "") if self.serverapp is not None else ""
-        models = ModelResolver.from_environment(
-            default=self.default_model, endpoints=endpoints, base_directory=root, other_secrets=[token] if token else []
-        )
-        if self.hide_keys:
-            named = {endpoint.api_key_env for endpoint in endpoints if isinstance(endpoint, Endpoint)}
-            names = {*ENVIRONMENT_KEYS, *named}
-            self._hidden = {name: os.environ.pop(name) for name in names if name is not None and name in os.environ}
-        return models
+    def _add_handlers(self, _: "Service") -> None:
+        from agent_kernel_server.handlers import HANDLERS
 
-    def _runtime_settings(self) -> RuntimeSettings:
-        return RuntimeSettings(
-            default_model=self.default_model,
-            policy_cap=cast("PolicyMode | None", self.policy_cap),
-            result_characters=self.result_characters,
-            result_lines=self.result_lines,
-            step_characters=self.step_characters,
-            site_rules=tuple(self.site_rules),
-            read_limits=partial(read_limits_of, Path(self.serverapp.root_dir)) if self.serverapp is not None else None,
-            approval_seconds=self.approval_seconds,
-            output_directory=Path(self.output_dir) if self.output_dir is not None else None,
-            stop_seconds=self.stop_seconds,
-            token_flush_seconds=self.token_flush_seconds,
-            validation_retries=self.validation_retries,
-            pause_at_repeats=self.pause_at_repeats,
-            send_images=self.send_images,
-            tool_timeouts=self.tool_timeouts,
-            default_budget=BudgetLimits.model_validate(self.default_budget),
-            conversation_budget=BudgetLimits.model_validate(self.conversation_budget),
-        )
+        base_url, named = self._web_app.settings["base_url"], {"name": self.name}
+        self._web_app.add_handlers(".*$", [(url_path_join(base_url, path), one, named) for path, one in HANDLERS])
+
+    @property
+    def _web_app(self) -> ServerWebApplication:
+        assert self.serverapp is not None
+        web_app: ServerWebApplication = self.serverapp.web_app
+        return web_app
 
     async def _start_jupyter_server_extension(self, _: Any) -> None:
-        assert self.service is not None
-        self.service.kernels.serve_running()
-        self.service.start_recovery()
+        assert self.standby is not None
+        await self.standby.start(warm_up=self.warm_up)
         if self.warm_up:
-            self.service.start_warm_up()
+            assert self.serverapp is not None
+            self.opened_pages = OpenedPages(self._web_app, self.serverapp.contents_manager, self.prepare)
+            self.opened_pages.listen()
 
     async def stop_extension(self) -> None:
         if os.environ.get(SERVER_PID_VARIABLE) == str(os.getpid()):
             del os.environ[SERVER_PID_VARIABLE]
-        if self.service is not None:
-            await self.service.aclose()
-            self.service = None
+        if self.opened_pages is not None:
+            await self.opened_pages.aclose()
+        if self.standby is not None:
+            await self.standby.aclose()
+            self.standby = None
             os.environ.update(self._hidden)
 
     def current_activity(self) -> dict[str, int] | None:
@@ -275,15 +276,7 @@ class AgentKernelServer(ExtensionApp):
         return {"runs": runs} if runs else None
 
 
-def read_limits_of(root: Path, notebook: str | None) -> FolderLimits:
-    """The limits in the files of a notebook's folder; for a run without a notebook, of the server's root folder."""
-    path = notebook.partition(":")[2] if notebook is not None and notebook.startswith("RTC:") else notebook
-    return read_limits((root / path).parent if path else root, root)
+def _make_service(app: AgentKernelServer, server: Any, log_path: Path, environ: dict[str, str]) -> "Service":
+    from agent_kernel_server.configuration import make_service
 
-
-def _with_its_key(endpoint: Endpoint | BrokenEndpoint) -> Endpoint | BrokenEndpoint:
-    """The endpoint with its present key, because the environment variable will be removed."""
-    if isinstance(endpoint, BrokenEndpoint) or endpoint.api_key_env is None:
-        return endpoint
-    key = os.environ.get(endpoint.api_key_env)
-    return replace(endpoint, api_key=lambda: key)
+    return make_service(app, server, log_path, environ)

@@ -3,22 +3,22 @@
 Clients without a channel, such as scripts, can do everything by these routes that a card can.
 """
 
-from typing import Any, NoReturn, get_args
+from collections.abc import Callable
+from typing import NoReturn, get_args
 
-from jupyter_server.auth.decorator import authorized
-from jupyter_server.services.contents import handlers as contents
-from jupyter_server.services.contents.handlers import ContentsHandler
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from tornado import web
 
-from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.commands import (
+    Body,
     BudgetAnswer,
     BudgetCommand,
     CancelCommand,
     Decision,
     PolicyChoice,
     RunRetryCommand,
+    ToolCancelCommand,
+    ToolResultCommand,
 )
 from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus, UnknownAnswer
@@ -26,12 +26,11 @@ from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel.runtime.clients.lists import ENDED_RUNS
 from agent_kernel.runtime.clients.snapshot import tool_views
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel_server.ai_sdk import ChatHandler, ChatMessagesHandler, ResumeHandler
 from agent_kernel_server.channel import ChannelHandler
-from agent_kernel_server.notebooks.contents import PageContents
-from agent_kernel_server.requests import AgentKernelHandler, Refusal
-from agent_kernel_server.service import Service
+from agent_kernel_server.requests import AgentKernelHandler, Refusal, for_those_who_may
+from agent_kernel_server.streams import EventsHandler
 
-EXTENSION = "agent_kernel_server"
 CALL_STATES: frozenset[str] = frozenset({*get_args(CallState), "unanswered"})
 """The states that the list of approvals accepts. `unanswered`: see `Runtime.approvals`."""
 RUN_STATUSES: frozenset[str] = frozenset(get_args(RunStatus))
@@ -40,19 +39,15 @@ RUN_STATES: frozenset[str] = RUN_STATUSES | {"paused", "open"}
 ended."""
 
 
-class NewConversation(BaseModel):
+class NewConversation(Body):
     """The body of `POST conversations`; an empty body is an empty object."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     kernel_id: str | None = None
     model: str | None = None
 
 
-class NewRun(BaseModel):
+class NewRun(Body):
     """The body of `POST conversations/{id}/runs`."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     content: str = Field(min_length=1)
     watched: bool = Field(default=False, strict=True)
@@ -60,44 +55,49 @@ class NewRun(BaseModel):
     effort: Effort | None = None
 
 
-class OutcomeAnswer(BaseModel):
+class OutcomeAnswer(Body):
     """The body of `POST approvals/{approval_id}/outcome`."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     answer: UnknownAnswer
 
 
+class NewMessage(Body):
+    """The body of `POST conversations/{id}/messages`."""
+
+    content: str = Field(min_length=1)
+
+
+class ToolAnswer(Body):
+    """The body of `POST approvals/{approval_id}/result`."""
+
+    output: str
+
+
 class StatusHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await self.service.status())
 
 
 class ToolsHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(tool_views(BUILTIN_TOOLS))
 
 
 class ModelsHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await self.service.list_models())
 
 
 class ConversationsHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         after, limit = self.get_query_argument("after", None), self.query_number("limit", -1)
         self.send(await (await self.runtime()).list_conversations(after=after, limit=limit))
 
-    @web.authenticated
-    @authorized
+    @for_those_who_may("write")
     async def post(self) -> None:
         body = self.read_body(NewConversation)
         if body.kernel_id is not None and not self.service.has_kernel(body.kernel_id):
@@ -107,23 +107,21 @@ class ConversationsHandler(AgentKernelHandler):
 
 
 class ConversationHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self, conversation_id: str) -> None:
         conversation = await (await self.runtime()).conversation(conversation_id)
         self.send((await conversation.snapshot()).text)
 
-    @web.authenticated
-    @authorized
+    @for_those_who_may("write")
     async def delete(self, conversation_id: str) -> None:
         await (await self.runtime()).delete_conversation(conversation_id, decided_by=self.person)
+        self.service.chats.forget(conversation_id)
         self.set_status(204)
         self.finish()
 
 
 class RunsHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def post(self, conversation_id: str) -> None:
         body = self.read_body(NewRun)
         run_id = await self.service.start_run(
@@ -132,9 +130,19 @@ class RunsHandler(AgentKernelHandler):
         self.send({"run_id": run_id, "conversation_id": conversation_id}, 201)
 
 
+class MessagesHandler(AgentKernelHandler):
+    """As the `message` command: a run with the tools of the last one, or a message to the run that goes on."""
+
+    @for_those_who_may("execute")
+    async def post(self, conversation_id: str) -> None:
+        body = self.read_body(NewMessage)
+        conversation = await (await self.runtime()).conversation(conversation_id)
+        run_id = await conversation.send_message(body.content, decided_by=self.person)
+        self.send({"run_id": run_id, "conversation_id": conversation_id}, 201)
+
+
 class OpenRunsHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         state, status = self.query_word("state", RUN_STATES), self.query_word("status", RUN_STATUSES)
         runs = await self.service.list_runs(self.query_number("limit", ENDED_RUNS))
@@ -146,8 +154,7 @@ class OpenRunsHandler(AgentKernelHandler):
 
 
 class ApprovalsHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         state, status = self.query_word("state", CALL_STATES), self.query_word("status", CALL_STATES)
         calls = await self.service.list_calls(state or status)
@@ -160,8 +167,7 @@ class ApprovalsHandler(AgentKernelHandler):
 class ChangesHandler(AgentKernelHandler):
     """The file changes by a kernel's calls that can be undone, or were."""
 
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await self.service.list_changes(self.get_query_argument("kernel_id")))
 
@@ -169,15 +175,13 @@ class ChangesHandler(AgentKernelHandler):
 class RulesHandler(AgentKernelHandler):
     """The site's rules and the saved ones. Rules can't be created here: a person saves one by an answer to a card."""
 
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await (await self.runtime()).list_rules())
 
 
 class RuleHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def delete(self, rule_id: str) -> None:
         await (await self.runtime()).remove_rule(rule_id, decided_by=self.person)
         self.set_status(204)
@@ -192,8 +196,7 @@ def _states(run: RunView) -> set[str]:
 
 
 class UsageHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self) -> None:
         days = self.query_number("days", STATS_DAYS)
         if not 1 <= days <= MOST_DAYS:
@@ -201,19 +204,8 @@ class UsageHandler(AgentKernelHandler):
         self.send(await (await self.runtime()).usage(days))
 
 
-class PageContentsHandler(ContentsHandler):
-    """Replaces Jupyter's handler, so that a page that loads a notebook gets the widgets of its open runs."""
-
-    @property
-    def contents_manager(self) -> Any:
-        service: Service | None = self.settings[EXTENSION].service
-        manager = self.settings["contents_manager"]
-        return manager if service is None else PageContents(manager, service.records)
-
-
 class ApprovalHandler(AgentKernelHandler):
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def post(self, approval_id: str) -> None:
         decision = self.read_body(Decision)
         self.send(await (await self.runtime()).route_decision(approval_id, decision, decided_by=self.person))
@@ -222,8 +214,7 @@ class ApprovalHandler(AgentKernelHandler):
 class OutcomeHandler(AgentKernelHandler):
     """Answers `Run again` or `Continue` for a call whose outcome is unknown."""
 
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def post(self, approval_id: str) -> None:
         answer = self.read_body(OutcomeAnswer).answer
         self.send(await (await self.runtime()).answer_unknown(approval_id, answer, decided_by=self.person))
@@ -232,25 +223,44 @@ class OutcomeHandler(AgentKernelHandler):
 class UndoHandler(AgentKernelHandler):
     """Puts back the file that a call replaced, during its run or after it."""
 
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def post(self, approval_id: str) -> None:
         self.send(await (await self.runtime()).undo(approval_id, decided_by=self.person))
+
+
+class CallAnswerHandler(AgentKernelHandler):
+    async def act(self, approval_id: str, command: Callable[[str], ToolResultCommand | ToolCancelCommand]) -> None:
+        """Handle a command for a call, and send the call as it is afterwards."""
+        runtime = await self.runtime()
+        call = await runtime.find_call(approval_id)
+        conversation = await runtime.conversation(call.conversation_id)
+        await handle_command(command(call.tool_call_id), conversation, self.person)
+        self.send(await runtime.find_call(approval_id))
+
+
+class ResultHandler(CallAnswerHandler):
+    """Answers a question of the model, or a call of another tool that runs in a client."""
+
+    @for_those_who_may("execute")
+    async def post(self, approval_id: str) -> None:
+        output = self.read_body(ToolAnswer).output
+        await self.act(approval_id, lambda call_id: ToolResultCommand(tool_call_id=call_id, output=output))
+
+
+class CallCancelHandler(CallAnswerHandler):
+    @for_those_who_may("execute")
+    async def post(self, approval_id: str) -> None:
+        await self.act(approval_id, lambda call_id: ToolCancelCommand(tool_call_id=call_id))
 
 
 class PolicyHandler(AgentKernelHandler):
     """Switches the policy of a conversation."""
 
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def post(self, conversation_id: str) -> None:
         choice = self.read_body(PolicyChoice)
         conversation = await (await self.runtime()).conversation(conversation_id)
-        try:
-            switched = await conversation.switch_policy(choice.mode, decided_by=self.person)
-        except InvalidArguments as error:
-            raise Refusal(400, str(error), field="mode") from error
-        self.send(switched)
+        self.send(await conversation.switch_policy(choice.mode, decided_by=self.person))
 
 
 class RunAnswerHandler(AgentKernelHandler):
@@ -262,26 +272,20 @@ class RunAnswerHandler(AgentKernelHandler):
 
 
 class BudgetHandler(RunAnswerHandler):
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str) -> None:
         answer = self.read_body(BudgetAnswer)
-        try:
-            await self.act(conversation_id, BudgetCommand(run_id=run_id, **dict(answer)))
-        except InvalidArguments as error:
-            raise Refusal(400, str(error), field="add") from error
+        await self.act(conversation_id, BudgetCommand(run_id=run_id, **dict(answer)))
 
 
 class RetryHandler(RunAnswerHandler):
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str) -> None:
         await self.act(conversation_id, RunRetryCommand(run_id=run_id))
 
 
 class CancelHandler(RunAnswerHandler):
-    @web.authenticated
-    @authorized("execute")
+    @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str) -> None:
         await self.act(conversation_id, CancelCommand(run_id=run_id))
 
@@ -289,18 +293,15 @@ class CancelHandler(RunAnswerHandler):
 class UnknownRouteHandler(AgentKernelHandler):
     """Answers any other path below `agent-kernel/api` with JSON instead of the server's 404 page."""
 
-    @web.authenticated
-    @authorized
+    @for_those_who_may("read")
     async def get(self, path: str) -> None:
         self._refuse(path)
 
-    @web.authenticated
-    @authorized
+    @for_those_who_may("write")
     async def post(self, path: str) -> None:
         self._refuse(path)
 
-    @web.authenticated
-    @authorized
+    @for_those_who_may("write")
     async def delete(self, path: str) -> None:
         self._refuse(path)
 
@@ -319,20 +320,25 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/conversations", ConversationsHandler),
     (rf"{_API}/conversations/{_ID}", ConversationHandler),
     (rf"{_API}/conversations/{_ID}/runs", RunsHandler),
+    (rf"{_API}/conversations/{_ID}/messages", MessagesHandler),
     (rf"{_API}/conversations/{_ID}/policy", PolicyHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/budget", BudgetHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/retry", RetryHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/cancel", CancelHandler),
     (rf"{_API}/conversations/{_ID}/channel", ChannelHandler),
+    (rf"{_API}/conversations/{_ID}/events", EventsHandler),
+    (rf"{_API}/ai-sdk/chat", ChatHandler),
+    (rf"{_API}/ai-sdk/chat/{_ID}", ChatMessagesHandler),
+    (rf"{_API}/ai-sdk/chat/{_ID}/stream", ResumeHandler),
     (rf"{_API}/runs", OpenRunsHandler),
     (rf"{_API}/approvals", ApprovalsHandler),
     (rf"{_API}/approvals/{_ID}", ApprovalHandler),
     (rf"{_API}/approvals/{_ID}/outcome", OutcomeHandler),
+    (rf"{_API}/approvals/{_ID}/result", ResultHandler),
+    (rf"{_API}/approvals/{_ID}/cancel", CallCancelHandler),
     (rf"{_API}/approvals/{_ID}/undo", UndoHandler),
     (rf"{_API}/changes", ChangesHandler),
     (rf"{_API}/rules", RulesHandler),
     (rf"{_API}/rules/{_ID}", RuleHandler),
     (rf"{_API}/(.*)", UnknownRouteHandler),
-    # All of Jupyter's routes to contents, in its order: the pattern of the last one covers those before it.
-    *((path, PageContentsHandler if one is ContentsHandler else one) for path, one in contents.default_handlers),
 ]

@@ -1,11 +1,12 @@
 """The base class of the HTTP handlers: authentication, validated bodies, JSON answers, and errors as statuses."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import Context
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import orjson
+from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
 from pydantic import BaseModel, ValidationError
@@ -27,7 +28,14 @@ from agent_kernel_server.notebooks.paths import ListedT
 from agent_kernel_server.service import Service
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
+Method = Callable[..., Awaitable[None] | None]
 NUMBER = re.compile("[0-9]{1,9}")
+
+
+def for_those_who_may(action: Literal["read", "write", "execute"]) -> Callable[[Method], Method]:
+    """Require an authenticated user whom the server's authorizer allows this action."""
+    allowed: Any = authorized(action)
+    return lambda method: web.authenticated(allowed(method))
 
 
 class Refusal(Exception):
@@ -51,7 +59,7 @@ def _fields(error: AgentKernelError) -> dict[str, Any]:
         case AlreadyDecided():
             return error.first
         case InvalidArguments():
-            return {"field": "edited_input"}
+            return {"field": error.field}
         case ConfigurationError() if not isinstance(error, LogUnavailable):
             return {"field": "model"}
     return {}
@@ -73,6 +81,8 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
     are checked when the headers have come."""
 
     auth_resource = AUTH_RESOURCE
+    most_bytes = MAX_FRAME_BYTES
+    """The longest body."""
 
     def initialize(self, *arguments: Any, **named: Any) -> None:
         super().initialize(*arguments, **named)
@@ -81,21 +91,21 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
     async def prepare(self) -> None:  # type: ignore[override]
         """Raises `HTTPError` 403 without a user, `Refusal` 413 for a body that is too long."""
         await super().prepare()
-        if self._finished:
+        if self._finished or self.request.method == "OPTIONS":  # a browser asks without a token whether it may send one
             return
         if self.current_user is None:
             raise web.HTTPError(403)
         length = self.request.headers.get("Content-Length", "0")
-        if length.isdecimal() and int(length) > MAX_FRAME_BYTES:
+        if length.isdecimal() and int(length) > self.most_bytes:
             self._refuse_size()
 
     def data_received(self, chunk: bytes) -> None:
         """One piece of the body. The first one beyond the limit is kept, as a sign of it; later ones are dropped."""
-        if len(self._body) <= MAX_FRAME_BYTES:
+        if len(self._body) <= self.most_bytes:
             self._body += chunk
 
     def _refuse_size(self) -> NoReturn:
-        raise Refusal(413, f"The body is larger than {MAX_FRAME_BYTES} bytes.")
+        raise Refusal(413, f"The body is larger than {self.most_bytes} bytes.")
 
     @property
     def service(self) -> Service:
@@ -112,7 +122,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
 
     def read_body(self, model: type[BodyT]) -> BodyT:
         """The validated body. Raises `Refusal` 400, which names the field, or 413."""
-        if len(self._body) > MAX_FRAME_BYTES:
+        if len(self._body) > self.most_bytes:
             self._refuse_size()
         body = bytes(self._body) or b"{}"
         try:
@@ -152,6 +162,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         Context().run(self.finish, body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
+        self.set_cors_headers()  # tornado has dropped them: without, a page of another origin can't read why
         error = kwargs.get("exc_info", (None, None, None))[1]
         if isinstance(error, AgentKernelError):
             error = refusal_for(error)

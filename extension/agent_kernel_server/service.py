@@ -1,7 +1,8 @@
 """`Service`: owns the runtime, the served kernels, the open channels, the records and the background tasks."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import gc
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from logging import Logger
 from pathlib import Path
@@ -11,18 +12,27 @@ from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.views import FileChangeView, ListedCall, ListedRun, ModelsView
-from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort
+from agent_kernel.protocol.kernel import content_of
+from agent_kernel.protocol.kernel_events import Hello, read_event
+from agent_kernel.protocol.views import FileChangeView, ImageRefs, ListedCall, ListedRun, ModelsView
+from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort, PolicyMode
 from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.rehearsal import rehearse
 from agent_kernel.runtime.runtime import Recovered, Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.runtime.tool_calls.undo import file_change
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
+from agent_kernel.uncollected import uncollected
 from agent_kernel.version import __version__
+from agent_kernel_server.chats import Chats
 from agent_kernel_server.events import emitter
-from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
+from agent_kernel_server.kernels.declarations import CheckedDeclared
+from agent_kernel_server.kernels.manager import ServedKernels
+from agent_kernel_server.kernels.shared import Shared
+from agent_kernel_server.kernels.tap import KERNEL_ACTIONS, EventTap
 from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
 
 PAGE_SECONDS = 60.0
@@ -37,6 +47,12 @@ class Channel(Protocol):
     def shows(self, run_id: str) -> bool: ...
 
     def close(self, code: int | None = None, reason: str | None = None) -> None: ...
+
+
+class Stream(Protocol):
+    """An open response with server-sent events."""
+
+    def close(self) -> None: ...
 
 
 class Service:
@@ -54,7 +70,9 @@ class Service:
         event_logger: Any,
         logger: Logger,
         gateway_seconds: float,
+        warm_up: bool = True,
     ) -> None:
+        self._warm_up_wanted = warm_up
         self._log_path = log_path
         self._models = models
         self._settings = settings
@@ -63,19 +81,18 @@ class Service:
         self._runtime: Runtime | None = None
         self._failure: ConfigurationError | None = None
         self._failures = 0
-        self._warmed = False
+        self.warmed = False
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
         self.tasks = TaskOwner()
         self.channels: set[Channel] = set()
+        self.streams: set[Stream] = set()
+        self.chats = Chats()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        self.kernels = ServedKernels(
-            self.runtime, self.list_models, self.is_shown, self.records, kernel_manager, logger, gateway_seconds
-        )
+        shared = Shared(self.runtime, self.list_models, self.is_shown, self.records, logger)
+        self.kernels = ServedKernels(shared, kernel_manager, gateway_seconds)
         self._listeners: list[tuple[str, Callable[..., Coroutine[Any, Any, None]]]] = [
             (KERNEL_ACTIONS, self.kernels.on_kernel_action),
-            (CONTENTS_ACTIONS, self.records.on_contents_action),
-            (CONTENTS_ACTIONS, self.records.paths.on_contents_action),
             (CONTENTS_ACTIONS, self._on_contents_action),
         ]
 
@@ -115,9 +132,14 @@ class Service:
             )
         return runtime
 
-    def start_recovery(self) -> None:
-        """Continue the runs that an earlier server left open, in the background."""
+    def start(self, taps: Mapping[str, EventTap]) -> None:
+        """Serve the kernels, and continue the runs that an earlier server left open, in the background. `taps`: those
+        that have listened to the kernels so far."""
+        self._listen()
+        self.kernels.serve_running(taps)
         self.tasks.spawn(self._recover(), "recovery")
+        if self._warm_up_wanted:
+            self.tasks.spawn(self._warm_up(), "warm-up")
 
     async def _recover(self) -> None:
         try:
@@ -149,13 +171,17 @@ class Service:
 
         await self.records.place(spec.widget_model_id, is_watched)
 
-    def start_warm_up(self) -> None:
-        """Import the model client and the graph in a thread, before the first run needs them."""
-        self.tasks.spawn(self._warm_up(), "warm-up")
-
     async def _warm_up(self) -> None:
-        await asyncio.to_thread(warm_up)
-        self._warmed = True
+        """Get all ready, in threads, that the first run would wait for."""
+        with uncollected():
+            await asyncio.to_thread(warm_up)
+            await asyncio.to_thread(rehearse)
+            await asyncio.to_thread(CheckedDeclared.model_rebuild)
+            await asyncio.to_thread(read_event, content_of(Hello()))
+            await self._models.prepare()
+        # All that is loaded now stays. A full garbage collection that looks at it holds up the loop for 0.2 s.
+        gc.freeze()
+        self.warmed = True
 
     async def status(self) -> dict[str, Any]:
         """The body of `GET status`, without keys and addresses of endpoints. `trouble` is why the log can't be opened
@@ -165,7 +191,7 @@ class Service:
             "version": __version__,
             "protocol": PROTOCOL_VERSION,
             "model": await self._model_name(),
-            "warmed": self._warmed,
+            "warmed": self.warmed,
             "kernels": self.kernels.kernel_ids(),
             "channels": len(self.channels),
             "policy_cap": self._settings.policy_cap,
@@ -200,13 +226,25 @@ class Service:
     def has_kernel(self, kernel_id: str) -> bool:
         return self.kernels.knows(kernel_id)
 
-    async def create_conversation(self, *, kernel_id: str | None, model: str | None) -> Conversation:
-        """Create a conversation. Raises `ConfigurationError` for a model that is not configured."""
+    async def create_conversation(
+        self, *, kernel_id: str | None, model: str | None, conversation_id: str | None = None
+    ) -> Conversation:
+        """Create a conversation, by an id of the client's choice where it has one.
+
+        Raises `ConfigurationError` for a model that is not configured."""
         if model is not None:
             await asyncio.to_thread(self._models.resolve, model)
         runtime = await self.runtime()
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
-        return await runtime.create_conversation(kernel_id=kernel_id, model=model, notebook_path=path)
+        return await runtime.create_conversation(
+            kernel_id=kernel_id, model=model, notebook_path=path, conversation_id=conversation_id
+        )
+
+    async def kernel_of(self, notebook_path: str) -> str | None:
+        """The kernel of an open notebook."""
+        path = notebook_path.strip("/")
+        found = [one for one, paths in (await self.records.paths.by_kernel()).items() if path in paths]
+        return found[0] if found and self.has_kernel(found[0]) else None
 
     async def start_run(
         self,
@@ -216,8 +254,14 @@ class Service:
         watched: bool = False,
         effort: Effort | None = None,
         asked_by: str | None = None,
+        model: str | None = None,
+        policy: PolicyMode | None = None,
+        page_tools: tuple[ToolDeclaration, ...] = (),
+        prompt_id: str | None = None,
+        prompt_images: ImageRefs | None = None,
     ) -> str:
         """Start a run that no cell has announced, and return its id. It has the built-in tools if there is a kernel.
+        `page_tools` are those that the client runs itself.
 
         Raises `UnknownConversation`, `ConfigurationError`, and `CarriedOutElsewhere` if another server on the same log
         has an open run of the conversation.
@@ -229,23 +273,39 @@ class Service:
         tools = BUILTIN_TOOLS if executor is not None else ()
         kernel_id = conversation.kernel_id
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
-        spec = RunSpec(run_id=run_id, prompt=content, tools=tools, watched=watched, effort=effort, notebook_path=path)
+        spec = RunSpec(
+            run_id=run_id,
+            prompt=content,
+            model=model,
+            tools=(*tools, *page_tools),
+            policy=policy,
+            watched=watched,
+            effort=effort,
+            notebook_path=path,
+            prompt_id=prompt_id,
+            prompt_images=prompt_images or [],
+        )
         handle = await conversation.start_run(spec, executor, asked_by=asked_by)
         return handle.run_id
 
-    def listen(self) -> None:
+    def _listen(self) -> None:
         """Listen to Jupyter's events for kernels that start and end, and for notebooks that are renamed."""
         for schema_id, listener in self._listeners:
             self._event_logger.add_listener(schema_id=schema_id, listener=listener)
 
     async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
-        """A listener of Jupyter's contents events: updates the paths in the log after a rename."""
+        """A listener of Jupyter's contents events: all that knows a notebook by its path follows a rename, of it or of
+        a folder that it is in."""
         old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
-        if data.get("action") == "rename" and old and new and self._runtime is not None:
-            try:
+        if data.get("action") != "rename" or not old or not new:
+            return
+        self.records.on_rename(old, new)
+        try:
+            if self._runtime is not None:
                 await self._runtime.rename_notebooks(old, new)
-            except LogUnavailable as error:
-                self._logger.warning("The log does not know yet that %s is %s now: %s", old, new, error)
+        except LogUnavailable as error:
+            self._logger.warning("The log does not know yet that %s is %s now: %s", old, new, error)
+        await self.records.paths.on_rename(old, new)
 
     async def list_calls(self, state: str | None) -> list[ListedCall]:
         """The calls of all conversations in a state (`None`: in any), with the present paths of their notebooks."""
@@ -261,6 +321,8 @@ class Service:
             self._event_logger.remove_listener(schema_id=schema_id, listener=listener)
         for channel in list(self.channels):
             channel.close(1001, "The server is shutting down.")
+        for stream in list(self.streams):
+            stream.close()
         await self.kernels.aclose()
         await self.tasks.aclose()
         self.records.close()

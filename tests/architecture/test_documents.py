@@ -136,5 +136,7 @@ def test_the_protocol_page_names_every_route_of_the_server() -> None:
 
     page = PROTOCOL_PAGE.read_text(encoding="utf-8")
     ours = [path.removeprefix("agent-kernel/api/") for path, _ in HANDLERS if path.startswith("agent-kernel/api/")]
-    routes = {re.sub(r"\{[a-z_]+\}", "{}", route) for route in re.findall(r"[a-z]+(?:/(?:\{[a-z_]+\}|[a-z-]+))*", page)}
+    routes = {
+        re.sub(r"\{[a-z_]+\}", "{}", route) for route in re.findall(r"[a-z-]+(?:/(?:\{[a-z_]+\}|[a-z-]+))*", page)
+    }
     assert [path for path in ours if path != "(.*)" and path.replace("([^/]+)", "{}") not in routes] == []

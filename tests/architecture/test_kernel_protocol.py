@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from agent_kernel.protocol import kernel, kernel_events
+from agent_kernel.protocol import kernel_topics
 from agent_kernel.protocol.kernel import AnyRequest, Reply
 from agent_kernel.protocol.kernel_events import AnyQuestion, KernelEvent
 
@@ -73,10 +73,10 @@ def test_each_request_names_the_type_of_its_reply_and_each_question_that_of_its_
 @pytest.mark.parametrize("folder", [SERVER / "kernels", KERNEL], ids=["server", "kernel"])
 def test_neither_end_writes_the_words_of_the_wire_by_hand(folder: Path) -> None:
     words = {
-        kernel.REQUEST_TYPE,
-        kernel.REPLY_TYPE,
-        kernel_events.EVENT_TYPE,
-        kernel_events.EVENT_TOPIC,
+        kernel_topics.REQUEST_TYPE,
+        kernel_topics.REPLY_TYPE,
+        kernel_topics.EVENT_TYPE,
+        kernel_topics.EVENT_TOPIC,
         *(field for model in (*REQUESTS, *EVENTS) for field in model.model_fields if "_" in field),
     }
     usual = {"run_id", "conversation_id", "cell_id", "tool_name", "tool_call_id", "approval_id", "notebook_path"}

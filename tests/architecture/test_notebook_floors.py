@@ -12,7 +12,7 @@ FLOORS = (
     {"context", "tools"},
     {"kernel"},
     {"hosts"},
-    {"commands", "model_list", "run"},
+    {"commands", "greeting", "model_list", "run"},
     {"agent"},
     {"magics"},
 )

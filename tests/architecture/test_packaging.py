@@ -69,18 +69,26 @@ def test_a_wheel_holds_three_packages_the_server_configuration_and_the_demo(buil
     assert {
         "agent_kernel/models/cassettes/demo.json",
         "agent_kernel_widgets/static/index.js",
+        "agent_kernel_widgets/static/loader.js",
         f"{data}/etc/jupyter/jupyter_server_config.d/agent_kernel_server.json",
         f"{data}/share/agent-kernel/notebooks/quickstart.ipynb",
         f"{data}/share/agent-kernel/notebooks/data/penguins.csv",
         *(f"{package}/py.typed" for package in ("agent_kernel", "agent_kernel_server", "agent_kernel_widgets")),
     } <= set(names)
+    assert any(name.startswith("agent_kernel_widgets/static/parts/cards-") for name in names)
 
 
 def test_installing_from_a_source_distribution_needs_no_node(built: Path, tmp_path: Path) -> None:
+    example = built / "examples" / "ai-sdk"
+    for folder in ("node_modules", "dist", ".agent-kernel"):
+        (example / folder).mkdir()
+        (example / folder / "large").write_text("as after `make example`")
     assert build(built, "sdist").returncode == 0
     with tarfile.open(made(built, "*.tar.gz")) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
+    assert (unpacked / "examples" / "ai-sdk" / "package-lock.json").is_file()
+    assert not list((unpacked / "examples").rglob("large"))
     assert (unpacked / "widgets" / "src").is_dir()
     assert (unpacked / "widgets" / "package-lock.json").is_file()
     without_node = str(Path(sys.executable).parent)

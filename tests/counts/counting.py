@@ -23,9 +23,9 @@ from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.state.run import Resources
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 import benchmarks.__main__ as benchmark
-from benchmarks.frame import WITHOUT_PEERS, Figure, Goal, Report, Series
-from benchmarks.readme import Line, readme_line
+from benchmarks.frame import WITHOUT_PEERS, Figure, Goal, Report, Series, Skipped
+from benchmarks.readme import PARTS, README, Line, filled, readme_line, unfit
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios.growth import exponent
 
@@ -65,6 +65,30 @@ def test_the_readmes_table_has_each_goal_with_its_ratio_and_verdict() -> None:
     ]
     line = readme_line(Line("A cost", "scenario", "a cost", ("a peer",)), figures)
     assert line == "| A cost | 4 ms | at most 0.2 times a peer's: **0.25 x** (missed) | a peer 16 |"
+
+
+def test_a_scenario_that_needs_a_browser_is_skipped_with_a_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without(*_: object) -> None:
+        raise Skipped("there is no browser")
+
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "saving", "--no-peers", "--no-files"])
+    monkeypatch.setattr(benchmark, "import_module", lambda name: SimpleNamespace(run=without))
+    monkeypatch.setenv(WITHOUT_PEERS, "1")
+    assert benchmark.main() == 0
+    assert "saving is skipped: there is no browser." in capsys.readouterr().err
+
+
+def test_the_readme_has_a_place_for_each_table_and_takes_only_the_results_of_one_run() -> None:
+    text = filled(README.read_text(encoding="utf-8"), {"loop": "one", "felt": "two", "measured": "three"})
+    for part in ("<!-- loop -->\none\n<!-- /loop -->", "\ntwo\n", "\nthree\n"):
+        assert part in text
+    names = {line.scenario for lines in PARTS.values() for line in lines}
+    assert names <= set(SCENARIOS)
+    assert unfit({name: {"when": "now"} for name in names}) == ""
+    assert "several runs" in unfit({name: {"when": name} for name in names})
+    assert "not measured" in unfit({})
 
 
 def test_a_goal_is_met_up_to_its_limit_and_missed_beyond() -> None:

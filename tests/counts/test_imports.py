@@ -1,5 +1,6 @@
 """Imports that would make a kernel or a server slow to start, counted where they would happen."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"aiohttp", "httpx", "httpx2", "jsonschema", "langchain_core", "langgraph", "openai", "nh3", "markdown_it"}
+LATER = {
+    *("pathspec", "anywidget", "ipywidgets", "tomllib", "agent_kernel.tools.review.python"),
+    *("agent_kernel.models.images", "agent_kernel.protocol.events", "agent_kernel.notebook.stats"),
+}
 SERVERS = {"jupyter_server", "agent_kernel_server"}
 
 
@@ -28,14 +33,67 @@ def test_import_agent_kernel_is_a_handful_of_modules() -> None:
     assert len(ours) <= 4, ours
 
 
-def test_load_ext_brings_nothing_heavy_into_the_kernel() -> None:
-    shell = "from IPython.core.interactiveshell import InteractiveShell\nshell = InteractiveShell.instance()\n"
+def test_load_ext_imports_no_more_than_a_first_prompt_needs() -> None:
+    """What carries out the built-in tools comes with their first call, the widgets with the first card."""
+    shell = "import ipykernel.zmqshell, ipykernel.kernelapp\n"
+    shell += "from IPython.core.interactiveshell import InteractiveShell\nshell = InteractiveShell.instance()\n"
     before, after = modules_after(shell), modules_after(f"{shell}shell.run_line_magic('load_ext', 'agent_kernel')")
-    assert (HEAVY | SERVERS) & (after - before) == set()
+    assert (HEAVY | SERVERS | LATER) & (after - before) == set()
+    assert len(after - before) <= 150, len(after - before)
+
+
+DECLARE = """
+from agent_kernel.notebook.agent import Agent
+from agent_kernel.protocol.kernel import Declared, DeclareRun, RunDeclaration, content_of, read_request
+from agent_kernel.protocol.kernel_events import RunAnnounced
+from pydantic import BaseModel
+content_of(RunAnnounced(run_id="run_a"))
+read_request({"op": "declare", "run_id": "run_a"})
+declared = RunDeclaration(run_id="run_a", conversation_id="conv_a", prompt="Go.")
+content_of(Declared(declaration=declared))
+def below(model):
+    return {model} | {deeper for one in model.__subclasses__() for deeper in below(one)}
+print(*{one.__name__ for one in below(BaseModel) - {BaseModel} if one.__pydantic_complete__})
+"""
+
+
+def test_a_first_prompt_builds_the_few_models_of_the_wire_that_it_uses() -> None:
+    """Building those of all requests took longer than the rest of a first prompt's way to the server."""
+    done = subprocess.run([sys.executable, "-c", DECLARE], capture_output=True, text=True, check=True, cwd=ROOT)
+    built = set(done.stdout.split())
+    assert "DeclareRun" in built
+    assert not built & {"ExecuteCall", "FinishRun", "RunView", "ToolCallView", "UsageReport", "Place"}, built
+    assert len(built) <= 12, built
+
+
+def modules_of_an_idle_server(folder: Path, *, extension: bool) -> set[str]:
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.counts.idle_server", str(extension), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.slow
+def test_a_server_whose_user_runs_no_agent_holds_a_handful_of_modules_more(tmp_path: Path) -> None:
+    """The runtime and what it is built on are 800 modules and 70 MB."""
+    without = modules_of_an_idle_server(tmp_path / "without", extension=False)
+    more = modules_of_an_idle_server(tmp_path / "with", extension=True) - without
+    foreign = {name for name in more if not name.startswith("agent_kernel")}
+    assert foreign <= {"uuid"}, foreign
+    assert len(more) <= 30, more
 
 
 def test_the_server_extension_is_loaded_without_the_model_client_and_the_graph() -> None:
-    loaded = modules_after("import jupyter_server.serverapp, agent_kernel_server.app, agent_kernel_server.handlers")
+    loaded = modules_after(
+        "import jupyter_server.serverapp, agent_kernel_server.app, agent_kernel_server.configuration"
+    )
     assert (
         loaded & {"aiohttp", "httpx2", "langchain_core", "langgraph", "openai", "IPython.core.interactiveshell"}
         == set()

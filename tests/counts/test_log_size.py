@@ -56,6 +56,6 @@ async def test_code_that_was_asked_about_and_a_typed_answer_take_less_than_four_
     events = counted.conversation.last_seq / TURNS
     assert events > 30, "the answer was not typed"
     assert await counted.bytes() - empty < 4 * model.raw, (
-        "3.7 times: events are compressed by themselves, audit entries not at all"
+        "3.5 times: events are compressed by themselves, audit entries not at all"
     )
     await counted.runtime.aclose()

@@ -2,10 +2,14 @@
 
 import cProfile
 import pstats
+import sqlite3
 from pathlib import Path
 
 import orjson
+import pytest
 
+from agent_kernel.log import queries
+from agent_kernel.runtime.clients import snapshot
 from agent_kernel.runtime.clients.snapshot import read_snapshot
 from tests.counts.counting import CountedModel, CountedRuntime
 
@@ -32,6 +36,28 @@ async def statements_of_the_list(counted: CountedRuntime) -> int:
     await counted.runtime.list_conversations()
     await counted.log.read_apart(lambda sql: sql.set_trace_callback(None))
     return sum(one.startswith("SELECT") for one in seen)
+
+
+async def test_a_long_list_is_read_so_many_conversations_at_a_time_that_memory_does_not_grow_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel())
+    whole = [counted.conversation.conversation_id]
+    for _ in range(11):
+        whole.append((await counted.runtime.create_conversation()).conversation_id)
+    spans: list[queries.Span] = []
+    read = queries.calls
+
+    def noted(sql: sqlite3.Connection, span: queries.Span) -> dict[int, list[queries.Values]]:
+        spans.append(span)
+        return read(sql, span)
+
+    monkeypatch.setattr(queries, "calls", noted)
+    monkeypatch.setattr(snapshot, "_TOGETHER", 5)
+    listed = orjson.loads(await counted.runtime.list_conversations())
+    assert [one["conversation_id"] for one in listed] == whole
+    assert spans == [(1, 5), (6, 10), (11, 12)]
+    await counted.runtime.aclose()
 
 
 async def test_a_snapshot_validates_nothing_that_the_log_holds(tmp_path: Path) -> None:

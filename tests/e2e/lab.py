@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import nbformat
 from playwright.sync_api import Locator, Page, expect
@@ -192,10 +192,16 @@ class LabServer:
             self.api("DELETE", f"api/kernels/{kernel['id']}")
 
 
+class Places(Protocol):
+    """A server that has notebooks."""
+
+    def page_url(self, path: Path) -> str: ...
+
+
 class NotebookPage:
     """One notebook in one page, and what a person sees and does there."""
 
-    def __init__(self, lab: LabServer, page: Page, path: Path) -> None:
+    def __init__(self, lab: Places, page: Page, path: Path) -> None:
         self.lab, self.page, self.path = lab, page, path
         page.goto(lab.page_url(path))
         self._wait_for_kernel()

@@ -187,6 +187,8 @@ def test_a_folded_heading_says_what_waits_below_it(
     notebook.command("notebook:change-cell-to-markdown")
     notebook.run_through(RUN + 1)
     notebook.wait_for_state("awaiting_approval")
+    # JupyterLab parses a heading some time after the cell has run, and until then the command does nothing.
+    page.wait_for_function("() => window.jupyterapp.shell.currentWidget.content.widgets[0].headingInfo?.level === 1")
     page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
     notebook.command("notebook:toggle-heading-collapse")
     expect(notebook.card()).not_to_be_visible()

@@ -49,7 +49,7 @@ def start(notebook: NotebookPage, version: str) -> None:
     notebook.wait_for_state("awaiting_approval", seconds=COLD_SECONDS)
 
 
-def test_a_click_is_heard_while_the_cell_waits_and_the_cell_behind_it_runs_after_it(
+def test_a_click_counts_while_the_cell_waits_and_the_cell_behind_it_runs_after_it(
     notebook: NotebookPage, version: str, model: WrittenModel
 ) -> None:
     start(notebook, version)
@@ -65,7 +65,7 @@ def test_a_click_is_heard_while_the_cell_waits_and_the_cell_behind_it_runs_after
 
 # From ipykernel 7 on the widget is shown again when the cell has ended.
 @pytest.mark.parametrize("version", WITH_ONE_CHANNEL, indirect=True)
-def test_a_page_that_is_loaded_again_while_the_cell_waits_shows_the_card_and_is_heard(
+def test_a_page_that_is_loaded_again_while_the_cell_waits_shows_the_card_and_can_answer(
     notebook: NotebookPage, version: str, model: WrittenModel
 ) -> None:
     start(notebook, version)

@@ -34,7 +34,7 @@ def test_a_card_is_answered_between_cells(kernel: TestKernel) -> None:
     assert kernel.value("run.wait(10).text, x") == "('It is **42**.', 42)"
 
 
-def test_a_page_that_is_heard_late_finds_its_card_still_open(kernel: TestKernel, version: str) -> None:
+def test_a_page_that_answers_late_finds_its_card_still_open(kernel: TestKernel, version: str) -> None:
     """The user's next cell is long. Where the kernel hears nothing meanwhile, that is no sign that no page is there."""
     kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 1.5")
     page = Page(kernel)
@@ -119,3 +119,11 @@ def test_what_a_page_missed_is_sent_again(kernel: TestKernel) -> None:
     assert seqs(page.frames[before:])[: before - 2] == seqs(page.frames[2:before])
     approve(page)
     page.event("complete")
+
+
+def test_pages_hear_neither_of_a_servers_requests_nor_that_a_short_call_makes_a_kernel_busy(
+    kernel: TestKernel,
+) -> None:
+    kernel.run('__import__("agent_kernel.notebook", fromlist=["install"]).install()')
+    assert kernel.states_around_a_request() == ["busy execute_request", "execute_input", "idle execute_request"]
+    assert kernel.heard_of_call("short", "1 + 1") == ["agent_kernel_event"] * 2

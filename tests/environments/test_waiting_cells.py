@@ -28,7 +28,7 @@ ANSWERED = "'It is **42**.'"
 
 
 @pytest.mark.parametrize("code", WAITS.values(), ids=WAITS)
-def test_a_click_is_heard_while_the_cell_waits(kernel: TestKernel, code: str) -> None:
+def test_a_click_counts_while_the_cell_waits(kernel: TestKernel, code: str) -> None:
     page = Page(kernel)
     cell = kernel.send(code, allow_stdin=True)
     page.open()
@@ -53,7 +53,7 @@ def test_the_magic_holds_its_cell(kernel: TestKernel) -> None:
     assert kernel.result(after).value == "'cancelled'"
 
 
-def test_a_later_wait_hears_the_click_for_a_card_that_was_there_before(kernel: TestKernel) -> None:
+def test_a_later_wait_takes_the_click_for_a_card_that_was_there_before(kernel: TestKernel) -> None:
     page = Page(kernel)
     kernel.run(START, allow_stdin=True)
     page.open()
@@ -109,7 +109,7 @@ def test_a_pause_at_the_budget_is_answered_while_the_cell_waits(kernel: TestKern
     assert kernel.result(cell).value == "('Twice.', [1, 2])"
 
 
-def test_stop_is_heard_while_the_cell_waits_for_an_answer(kernel: TestKernel) -> None:
+def test_stop_counts_while_the_cell_waits_for_an_answer(kernel: TestKernel) -> None:
     page = Page(kernel)
     cell = kernel.send(f"{RUN}\nrun.status", allow_stdin=True)
     page.open()
@@ -117,7 +117,7 @@ def test_stop_is_heard_while_the_cell_waits_for_an_answer(kernel: TestKernel) ->
     assert kernel.result(cell).value == "'cancelled'"
 
 
-def test_stop_is_heard_when_the_call_that_runs_has_ended_or_ends_it(
+def test_stop_counts_when_the_call_that_runs_has_ended_or_ends_it(
     kernel: TestKernel, version: str, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -280,7 +280,7 @@ def test_a_plot_that_the_cell_has_begun_is_shown_by_the_cell_when_it_has_ended(k
     assert ["image/png" in data for data in shown] == [False, True], "the widget, then the plot"
 
 
-def test_a_thread_that_waits_hears_nothing_itself_and_needs_not(kernel: TestKernel) -> None:
+def test_a_thread_that_waits_receives_nothing_itself_and_needs_not(kernel: TestKernel) -> None:
     page = Page(kernel)
     waiter = "import threading\nwaiter = threading.Thread(target=run.wait)\nwaiter.start()"
     kernel.run(f"{START}\n{waiter}", allow_stdin=True)

@@ -17,7 +17,7 @@ from typing import Any
 from agent_kernel.errors import AgentKernelError, ToolFailed
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
-from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolVerdict
 from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel.runtime.conversation import Conversation
@@ -25,7 +25,7 @@ from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolExecutor, ToolVerdict
+from agent_kernel.tools.executor import OutputSink, ToolExecutor
 
 CONVERSATION = "conv_faults"
 CLIENT_SECONDS = 60.0
@@ -180,7 +180,7 @@ async def _live(pipe: Connection, setup: Setup) -> None:
         suspend_seconds=setup.suspend_seconds,
         runs_in_memory=0,
     )
-    runtime = await Runtime.open(setup.log_path, ModelResolver.from_environment(), settings)
+    runtime = await Runtime.open(setup.log_path, ModelResolver(environ=os.environ), settings)
     await Life(pipe, setup, runtime, CounterExecutor(setup)).run()
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, assert_never
 from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
 from tests.faults.figures import Figures
-from tests.faults.page import Page
+from tests.faults.page import Asked, Page
 from tests.faults.planned_model import PlannedModel, mark_of
 from tests.faults.server import Server, until
 
@@ -48,6 +48,8 @@ class Round:
     cell: str = ""
     holds: bool = False
     """Whether a cell waits for its run."""
+    prompts: list[Asked] = field(default_factory=list)
+    """The cells that asked an agent."""
     client: "asyncio.Task[None] | None" = None
     figures: Figures = field(default_factory=lambda: Figures(rounds=1))
 
@@ -83,7 +85,8 @@ async def ask(round_: Round, *, new: bool = False) -> None:
         *(["--wait"] if round_.holds else []),
         *(["--policy allow"] if chance.random() < 0.5 else []),
     ]
-    await round_.page.run(round_.cell, f"%%agent {' '.join(options)}\nGo on: {json.dumps(plan)}")
+    asked = await round_.page.run(round_.cell, f"%%agent {' '.join(options)}\nGo on: {json.dumps(plan)}")
+    round_.prompts.append(asked)
 
 
 async def person(round_: Round) -> None:
@@ -149,18 +152,24 @@ async def follow(round_: Round, habit: Habit) -> None:
 
 
 async def interrupt(round_: Round) -> None:
-    """No cell of the user's own runs: a run that is open ends, unless it does by itself."""
+    """No cell of the user's own runs: a run that is open ends, unless it does by itself. A cell that is just starting
+    a run has the interrupt for itself."""
     round_.figures.kills += 1
-    was_open = await round_.open_runs()
+    was_open, had_ended = await round_.open_runs(), await interrupted_runs(round_)
+    starting = [asked for asked in round_.prompts if not asked.ended.is_set()]
     await round_.page.interrupt()
     if not was_open:
         return
 
-    async def one_has_ended() -> bool:
-        return set(was_open) != set(was_open) & set(await round_.open_runs())
+    async def it_has_ended_one() -> bool:
+        return (
+            not set(was_open) <= set(await round_.open_runs())
+            or not await interrupted_runs(round_) <= had_ended
+            or any(asked.error == "KeyboardInterrupt" for asked in starting)
+        )
 
     try:
-        await until(one_has_ended, "an open run to end", 6)
+        await until(it_has_ended_one, "an open run to end", 6)
     except AssertionError:
         round_.fault("interrupts_astray", f"an interrupt has ended none of {was_open}")
 

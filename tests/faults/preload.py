@@ -14,7 +14,7 @@ from tests.faults.life import APPEND
 
 async def _rehearse() -> None:
     with FakeOpenAI([call("append", mark="1"), say("Done.")]) as server:
-        models = ModelResolver.from_environment(server.environment())
+        models = ModelResolver(environ=server.environment())
         runtime = await Runtime.open(None, models, attended=False)
         conversation = await runtime.create_conversation()
         handle = await conversation.start_run(RunSpec(run_id="rehearsal", prompt="Go", tools=(APPEND,)), None)

@@ -3,13 +3,15 @@
 import json
 import queue
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.tools.arguments import canonical, digest
 
 SECONDS = 30.0
@@ -56,6 +58,8 @@ class TestKernel:
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
         """Told of all that is published, whoever waits for what."""
         self._cells: dict[str, Cell] = {}
+        self._takes: set[str] = set()
+        """The kernel does not say that it is idle after a short call."""
 
     def close(self) -> None:
         self.client.stop_channels()
@@ -102,7 +106,7 @@ class TestKernel:
         """Wait for a cell's reply and for all of its outputs."""
         cell = self._cells[message_id]
         deadline = time.monotonic() + SECONDS
-        while not (cell.idle and cell.reply):
+        while not (cell.reply and (cell.idle or message_id in self._takes)):
             assert time.monotonic() < deadline, f"the cell did not end; it showed {cell.outputs}"
             self.pump()
         return cell
@@ -164,6 +168,39 @@ class TestKernel:
         """Ask the kernel's executor over the control channel."""
         return self.control("agent_kernel_request", {"op": op, **fields})
 
+    def states_around_a_request(self) -> list[str]:
+        """What a page is told of the kernel while a cell runs and a request is answered."""
+        with self.heard() as messages:
+            cell = self.send("import time; time.sleep(0.2)")
+            self.begun(cell)
+            self.request("changes")
+            self.result(cell)
+        return messages
+
+    def heard_of_call(self, call_id: str, code: str) -> list[str]:
+        """What a page is told while a call runs that was deposited before."""
+        needs_await = self.deposit(call_id, code=code)
+        with self.heard() as messages:
+            taken = self.take(call_id, needs_await)
+            self.until(call_id, "done")
+            self.result(taken)
+            self.run("None")
+        return messages[:-3]  # the cell's own
+
+    @contextmanager
+    def heard(self) -> Iterator[list[str]]:
+        """What the kernel publishes meanwhile, in a word each: a status is told by the state and what it is of."""
+        messages: list[str] = []
+
+        def listen(message: dict[str, Any]) -> None:
+            parent, kind = message["parent_header"], message["msg_type"]
+            of = parent.get("msg_type")
+            messages.append(f"{message['content']['execution_state']} {of}" if kind == "status" else kind)
+
+        self.listeners.append(listen)
+        yield messages
+        self.listeners.remove(listen)
+
     def control(self, message_type: str, content: dict[str, Any]) -> dict[str, Any]:
         message = self.client.session.msg(message_type, content)
         self.client.control_channel.send(message)
@@ -184,14 +221,7 @@ class TestKernel:
     def deposit(self, call_id: str, tool_name: str = "run_python", **arguments: Any) -> bool:
         """Lay an approved call down. True if it wants to be awaited."""
         text = canonical(arguments)
-        answer = self.request(
-            "call",
-            approval_id=call_id,
-            tool_call_id="call_0",
-            tool_name=tool_name,
-            arguments_json=text,
-            digest=digest(text),
-        )
+        answer = self.request("call", call=asdict(ApprovedCall(call_id, "call_0", tool_name, text, digest(text))))
         assert answer["ok"], answer
         needs_await: bool = answer["needs_await"]
         return needs_await
@@ -199,7 +229,9 @@ class TestKernel:
     def take(self, call_id: str, needs_await: bool = False) -> str:
         name = "take_async" if needs_await else "take"
         code = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(call_id)})'
-        return self.send(f"await {code}" if needs_await else code, silent=True)
+        taken = self.send(f"await {code}" if needs_await else code, silent=True)
+        self._takes.add(taken)
+        return taken
 
     def collect(self, call_id: str) -> dict[str, Any]:
         return self.request("collect", approval_id=call_id, after_index=0)

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_kernel.protocol.tools import ApprovedCall
 from tests.notebooks.conftest import INSTALL
 from tests.notebooks.kernel import TestKernel
 
@@ -140,14 +142,8 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
 
 
 def test_arguments_that_were_not_approved_are_refused(shared_kernel: TestKernel) -> None:
-    answer = shared_kernel.request(
-        "call",
-        approval_id="forged",
-        tool_call_id="call_0",
-        tool_name="run_python",
-        arguments_json='{"code":"1"}',
-        digest="0" * 64,
-    )
+    call = ApprovedCall("forged", "call_0", "run_python", '{"code":"1"}', digest="0" * 64)
+    answer = shared_kernel.request("call", call=asdict(call))
     assert answer == {"ok": False, "error": answer["error"]}
     assert "approved" in answer["error"]
     assert shared_kernel.collect("forged")["state"] == "unknown"
@@ -204,3 +200,14 @@ def test_calls_that_only_read_run_together_as_a_server_executor_them_over(shared
     for name in names:
         assert shared_kernel.until(name, "done")["outcome"]["content"] == f"here {name}\n{name}"
     assert shared_kernel.run("print('mine')").streams() == "mine\n"
+
+
+def test_pages_hear_of_a_short_call_only_what_it_shows_and_its_end(shared_kernel: TestKernel) -> None:
+    assert shared_kernel.heard_of_call("silent", "x = 1") == ["agent_kernel_event"]
+    assert shared_kernel.heard_of_call("short", "1 + 1") == ["agent_kernel_event"] * 2
+
+
+@pytest.mark.parametrize("nap", ["import time\ntime.sleep(0.3)", "import asyncio\nawait asyncio.sleep(0.3)"])
+def test_pages_hear_that_the_kernel_is_busy_with_a_call_that_takes_long(shared_kernel: TestKernel, nap: str) -> None:
+    messages = shared_kernel.heard_of_call(f"long {nap}", nap)
+    assert messages == ["busy execute_request", "agent_kernel_event", "idle execute_request"]

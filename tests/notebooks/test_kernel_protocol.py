@@ -5,6 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from agent_kernel.protocol.kernel import AnyRequest, Refused, content_of, read_reply
+from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.protocol.views import BudgetLimits, PolicyView, RunView, Usage
 from tests.notebooks.kernel import TestKernel
 
@@ -27,10 +28,9 @@ FIELDS: dict[str, Any] = {
     "run": RUN,
     "result": {"run": RUN, "text": "", "messages": [], "tool_calls": []},
     "approval_id": "apr_x",
-    "tool_call_id": "1",
+    "call": ApprovedCall("apr_x", "1", "run_python", '{"code":"1"}', digest="of something else"),
     "tool_name": "run_python",
     "arguments_json": '{"code":"1"}',
-    "digest": "of something else",
     "path": "none.png",
     "question_id": "ask_x",
 }
@@ -50,3 +50,7 @@ def test_each_request_gets_a_reply_of_its_type(shared_kernel: TestKernel) -> Non
         else:
             assert isinstance(reply, request_type.reply_type())
     assert refused == REFUSED
+
+
+def test_pages_do_not_hear_of_requests_and_hear_that_a_cell_runs_on(shared_kernel: TestKernel) -> None:
+    assert shared_kernel.states_around_a_request() == ["busy execute_request", "execute_input", "idle execute_request"]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.notebook.execution.mailbox import KEPT_CALLS, Entry, Mailbox
+from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.executor import ApprovedCall, Outcome
 
 DONE = Outcome("success", "done")
 
@@ -23,7 +23,7 @@ class Watch:
     def output(self, approval_id: str, index: int, output: OutputView) -> None:
         self.indexes.append(index)
 
-    def done(self, approval_id: str, outcome: Outcome) -> bool:
+    def done(self, approval_id: str, outcome: Outcome, outputs: int) -> bool:
         self.ended.append(approval_id)
         return False
 

@@ -66,13 +66,77 @@ def test_the_record_takes_the_place_of_the_cards(served: TestKernel) -> None:
     assert served.value("ak.last_run().status, ak.last_run().text") == "('complete', 'fine')"
 
 
+def opened(served: TestKernel) -> list[dict[str, Any]]:
+    """The widgets of runs that the kernel opens from here on."""
+    found: list[dict[str, Any]] = []
+
+    def note(message: dict[str, Any]) -> None:
+        if message["msg_type"] == "comm_open" and message["content"]["data"]["state"]["_model_name"] == "AnyModel":
+            found.append(message["content"])
+
+    served.listeners.append(note)
+    return found
+
+
+def test_a_first_prompt_is_shown_and_sent_before_the_kernel_imports_ipywidgets(served: TestKernel) -> None:
+    order: list[str] = []
+    served.listeners.append(lambda message: order.append(message["content"].get("event", message["msg_type"])))
+    assert served.value("'ipywidgets' in sys.modules") == "False"
+    cell = served.run("%agent go")
+    assert [one for one in order if one in ("comm_open", "display_data", "announce")] == [
+        *("comm_open", "display_data", "announce"),
+        "comm_open",  # the layout that the kernel's widgets share
+    ]
+    assert len(cell.outputs) == 1
+
+
+def test_the_widget_of_a_first_prompt_is_like_every_other(served: TestKernel) -> None:
+    widgets = opened(served)
+    served.run("%agent go")
+    served.run("%agent go")
+    first, second = (one["data"]["state"] for one in widgets)
+    assert second.keys() - first.keys() == {"layout"}
+    assert {name for name in first if first[name] != second[name]} == {"run_id"}
+    assert [one["target_name"] for one in widgets] == ["jupyter.widget"] * 2
+
+
+def test_a_page_that_is_reloaded_gets_the_widget_of_a_first_prompt(served: TestKernel) -> None:
+    widgets, states = opened(served), []
+    served.listeners.append(lambda message: states.append(message) if message["msg_type"] == "comm_msg" else None)
+    served.run("%agent go")
+    (widget,) = widgets
+    control = {"comm_id": "control", "target_name": "jupyter.widget.control", "data": {}}
+    served.post("comm_open", {"version": "1.0.0"}, **control)
+    served.post("comm_msg", comm_id="control", data={"method": "request_states"})
+    served.run("")
+    (answer,) = (one["content"]["data"] for one in states if one["content"]["comm_id"] == "control")
+    assert answer["states"][widget["comm_id"]]["state"].items() >= widget["data"]["state"].items()
+
+
+def test_a_page_may_ask_the_widget_of_a_first_prompt_for_the_front_end(served: TestKernel) -> None:
+    widgets, answers = opened(served), []
+    served.listeners.append(lambda message: answers.append(message) if message["msg_type"] == "comm_msg" else None)
+    served.run("%agent go")
+    asked = {"method": "custom", "content": {"wants": "front_end"}}
+    served.post("comm_msg", comm_id=widgets[0]["comm_id"], data=asked)
+    served.run("")
+    assert len(answers[-1]["content"]["data"]["content"]["front_end"]) > 100_000
+
+
+def test_a_prompt_whose_cards_can_not_be_opened_says_why_and_runs_nothing(served: TestKernel) -> None:
+    served.run("sys.modules['agent_kernel_widgets'] = None")
+    cell = served.run("%agent go")
+    assert cell.reply["ename"] in ("ImportError", "ModuleNotFoundError")
+    assert [event["event"] for event in served.events] == ["hello"]
+
+
 def test_cancelling_a_run_tells_the_server(served: TestKernel) -> None:
     served.run("%agent go")
     served.run("ak.last_run().cancel()")
     assert served.event("cancel")["run_id"] == served.event("announce")["run_id"]
 
 
-def test_a_run_that_the_server_does_not_hear_ends_in_an_error(served: TestKernel) -> None:
+def test_a_run_that_the_server_does_not_receive_ends_in_an_error(served: TestKernel) -> None:
     served.run("import agent_kernel.notebook.kernel.link as link\nlink.ANNOUNCE_SECONDS = 0.01")
     served.run("%agent go")
     cell = served.run("ak.last_run().wait(10).error.message")
@@ -109,7 +173,7 @@ def test_a_tools_own_approval_function_judges_and_fails_closed(served: TestKerne
         "run = ak.Agent(tools=[pick]).start('go')"
     )
     verdicts = [served.request("verdict", tool_name="pick", arguments_json=f'{{"n": "{n}"}}') for n in (1, 2, 3)]
-    assert [verdict["approval"] for verdict in verdicts] == ["allow", "ask", "ask"]
+    assert [verdict["verdict"]["approval"] for verdict in verdicts] == ["allow", "ask", "ask"]
 
 
 def test_a_busy_kernel_shows_how_a_call_would_change_a_file(served: TestKernel, tmp_path: Path) -> None:

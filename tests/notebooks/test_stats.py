@@ -21,7 +21,6 @@ from agent_kernel.protocol.views import (
 )
 from tests.notebooks.kernel import TestKernel
 
-TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
 SPENT: dict[str, Any] = {
     "turns": 3,
     "input_tokens": 4_120,
@@ -31,13 +30,18 @@ SPENT: dict[str, Any] = {
 }
 
 
+def today() -> str:
+    """Asked for anew by each test: a run of the tests may go past midnight."""
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
 def report(**fields: Any) -> UsageReport:
     return UsageReport(
         days=30,
         since="2026-10-23",
         totals=UsageTotals(**SPENT),
         by_model=[ModelUsage(**SPENT, model="gpt-5", host="api.openai.com")],
-        by_day=[DayUsage(**SPENT, day=TODAY)],
+        by_day=[DayUsage(**SPENT, day=today())],
         by_notebook=[NotebookUsage(**SPENT, notebook="work/a.ipynb")],
         by_conversation=[ConversationUsage(**SPENT, conversation_id="conv_1", notebook="work/a.ipynb")],
     ).model_copy(update=fields)
@@ -48,7 +52,7 @@ def test_the_table_says_what_was_spent_here_today_and_by_what() -> None:
     lines = [" ".join(line.split()) for line in plain.split("\n")]
     assert lines[0] == "turns input cached output cost"
     figures = "3 4,120 3,000 512 $0.012"
-    for name in ("This conversation", "This notebook, work/a.ipynb", f"Today, {TODAY}", "30 days, since 2026-10-23"):
+    for name in ("This conversation", "This notebook, work/a.ipynb", f"Today, {today()}", "30 days, since 2026-10-23"):
         assert f"{name} {figures}" in lines
     assert f"gpt-5, api.openai.com {figures}" in lines
     assert lines[-1].startswith("Days are in UTC.")

@@ -11,6 +11,9 @@ from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 from tornado.httpclient import HTTPClientError, HTTPResponse
 from tornado.websocket import WebSocketClientConnection
 
+from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.service import Service
+
 Frame = dict[str, Any]
 T = TypeVar("T")
 
@@ -34,6 +37,12 @@ async def until(condition: Callable[[], T], seconds: float = 15.0) -> T:
             if value := condition():
                 return value
             await asyncio.sleep(0.02)
+
+
+async def loaded(extension: AgentKernelServer) -> Service:
+    """The extension's service, as after the first use of an agent."""
+    assert extension.standby is not None
+    return await extension.standby.load()
 
 
 class Api:
@@ -171,6 +180,17 @@ class Kernel:
         self._client.shell_channel.send(message)
         message_id: str = message["header"]["msg_id"]
         return message_id
+
+    async def heard(self) -> list[Any]:
+        """What the kernel has published that was not read yet."""
+        message_id = self.start("None")
+        messages: list[Any] = []
+        while True:
+            message = await self._client.get_iopub_msg(timeout=30)
+            if message["parent_header"].get("msg_id") != message_id:
+                messages.append(message)
+            elif message["content"].get("execution_state") == "idle":
+                return messages
 
     def ask_for_interrupt(self) -> None:
         """By a message, as a client of the kernel's own may."""

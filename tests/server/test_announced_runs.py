@@ -240,9 +240,12 @@ async def test_a_run_that_is_tried_again_at_once_ends_for_its_kernel_as_it_ends(
 async def test_a_run_that_is_tried_again_with_no_page_open_has_its_last_record_in_the_notebook(
     api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI
 ) -> None:
-    model.add(failure(400, "The model is not well."), say("Here I am."))
-    save_output(notebook, await shown(open_kernel))
+    model.add(call("run_python", code="1"), failure(400, "The model is not well."), say("Here I am."))
+    output = await shown(open_kernel)
+    waiting = await api.next_approval()  # so that the page's save comes before the run ends, as people's saves do
+    save_output(notebook, output)
     conversation_id, run_id = await the_run(api)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await api.ended(conversation_id)
     data = await until(lambda: placed(notebook))
     assert "The model is not well." in "".join(data["text/plain"])

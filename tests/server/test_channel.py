@@ -10,10 +10,12 @@ from tornado.httpclient import HTTPClientError
 
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.runtime.clients import session
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import channel
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, OpenChannel, until
+from tests.server.client import Api, OpenChannel, loaded, until
 
 
 async def test_the_session_comes_first_and_the_answer_streams_as_tokens(
@@ -133,13 +135,26 @@ async def test_an_unknown_id_gets_a_clear_error_and_changes_nothing(
     assert (await api("GET", "conversations", conversation_id))[1] == before
 
 
+@pytest.fixture
+def awaited(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The conversations that channels have asked for."""
+    ids: list[str] = []
+    find = Runtime.conversation_soon
+
+    async def conversation_soon(runtime: Runtime, conversation_id: str, seconds: float) -> Conversation:
+        ids.append(conversation_id)
+        return await find(runtime, conversation_id, seconds)
+
+    monkeypatch.setattr(Runtime, "conversation_soon", conversation_soon)
+    return ids
+
+
 async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
-    extension: AgentKernelServer, client: OpenChannel, caplog: pytest.LogCaptureFixture
+    extension: AgentKernelServer, client: OpenChannel, awaited: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert extension.service is not None
-    runtime = await extension.service.runtime()
+    runtime = await (await loaded(extension)).runtime()
     opening = [asyncio.create_task(client("conv_soon")) for _ in range(2)]
-    await until(lambda: len(runtime._arrival._waiters) == 2)
+    await until(lambda: len(awaited) == 2)
     await runtime.create_conversation(conversation_id="conv_soon")
     for page in await asyncio.gather(*opening):
         assert (await page.next())["conversation_id"] == "conv_soon"
@@ -151,10 +166,10 @@ async def test_a_page_that_leaves_before_its_run_is_announced_leaves_nothing(
     jp_http_port: int,
     jp_base_url: str,
     jp_auth_header: dict[str, str],
+    awaited: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    service, handlers = extension.service, []
-    assert service is not None
+    service, handlers = await loaded(extension), []
     runtime = await service.runtime()
     on_close = channel.ChannelHandler.on_close
     monkeypatch.setattr(channel.ChannelHandler, "on_close", lambda self: (handlers.append(self), on_close(self)))
@@ -164,7 +179,7 @@ async def test_a_page_that_leaves_before_its_run_is_announced_leaves_nothing(
     lines = [f"GET {jp_base_url}agent-kernel/api/conversations/conv_soon/channel HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in upgrade.items()]
     writer.write("\r\n".join([*lines, "", ""]).encode())
-    await until(lambda: runtime._arrival._waiters)
+    await until(lambda: awaited)
     writer.close()
     await until(lambda: handlers)
     await runtime.create_conversation(conversation_id="conv_soon")
@@ -295,8 +310,7 @@ async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_f
 async def test_a_page_that_leaves_leaves_nothing_behind(
     api: Api, client: OpenChannel, extension: AgentKernelServer
 ) -> None:
-    service = extension.service
-    assert service is not None
+    service = await loaded(extension)
     conversation_id = await api.new_conversation()
     tasks = len(asyncio.all_tasks())
     pages = [await client(conversation_id) for _ in range(5)]

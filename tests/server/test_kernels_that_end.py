@@ -9,7 +9,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels.kernel import ENDED_NOTICE
-from tests.server.client import Api, Fetch, Kernel, OpenChannel, until
+from tests.server.client import Api, Fetch, Kernel, OpenChannel, loaded, until
 from tests.server.test_kernels import executing, waiting_call
 
 pytestmark = pytest.mark.kernel
@@ -92,8 +92,7 @@ async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
 async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
     api: Api, extension: AgentKernelServer, jp_fetch: Fetch, model: FakeOpenAI
 ) -> None:
-    service = extension.service
-    assert service is not None
+    service = await loaded(extension)
     context = extension.serverapp.kernel_manager.context
 
     def leftovers() -> int:

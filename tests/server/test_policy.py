@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel_server.app import read_limits_of
+from agent_kernel_server.configuration import read_limits_of
 from tests.server.client import Api, Kernel, OpenChannel
 
 

@@ -174,6 +174,7 @@ async def test_lists_and_events_name_each_call_so_that_none_is_taken_for_another
     with closing(sqlite3.connect(jp_data_dir / "agent-kernel" / "agent-kernel.sqlite")) as sql:
         fields = [entry.fields for entry in chain.read_entries(sql)]
     for one in waiting:
-        own = {name: one[name] for name in ("conversation_id", "run_id", "tool_call_id", "approval_id")}
-        kinds = [entry["kind"] for entry in fields if {name: entry[name] for name in own} == own]
-        assert kinds == ["decision", "outcome"]
+        decision, outcome = (entry for entry in fields if entry["approval_id"] == one["approval_id"])
+        assert (decision["kind"], outcome["kind"]) == ("decision", "outcome")
+        own = ("conversation_id", "run_id", "tool_call_id")
+        assert [decision[name] for name in own] == [one[name] for name in own]

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-import agent_kernel_widgets.run as run_module
-from agent_kernel_widgets import AgentRun
+from agent_kernel_widgets import AgentRun, opened
 
 FRAME = '{"type":"token","seq":1}'
 
@@ -26,7 +25,7 @@ def test_frames_go_down_in_one_message_and_in_order(sent: list[Any]) -> None:
     assert sent == [{"frames": [FRAME, FRAME]}]
 
 
-def test_commands_of_a_page_are_heard_and_anything_else_is_not() -> None:
+def test_commands_of_a_page_are_handled_and_anything_else_is_not() -> None:
     heard: list[Any] = []
     widget = AgentRun(run_id="run_1", transport="kernel")
     widget.on_command(heard.append)
@@ -42,8 +41,20 @@ def test_the_page_is_told_which_run_to_show_and_how_to_reach_it() -> None:
     assert state == {**named, "transport": "server", "receives": "usually"}
 
 
+def test_a_page_of_the_server_is_sent_a_loader_and_any_other_page_all_of_the_front_end(sent: list[Any]) -> None:
+    served, embedded = AgentRun(run_id="run_1"), AgentRun(run_id="run_2", transport="kernel")
+    whole = opened.built("index.js")
+    assert embedded.get_state("_esm") == {"_esm": whole}
+    assert len(served.get_state("_esm")["_esm"]) < len(whole) / 100
+    for widget in (served, embedded):
+        widget._handle_custom_msg({"wants": "front_end"}, [])
+        widget._handle_custom_msg({"wants": "keys"}, [])
+    assert sent == [{"front_end": whole}]
+
+
 def test_a_front_end_that_was_not_built_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "_STATIC", tmp_path)
+    monkeypatch.setattr(opened, "_STATIC", tmp_path)
+    opened.built.cache_clear()
     with pytest.raises(ImportError, match="npm run build"):
-        run_module._built("index.js")
+        opened.built("index.js")
     assert importlib.import_module("agent_kernel_widgets").__all__ == ["AgentRun"]

@@ -1,6 +1,7 @@
 // Bundles the front end: the widget's module and style sheet, and the JupyterLab extension.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, transform } from "esbuild";
 
@@ -12,16 +13,41 @@ const common = {
   legalComments: "none",
 };
 
+// The style sheet is part of the module, so that a page asks for one file.
+const styles = {
+  name: "styles",
+  setup: (building) =>
+    building.onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { target, minify } = common;
+      const { code } = await transform(readFileSync(path, "utf8"), { loader: "css", target, minify });
+      return { contents: code.trim(), loader: "text" };
+    }),
+};
+const widget = { ...common, entryPoints: [at("src/index.ts")], format: "esm", plugins: [styles], logLevel: "info" };
+const made = at("agent_kernel_widgets/static");
+rmSync(made, { recursive: true, force: true });
+// For pages of a server that has the extension: in parts, named by what is in them, and cached for good.
+const { metafile: parts } = await build({
+  ...widget,
+  outdir: `${made}/parts`,
+  entryNames: "cards-[hash]",
+  chunkNames: "part-[hash]",
+  splitting: true,
+  metafile: true,
+});
+const [first] = Object.entries(parts.outputs).find(([, part]) => part.entryPoint?.endsWith("src/index.ts"));
+const define = { FIRST_PART: JSON.stringify(basename(first)) };
+// What the widget itself sends to such a page.
 await build({
   ...common,
-  entryPoints: [
-    { in: at("src/index.ts"), out: "index" },
-    { in: at("src/styles.css"), out: "index" },
-  ],
-  outdir: at("agent_kernel_widgets/static"),
+  entryPoints: [at("src/loader.ts")],
+  outfile: `${made}/loader.js`,
   format: "esm",
+  define,
   logLevel: "info",
 });
+// For all others, in one.
+await build({ ...widget, outfile: `${made}/index.js` });
 
 // The extension is a folder as JupyterLab's own builder makes it: see `lab/container.ts`.
 const NAME = "agent-kernel";
@@ -38,6 +64,7 @@ const extension = await build({
   ...common,
   entryPoints: [at("lab/src/index.ts")],
   format: "cjs",
+  define,
   external: ["@jupyterlab/*", "@lumino/*"],
   loader: { ".css": "text" },
   metafile: true,

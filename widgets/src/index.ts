@@ -11,6 +11,9 @@ import { keepsInView } from "./ui/keepInView";
 import { typesetterOf } from "./ui/typesetting";
 import { DrawingsContext, TypesetContext } from "./card/context";
 import { Run } from "./run/run";
+import css from "./styles.css";
+
+const STYLE_ID = "agent-kernel-styles";
 
 interface Model extends MessageModel {
   readonly widget_manager?: WidgetManager | undefined;
@@ -49,6 +52,16 @@ function lease(model: Model): Lease {
   return leaseChannel(`server/${id}`, () => new SocketTransport(channelAddress(id)));
 }
 
+/** One style sheet for the page. That of a newer version takes the place of an older one's, as its cards come. */
+function useStyles(): void {
+  const style = document.getElementById(STYLE_ID) ?? document.createElement("style");
+  if (style.textContent !== css) style.textContent = css;
+  if (style.isConnected) return;
+  style.id = STYLE_ID;
+  document.head.append(style);
+}
+
+useStyles();
 keepsKeysInRecords();
 
 export default { initialize, render };

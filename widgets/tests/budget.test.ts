@@ -165,6 +165,20 @@ describe("a run at its budget", () => {
     expect(said(card(root))).not.toContain("It is sent when");
   });
 
+  test("an answer that a dying server has received and not written is sent again", async () => {
+    const root = await show(paused);
+    await press(root, "Continue");
+    PlayedSocket.last.drop();
+    await settle(20_000);
+    expect(answers()).toHaveLength(2);
+    expect(answers()[1]).toEqual(answers()[0]);
+    PlayedSocket.last.drop();
+    runtime.recording!.raise({ tokens: 100_000 });
+    await settle(20_000);
+    expect(answers()).toHaveLength(2);
+    expect(card(root)).toBeNull();
+  });
+
   test("after a minute without a connection nothing can be decided, and the card says so", async () => {
     const root = await show(paused);
     PlayedSocket.refuse = true;

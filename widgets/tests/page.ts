@@ -1,8 +1,10 @@
 /** A page with the real client in it. Only the socket is played: it has the browser's API and a runtime behind it. */
-import { afterEach, beforeEach, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, vi } from "vitest";
 import client from "../src/index";
+import { editing } from "../src/card/edit";
 import type { WidgetManager } from "../src/card/notebookRenderers";
 import type { ClientCommand, ServerEvent } from "../src/protocol";
+import { highlighting, shellHighlighting } from "../src/text/code";
 import { Recording } from "./gallery/frames.js";
 
 type Options = NonNullable<ConstructorParameters<typeof Recording>[1]>;
@@ -88,7 +90,13 @@ export const notebook: { manager: WidgetManager | undefined } = { manager: undef
 let counter = 0;
 const disposers: (() => void)[] = [];
 
+/** As a page is that has loaded them before; `parts.test.ts` has one that has not. */
+export async function loadParts(): Promise<void> {
+  await Promise.all([editing, highlighting, shellHighlighting].map((part) => part.fetch()));
+}
+
 export function usePage(): void {
+  beforeAll(loadParts);
   beforeEach(() => {
     vi.useFakeTimers({ now: Date.parse("2026-11-20T14:06:00Z") });
     vi.stubGlobal("WebSocket", PlayedSocket);

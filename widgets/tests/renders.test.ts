@@ -31,6 +31,7 @@ async function longConversation(): Promise<HTMLElement> {
       run.did(`t${number}`, "run_python", { code: `print(${number})` }, 10);
     run.say("An earlier answer.").say("It begins.", false);
   });
+  await settle(500); // it comes in slices
   renders = [];
   return root;
 }
@@ -48,6 +49,22 @@ test("cards are counted when they do render", async () => {
   await longConversation();
   await happens((run) => run.ask("new", "run_python", { code: "1" }));
   expect(renders.filter((name) => name === "Card").length).toBeGreaterThan(0);
+});
+
+test("a folded call is a few components and elements, each of which renders once, however many there are", async () => {
+  const root = await show((run) => {
+    for (let number = 0; number < CARDS; number += 1)
+      run.did(`t${number}`, "run_python", { code: `print(${number})` }, 10);
+  });
+  await settle(500);
+  const folded = root.querySelectorAll("[data-tool-call-id][data-line]");
+  expect(folded.length).toBe(CARDS - 1);
+  const counts = new Map<string, number>();
+  for (const name of renders) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const often = [...counts].filter(([, count]) => count > CARDS / 2);
+  expect(often.map(([name]) => name).sort()).toEqual(["Card", "Head", "Memo(Card)"]);
+  for (const [, count] of often) expect(count).toBeLessThan(CARDS + 5); // the last one is open
+  expect(folded[0]!.querySelectorAll("*").length).toBeLessThanOrEqual(12);
 });
 
 test("a token renders the answer that is being written, and nothing else", async () => {

@@ -3,7 +3,7 @@ import { editable, prettyJson, shownCall, summary } from "../src/text/arguments"
 import { duration, limit, money, spent, tokens, wholeSeconds } from "../src/text/format";
 import { visible } from "../src/text/invisible";
 import { errorLine, splitTraceback } from "../src/text/traceback";
-import { changedLines } from "../src/card/editor";
+import { changedLines } from "../src/text/changedLines";
 
 /** What a preview has beside its text. */
 const PLAIN = { facts: [], left_out: "", base: "" };

@@ -20,9 +20,11 @@ from typing import Any, Literal
 import orjson
 
 from agent_kernel.log.old_packing import unpack_entry
+from agent_kernel.protocol.events import utc_now
 
-VERSION = 2
-"""Of the entries' fields. In version 1, every entry about a call has what its decision says."""
+VERSION = 3
+"""Of the entries' fields. In version 2, all entries about a call have the ids of its conversation and run, its tool and
+digest, in version 1 also its arguments and who decided; in both, fields without a value are `null`."""
 NO_ENTRY = "0" * 64
 """What the first entry has as `previous`."""
 
@@ -60,10 +62,11 @@ class Head:
 
 
 def append(sql: sqlite3.Connection, kind: Kind, fields: dict[str, Any]) -> None:
-    """Add an entry at the end."""
+    """Add an entry at the end, of now unless it says `at`. Fields that are `None` are left out."""
     last = read_head(sql)
     number = last.number + 1
-    entry = {"version": VERSION, "number": number, "previous": last.hash, "kind": kind, **fields}
+    said = {name: value for name, value in fields.items() if value is not None}
+    entry = {"version": VERSION, "number": number, "previous": last.hash, "at": utc_now(), "kind": kind, **said}
     text = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
     row = (number, text.decode(), bytes.fromhex(_hash(text)))
     sql.execute("INSERT INTO audit VALUES (?, ?, ?)", row)  # a trigger moves the head along
@@ -101,13 +104,18 @@ def export(
     """The entries as lines of JSON, exactly as they were hashed. `since` without a zone is UTC."""
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
+    decided: set[str] = set()
+    """The approval ids of the conversation's decisions: other entries about those calls don't name it."""
     for entry in read_entries(sql):
         if conversation_id is None and since is None:
             yield entry.text
             continue
         fields = entry.fields
-        if conversation_id is not None and fields["conversation_id"] != conversation_id:
-            continue
+        if conversation_id is not None:
+            if fields.get("conversation_id") != conversation_id and fields.get("approval_id") not in decided:
+                continue
+            if fields["kind"] == "decision":
+                decided.add(fields["approval_id"])
         if since is not None and datetime.fromisoformat(fields["at"]) < since:
             continue
         yield entry.text

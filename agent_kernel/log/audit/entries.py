@@ -1,93 +1,79 @@
 """The kinds of audit entries: one function for each, called in the transaction that does what the entry records.
 
 There is one for each decision on a tool call and one for each outcome, and one for whatever else a person decides. All
-entries about a call have its `approval_id`. Its arguments, and who decided, are in the decision and not repeated in the
-others; the outcome of a call that was never decided has the arguments.
+entries about a call have its `approval_id`. What the call is, and who decided, is in the decision; the others refer to
+it by that id alone. The outcome of a call that was never decided says what the call was.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from agent_kernel.log.audit.chain import append
-from agent_kernel.protocol.events import utc_now
+from agent_kernel.log.audit.chain import Entry, append, read_entries
+from agent_kernel.protocol.events import PolicyEvent
 from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, Scope, UnknownAnswer
+from agent_kernel.protocol.vocabulary import DecidedBy, Scope, UnknownAnswer
+
+_CALL_FIELDS = ("conversation_id", "run_id", "tool_call_id", "tool_name", "digest")
+_CALL = (
+    f"SELECT {', '.join(_CALL_FIELDS)} FROM tool_calls JOIN conversations ON conversations.number = conversation "
+    "WHERE approval_id = ?"
+)
 
 
 def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> None:
     """Add a decision, in the transaction that makes it. `call` is as the decision left it."""
-    decision = "denied" if call.state == "denied" else "approved"
     fields = {
-        "at": call.decided_at or utc_now(),
-        "decision": decision,
+        "at": call.decided_at,
+        "decision": "denied" if call.state == "denied" else "approved",
         "scope": scope,
-        "arguments": call.tool_input,
-        "edited": call.edited,
+        "edited": call.edited or None,
         "by": call.by,
         "decided_by": call.decided_by,
         "reason": call.reason,
     }
-    append(sql, "decision", _of_call(call) | fields)
+    append(sql, "decision", _identity(call) | fields)
 
 
 def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
     """Add the end of a call, in the transaction that ends it."""
     fields = {
-        "at": call.ended_at or utc_now(),
+        "at": call.ended_at,
         "state": call.state,
         "started_at": call.started_at,
         "duration_ms": call.duration_ms,
         "reason": call.reason,
     }
-    if call.by is None:
-        fields["arguments"] = call.tool_input
     append(sql, "outcome", _of_call(call) | fields)
 
 
 def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy) -> None:
     """Add that what a call wrote was taken back, by the person `decided_by` if one is known."""
-    append(sql, "undo", _of_call(call) | {"at": utc_now(), "by": by, "decided_by": decided_by})
+    append(sql, "undo", _of_call(call) | {"by": by, "decided_by": decided_by})
 
 
 def record_stop(
     sql: sqlite3.Connection,
-    *,
-    conversation_id: str,
-    run_id: str,
+    run: RunView,
     tool_call_ids: Sequence[str],
+    *,
     whole_run: bool,
     by: DecidedBy,
     decided_by: str | None,
 ) -> None:
     """Add that a run was stopped, or one call of it cancelled. `tool_call_ids` are the calls that this ended before
     they started, and those that ran and were told to end; the end of each is an outcome entry of its own."""
-    fields = {
-        "at": utc_now(),
-        "conversation_id": conversation_id,
-        "run_id": run_id,
-        "tool_call_ids": list(tool_call_ids),
-        "whole_run": whole_run,
-        "by": by,
-        "decided_by": decided_by,
-    }
-    append(sql, "stop", fields)
+    said = {"tool_call_ids": list(tool_call_ids), "whole_run": whole_run, "by": by, "decided_by": decided_by}
+    append(sql, "stop", _of_run(run) | said)
 
 
 def record_message(
-    sql: sqlite3.Connection, *, conversation_id: str, run_id: str, tool_call_ids: Sequence[str], decided_by: str | None
+    sql: sqlite3.Connection, run: RunView, decided_by: str | None, tool_call_ids: Sequence[str] = ()
 ) -> None:
     """Add that a person's message took the place of calls that had not started, each of which has an outcome too; or,
     where there are none, of a run that was paused at its budget."""
-    fields = {
-        "at": utc_now(),
-        "conversation_id": conversation_id,
-        "run_id": run_id,
-        "tool_call_ids": list(tool_call_ids),
-        "by": "user",
-        "decided_by": decided_by,
-    }
-    append(sql, "message", fields)
+    said = {"tool_call_ids": list(tool_call_ids), "by": "user", "decided_by": decided_by}
+    append(sql, "message", _of_run(run) | said)
 
 
 def record_rule(
@@ -104,7 +90,6 @@ def record_rule(
     """Add that an always-allow rule came into force or was taken out of it, in the transaction that does so.
     `conversation_id` is the one in which that was done, or that the rule was for; `None` where there is none."""
     fields = {
-        "at": utc_now(),
         "action": action,
         "rule_id": rule_id,
         "conversation_id": conversation_id,
@@ -116,24 +101,15 @@ def record_rule(
     append(sql, "rule", fields)
 
 
-def record_policy(
-    sql: sqlite3.Connection,
-    *,
-    conversation_id: str,
-    run_id: str | None,
-    before: PolicyMode,
-    after: PolicyMode,
-    decided_by: str | None,
-) -> None:
+def record_policy(sql: sqlite3.Connection, conversation_id: str, switch: PolicyEvent) -> None:
     """Add that a person switched the policy of a conversation, and of its run that was under way, if there was one."""
     fields = {
-        "at": utc_now(),
         "conversation_id": conversation_id,
-        "run_id": run_id,
-        "before": before,
-        "after": after,
+        "run_id": switch.run_id,
+        "before": switch.before,
+        "after": switch.mode,
         "by": "user",
-        "decided_by": decided_by,
+        "decided_by": switch.decided_by,
     }
     append(sql, "policy", fields)
 
@@ -143,8 +119,6 @@ def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> No
     `run` is as it was left by that."""
     fields = {
         "at": step.at,
-        "conversation_id": run.conversation_id,
-        "run_id": run.run_id,
         "pause_id": step.pause_id,
         "added": step.add.model_dump(exclude_none=True),
         "budget": run.budget.model_dump(exclude_none=True),
@@ -155,7 +129,7 @@ def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> No
         "by": "user",
         "decided_by": step.decided_by,
     }
-    append(sql, "budget", fields)
+    append(sql, "budget", _of_run(run) | fields)
 
 
 def _of_conversation(run: RunView, step: BudgetRaise) -> dict[str, Any] | None:
@@ -169,16 +143,36 @@ def record_unknown_answer(
     sql: sqlite3.Connection, call: ToolCallView, answer: UnknownAnswer, decided_by: str | None
 ) -> None:
     """Add what a person said about a call whose outcome is unknown."""
-    said = {"at": utc_now(), "answer": answer, "by": "user", "decided_by": decided_by}
+    said = {"answer": answer, "by": "user", "decided_by": decided_by}
     append(sql, "unknown", _of_call(call) | said)
 
 
+def read_calls(sql: sqlite3.Connection, after: int) -> Iterator[tuple[Entry, dict[str, Any]]]:
+    """The decisions and outcomes after an entry's number. Each has its fields, and those that say which call it is
+    about. Those of a conversation that was deleted since are left out."""
+    for entry in read_entries(sql, after):
+        fields = entry.fields
+        if fields["kind"] in ("decision", "outcome"):
+            for row in sql.execute(_CALL, (fields["approval_id"],)):
+                yield entry, dict(zip(_CALL_FIELDS, row, strict=True)) | fields
+
+
+def _of_run(run: RunView) -> dict[str, Any]:
+    return {"conversation_id": run.conversation_id, "run_id": run.run_id}
+
+
 def _of_call(call: ToolCallView) -> dict[str, Any]:
+    """The reference to a call, for an entry that is not its decision."""
+    return {"approval_id": call.approval_id} if call.by is not None else _identity(call)
+
+
+def _identity(call: ToolCallView) -> dict[str, Any]:
     return {
         "conversation_id": call.conversation_id,
         "run_id": call.run_id,
         "tool_call_id": call.tool_call_id,
         "approval_id": call.approval_id,
         "tool_name": call.tool_name,
+        "arguments": call.tool_input,
         "digest": call.digest,
     }

@@ -1,5 +1,6 @@
 """`OutputCapture`: collects what one call prints, shows and raises, as outputs for clients and text for the model."""
 
+import _thread
 import base64
 import codecs
 import io
@@ -7,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from agent_kernel.notebook.execution.descriptors import StreamName
 from agent_kernel.notebook.execution.display_text import PICTURES, display_text
@@ -28,26 +29,6 @@ METADATA_CHARACTERS = 65_536
 """Most metadata of one display: sizes and flags, usually some hundred characters."""
 
 _LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
-
-
-class Capturing(Protocol):
-    """The receiver of a call's outputs, as the redirected shell needs it."""
-
-    def write(self, name: StreamName, text: str) -> None: ...
-
-    def display(
-        self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, display_id: str | None = None
-    ) -> None: ...
-
-    def knows(self, display_id: str) -> bool: ...
-
-    def clear(self, wait: bool) -> None: ...
-
-    def error(self, name: str, message: str, traceback: str) -> None: ...
-
-    def enter(self, widget: OutputWidget) -> None: ...
-
-    def leave(self) -> None: ...
 
 
 class OutputCapture:
@@ -71,7 +52,7 @@ class OutputCapture:
         self._clear_next = False
         self._inside: list[OutputWidget] = []
         self._closed = False
-        self._flusher: threading.Thread | None = None
+        self._has_flusher = False
 
     @property
     def output_file(self) -> str | None:
@@ -220,9 +201,10 @@ class OutputCapture:
             self._emit(OutputView(kind="stream", name="stderr", text=_LIVE_NOTE))
 
     def _flush_soon(self) -> None:
-        if self._flusher is None:
-            self._flusher = threading.Thread(target=self._flush_loop, name="agent-kernel-output", daemon=True)
-            self._flusher.start()
+        if not self._has_flusher:
+            self._has_flusher = True
+            # Not `Thread.start`, which waits until the new thread has had the interpreter: a millisecond each time.
+            _thread.start_new_thread(self._flush_loop, ())
         else:
             self._wake.notify_all()
 
@@ -239,13 +221,17 @@ class OutputCapture:
                 self._send_pending()
 
 
+CaptureOf = Callable[[], OutputCapture]
+"""The capture that an output of the running code belongs to: several calls may run side by side."""
+
+
 class CapturedStream(io.TextIOBase):
     """Replaces `sys.stdout` or `sys.stderr` while a call runs."""
 
     encoding = "utf-8"
     errors = "replace"
 
-    def __init__(self, name: StreamName, capture: Capturing, descriptor: int | None) -> None:
+    def __init__(self, name: StreamName, capture: CaptureOf, descriptor: int | None) -> None:
         self.name = f"<{name}>"
         self._descriptor = descriptor
         self._stream: StreamName = name
@@ -265,7 +251,7 @@ class CapturedStream(io.TextIOBase):
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        self._capture.write(self._stream, text)
+        self._capture().write(self._stream, text)
         return len(text)
 
     def flush(self) -> None:

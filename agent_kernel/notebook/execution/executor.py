@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -28,7 +28,7 @@ from agent_kernel.notebook.execution.redirect import captured, show_pages
 from agent_kernel.notebook.execution.side_by_side import PerCallStreams, run_beside_others
 from agent_kernel.notebook.execution.tracebacks import NameOf, cell_names, render
 from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text
-from agent_kernel.tools.executor import Outcome
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.tools.function import Tool
 from agent_kernel.tools.langchain import current_tool_call_id
 
@@ -82,11 +82,11 @@ class MainThreadExecutor:
         interrupts: RunInterrupts,
         is_open: IsOpen,
     ) -> None:
-        self._shell = shell
-        self._mailbox = mailbox
-        self._find = find
-        self._interrupts = interrupts
-        self._is_open = is_open
+        self.shell = shell
+        self.mailbox = mailbox
+        self.find = find
+        self.interrupts = interrupts
+        self.is_open = is_open
 
     def run_next(self, approval_id: str | None = None) -> bool:
         """Claim a deposited call (without an id, the oldest) and run it now. False if there was none to claim.
@@ -108,7 +108,7 @@ class MainThreadExecutor:
 
     def run_deposited(self, approval_id: str) -> None:
         """Run a call whose deposit may come a little later. A call that awaits is left for `run_next_async`."""
-        entry = self._mailbox.expect(approval_id, DEPOSIT_SECONDS)
+        entry = self.mailbox.expect(approval_id, DEPOSIT_SECONDS)
         if entry is not None and not entry.needs_await:
             self.run_next(approval_id)
 
@@ -129,22 +129,25 @@ class MainThreadExecutor:
     def needs_await(self, tool_name: str, arguments_json: str, run_id: str | None = None) -> bool:
         """Whether the call needs an event loop. Safe in any thread."""
         if tool_name != "run_python":
-            tool = self._find(run_id, tool_name)
+            tool = self.find(run_id, tool_name)
             return tool is not None and tool.needs_await
         try:
             code = str(json.loads(arguments_json)["code"])
             # Without the prefilter, which is for the main thread only.
-            transformed = self._shell.input_transformer_manager.transform_cell(code)
+            transformed = self.shell.input_transformer_manager.transform_cell(code)
         except (ValueError, KeyError, TypeError, SyntaxError):
             return False
-        return self._shell.should_run_async(code, transformed_cell=transformed)
+        return self.shell.should_run_async(code, transformed_cell=transformed)
+
+    def on_late_interrupt(self) -> None:
+        """An interrupt that comes when a call has ended is one between calls: it cancels what is open."""
+        self.interrupts.request_cancel(None)
 
     def _execution(self, entry: Entry, gate: InterruptGate, shared: PerCallStreams | None = None) -> "_Execution":
-        is_open = partial(self._is_open, entry.run_id)
-        return _Execution(self._shell, self._mailbox, self._find, entry, gate, self._interrupts, is_open, shared)
+        return _Execution(self, entry, gate, shared)
 
     def _runs_beside_others(self, entry: Entry) -> bool:
-        tool = self._find(entry.run_id, entry.call.tool_name)
+        tool = self.find(entry.run_id, entry.call.tool_name)
         return tool is not None and tool.declaration.read_only and tool.needs_await
 
     async def _beside_others(self, first: Entry, gate: InterruptGate) -> None:
@@ -157,14 +160,15 @@ class MainThreadExecutor:
             execution = self._execution(entry, gate, shared)
             await execution.settle(execution.wait_here)
 
-        with captured(self._shell, shared, "", str, gate):
-            await run_beside_others(self._mailbox, first, fits, begin)
+        with captured(self.shell, shared.current, "", str, gate):
+            await run_beside_others(self.mailbox, first, fits, begin)
+            gate.end(self.on_late_interrupt)
 
     def _claim(self, approval_id: str | None) -> Entry | None:
         if threading.current_thread() is not threading.main_thread():
             return None
         current = current_entry.get()
-        return self._mailbox.claim(approval_id, inside=current.call.approval_id if current is not None else None)
+        return self.mailbox.claim(approval_id, inside=current.call.approval_id if current is not None else None)
 
 
 class _Execution:
@@ -172,31 +176,25 @@ class _Execution:
 
     def __init__(
         self,
-        shell: InteractiveShell,
-        mailbox: Mailbox,
-        find: FindTool,
+        executor: MainThreadExecutor,
         entry: Entry,
         gate: InterruptGate,
-        interrupts: RunInterrupts,
-        is_open: Callable[[], bool],
-        shared: PerCallStreams | None = None,
+        shared: PerCallStreams | None,
     ) -> None:
         """`shared` receives the outputs of several calls that run beside each other, and separates them."""
-        self._shell = shell
-        self._mailbox = mailbox
+        self._executor = executor
+        self._shell = executor.shell
         self._shared = shared
-        self._find = find
         self._entry = entry
         self._gate = gate
-        self._interrupts = interrupts
         self._name_of: NameOf = str
-        self._capture = OutputCapture(lambda output: mailbox.output(entry, output))
+        self._capture = OutputCapture(lambda output: executor.mailbox.output(entry, output))
         if shared is not None:
             shared.captures.append(self._capture)
         self._began = time.monotonic()
         self._asked_for: bool | None = None
-        request = getattr(shell.display_pub, "parent_header", {})
-        self._displays = CallDisplays(self._capture, is_open, request)
+        request = getattr(self._shell.display_pub, "parent_header", {})
+        self._displays = CallDisplays(self._capture, partial(executor.is_open, entry.run_id), request)
 
     async def settle(self, wait: Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]) -> None:
         """Run the call and put its outcome into the mailbox, whatever happens."""
@@ -213,24 +211,26 @@ class _Execution:
             raise
         finally:
             self._capture.close()
-            self._mailbox.code_ended(self._entry)
+            self._executor.mailbox.code_ended(self._entry)
             current_tool_call_id.reset(tool_call_id)
             current_entry.reset(entry)
             current_displays.reset(displays)
+            if self._shared is None:
+                self._gate.end(self._executor.on_late_interrupt)
             if self._is_by_user():
                 # Before the outcome is known, so that the model is not asked again.
-                self._interrupts.cancel(self._entry.run_id)
-            self._mailbox.finish(self._entry, outcome)
+                self._executor.interrupts.cancel(self._entry.run_id)
+            self._executor.mailbox.finish(self._entry, with_undo(outcome, self._entry.call.approval_id))
 
     def _on_interrupt(self) -> None:
         """The kernel was interrupted: that interrupts the call and cancels its run. Called in the signal's handler."""
         self._entry.skip_interrupt = True
-        self._interrupts.request_cancel(self._entry.run_id, self._is_by_user)
+        self._executor.interrupts.request_cancel(self._entry.run_id, self._is_by_user)
 
     def _is_by_user(self) -> bool:
         """Whether the call had a signal that Jupyter was asked for. For any thread; it may ask the server."""
         if self._gate.by_user and self._asked_for is None:
-            self._asked_for = self._interrupts.was_asked_for(time.monotonic() - self._began)
+            self._asked_for = self._executor.interrupts.was_asked_for(time.monotonic() - self._began)
             if not self._asked_for:
                 self._entry.skip_interrupt = False
         return bool(self._asked_for)
@@ -278,14 +278,14 @@ class _Execution:
     def _redirected(self, code: str) -> contextlib.AbstractContextManager[PayloadManager | None]:
         if self._shared is not None:
             return contextlib.nullcontext()
-        return captured(self._shell, self._capture, code, self._name_of, self._gate)
+        return captured(self._shell, lambda: self._capture, code, self._name_of, self._gate)
 
     def _start(self, arguments: dict[str, Any]) -> Any:
         """Start the call's code. Returns its value, or an awaitable of it."""
         name = self._entry.call.tool_name
         if name == "run_python":
             return self._run_code(str(arguments["code"]))
-        tool = self._find(self._entry.run_id, name)
+        tool = self._executor.find(self._entry.run_id, name)
         if tool is None:
             raise LookupError(f"This kernel has no tool named {name!r}. Run the cell that declares it again.")
         with self._gate.open():
@@ -356,6 +356,13 @@ class _Execution:
         if not self._capture.has_error:
             self._capture.error(type(error).__name__, str(error), render(error, self._name_of))
         return _End("error")
+
+
+def with_undo(outcome: Outcome, approval_id: str) -> Outcome:
+    """The outcome, with `undo` set if its file change can be undone."""
+    from agent_kernel.notebook.execution.undo import backups
+
+    return replace(outcome, undo=backups.offer(approval_id))
 
 
 @dataclass(frozen=True, slots=True)

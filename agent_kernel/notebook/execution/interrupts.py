@@ -102,11 +102,12 @@ class InterruptGate:
 
     While the gate is open a signal raises KeyboardInterrupt in the call's code, or cancels its task while that code
     waits on the event loop. (ipykernel's own handler for async cells only sets a flag, which a busy loop never reads.)
-    A signal that comes before the gate is open takes effect when it opens; one that comes after the call's code has
-    ended is dropped.
+    A signal that comes before the gate is open takes effect when it opens. One of the user's that comes after `end`
+    is not meant for the call any more; one of this process's own is dropped then.
     """
 
     def __init__(self) -> None:
+        self._on_late: Callable[[], None] | None = None
         self._opened: list[asyncio.Task[Any] | None] = []
         self._pending = False
         self._watchers: list[Callable[[], None]] = []
@@ -140,7 +141,16 @@ class InterruptGate:
             # Calls that await side by side do not end in the order in which they began.
             self._opened.remove(task)
 
+    def end(self, on_late: Callable[[], None]) -> None:
+        """The call's code has ended. `on_late` is called with a signal of the user's from now on, in its handler: it
+        may take no lock."""
+        self._on_late = on_late
+
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
+        if self._on_late is not None:
+            if not own_signal.take():
+                self._on_late()
+            return
         self.interrupted = True
         if not own_signal.take():
             self.by_user = True

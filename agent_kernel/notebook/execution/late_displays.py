@@ -20,17 +20,10 @@ class CallDisplays:
 
     def __init__(self, capture: OutputCapture, is_open: Callable[[], bool], request: Mapping[str, Any]) -> None:
         """`request` is the header of the request that runs the call."""
-        self._capture = capture
+        self.capture = capture
         self._is_open = is_open
         self._request = dict(request)
         self._left = MOST_LATE
-
-    @property
-    def capture(self) -> OutputCapture:
-        return self._capture
-
-    def are_of(self, capture: object) -> bool:
-        return self._capture is capture
 
     def handle(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """Handle a message of `display()`. Returns the message to publish; `None` if the call shows it."""
@@ -38,14 +31,14 @@ class CallDisplays:
         if kind not in ("display_data", "update_display_data"):
             return message
         display_id = content.get("transient", {}).get("display_id")
-        if kind == "update_display_data" and not self._capture.knows(display_id):
+        if kind == "update_display_data" and not self.capture.knows(display_id):
             return message  # a display that the user's code made
-        if self._capture.closed:
+        if self.capture.closed:
             if self._left <= 0 or not self._is_open():
                 # With the parent that ipykernel 6 gives a thread, it would appear below the cell that runs by now.
                 return {**message, "parent_header": self._request}
             self._left -= 1
-        self._capture.display(content["data"], content.get("metadata"), display_id)
+        self.capture.display(content["data"], content.get("metadata"), display_id)
         return None
 
 

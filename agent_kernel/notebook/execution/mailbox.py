@@ -7,15 +7,15 @@ conversations. The mailbox never decides whether a call may run.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent_kernel.notebook.execution.interrupts import own_signal
-from agent_kernel.protocol.kernel import CallPhase
+from agent_kernel.notebook.execution.listeners import Listenable
+from agent_kernel.protocol.kernel import CallPhase, Collected
+from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.executor import ApprovedCall, Outcome
 
 KEPT_CALLS = 64
 """Finished calls that can be collected again, because a reply may be lost."""
@@ -30,8 +30,9 @@ class Observer(Protocol):
 
     def output(self, approval_id: str, index: int, output: OutputView) -> None: ...
 
-    def done(self, approval_id: str, outcome: Outcome) -> bool:
-        """Whether the observer has taken the outcome. If not, the outcome is kept until it is collected."""
+    def done(self, approval_id: str, outcome: Outcome, outputs: int) -> bool:
+        """Whether the observer has taken the outcome, which follows that many outputs. If not, it is kept until it is
+        collected, or known to be received."""
         ...
 
 
@@ -57,24 +58,16 @@ class Entry:
     has had already. Set by the signal's handler, without the lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
-    state: CallPhase
-    outputs: tuple[OutputView, ...]
-    outcome: Outcome | None
-
-
-class Mailbox:
+class Mailbox(Listenable):
     """Thread-safe. A waiting main thread learns by `listening` that there is a call to claim."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        super().__init__(threading.RLock())
         self._arrival = threading.Condition(self._lock)
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._executing: list[str] = []
         self._forgotten: set[str] = set()
         self._missed: set[str] = set()
-        self._listeners: set[Callable[[], object]] = set()
 
     def deposit(
         self,
@@ -119,12 +112,7 @@ class Mailbox:
         with self._lock:
             if (self._executing[-1] if self._executing else None) != inside:
                 return None
-            for entry in self._entries.values():
-                if entry.phase == "deposited" and approval_id in (None, entry.call.approval_id):
-                    entry.phase = "running"
-                    self._executing.append(entry.call.approval_id)
-                    return entry
-            return None
+            return self.claim_beside(lambda entry: approval_id in (None, entry.call.approval_id))
 
     def claim_beside(self, fits: Callable[[Entry], bool]) -> Entry | None:
         """Claim the oldest deposited call that `fits`, to run it beside those that run already."""
@@ -157,9 +145,22 @@ class Mailbox:
         with self._lock:
             entry = self._entries.get(approval_id)
             if entry is None:
-                return Collected("unknown", (), None)
+                return Collected(state="unknown")
             entry.collected = entry.outcome is not None
-            return Collected(entry.phase, tuple(entry.outputs[first_index:]), entry.outcome)
+            outputs = tuple(entry.outputs[first_index:])
+            return Collected(state=entry.phase, outputs=outputs, outcome=entry.outcome)
+
+    def note_received(self, approval_ids: Iterable[str]) -> None:
+        """The outcomes of these calls have arrived where they were sent."""
+        with self._lock:
+            for approval_id in approval_ids:
+                if (entry := self._entries.get(approval_id)) is not None:
+                    entry.collected = entry.outcome is not None
+
+    def note_run_ended(self, run_id: str) -> None:
+        """All outcomes of this run's calls have arrived."""
+        with self._lock:
+            self.note_received([key for key, entry in self._entries.items() if entry.run_id == run_id])
 
     def phase(self, approval_id: str) -> CallPhase:
         with self._lock:
@@ -192,27 +193,12 @@ class Mailbox:
             self._end(entry, WITHDRAWN)
             return True
 
-    @contextmanager
-    def listening(self, listener: Callable[[], object]) -> Iterator[None]:
-        """Have `listener` called, in any thread, whenever there may be a call to claim."""
-        with self._lock:
-            self._listeners.add(listener)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._listeners.discard(listener)
-
     def _knows(self, approval_id: str) -> bool:
         return approval_id in self._entries or approval_id in self._forgotten
 
     def _end(self, entry: Entry, outcome: Outcome) -> None:
         entry.phase, entry.outcome = "done", outcome
-        entry.collected = entry.observer.done(entry.call.approval_id, outcome)
-
-    def _notify(self) -> None:
-        for listener in tuple(self._listeners):
-            listener()
+        entry.collected = entry.observer.done(entry.call.approval_id, outcome, len(entry.outputs))
 
     def _forget_old(self) -> None:
         done = [(key, entry.collected) for key, entry in self._entries.items() if entry.phase == "done"]

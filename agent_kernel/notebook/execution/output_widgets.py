@@ -62,9 +62,6 @@ class OutputWidget:
         self.sync()
         return True
 
-    def knows(self, display_id: str) -> bool:
-        return display_id in self._display_ids
-
     def error(self, name: str, message: str, traceback: str) -> None:
         self._clear_if_asked()
         lines = traceback.splitlines()

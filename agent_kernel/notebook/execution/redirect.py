@@ -15,7 +15,7 @@ from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.payload import PayloadManager
 
-from agent_kernel.notebook.execution.capture import CapturedStream, Capturing, OutputCapture
+from agent_kernel.notebook.execution.capture import CapturedStream, CaptureOf, OutputCapture
 from agent_kernel.notebook.execution.descriptors import captured_descriptors
 from agent_kernel.notebook.execution.interrupts import InterruptGate
 from agent_kernel.notebook.execution.late_displays import current_displays, start_in_call, watch_thread
@@ -29,7 +29,7 @@ _LAST_ERROR = ("last_type", "last_value", "last_traceback", "last_exc")
 class CallPublisher:
     """The display publisher inside a call. Other attributes, such as `set_parent`, are those of the shell's own."""
 
-    def __init__(self, original: Any, capture: Capturing) -> None:
+    def __init__(self, original: Any, capture: CaptureOf) -> None:
         self._original = original
         self._capture = capture
 
@@ -47,17 +47,18 @@ class CallPublisher:
     ) -> None:
         display_id = (transient or {}).get("display_id")
         displays = current_displays.get()
-        if displays is not None and not displays.are_of(self._capture):
-            # A thread of another call, whose displays the original publisher's hook receives.
+        capture = self._capture()
+        if displays is not None and (displays.capture is not capture or capture.closed):
+            # A thread of another call, or of one that has ended: the original publisher's hook receives its displays.
             self._original.publish(data, metadata, transient=transient, update=update)
-        elif update and display_id is not None and not self._capture.knows(display_id):
+        elif update and display_id is not None and not capture.knows(display_id):
             # A display that was made before this call.
             self._original.publish(data, metadata, transient=transient, update=True)
         else:
-            self._capture.display(data, metadata, display_id)
+            capture.display(data, metadata, display_id)
 
     def clear_output(self, wait: bool = False) -> None:
-        self._capture.clear(wait)
+        self._capture().clear(wait)
 
 
 class CallDisplayHook:
@@ -65,7 +66,7 @@ class CallDisplayHook:
 
     exec_result: Any = None
 
-    def __init__(self, original: Any, shell: InteractiveShell, capture: Capturing, code: str) -> None:
+    def __init__(self, original: Any, shell: InteractiveShell, capture: CaptureOf, code: str) -> None:
         self._original = original
         self._shell = shell
         self._capture = capture
@@ -80,7 +81,7 @@ class CallDisplayHook:
         formatter: Any = self._shell.display_formatter
         data, metadata = formatter.format(value)
         if data:
-            self._capture.display(data, metadata)
+            self._capture().display(data, metadata)
 
 
 class ExitRefused(Exception):
@@ -99,13 +100,13 @@ def _refuse_exit() -> NoReturn:
 
 @contextlib.contextmanager
 def captured(
-    shell: InteractiveShell, capture: Capturing, code: str, name_of: NameOf, gate: InterruptGate
+    shell: InteractiveShell, capture: CaptureOf, code: str, name_of: NameOf, gate: InterruptGate
 ) -> Iterator[PayloadManager]:
     """Send all that the main thread prints, displays and raises to `capture`. Yields the pages for a pager."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(own_figures())
         stack.enter_context(_quiet_pages())
-        has_descriptors = stack.enter_context(captured_descriptors(capture.write))
+        has_descriptors = stack.enter_context(captured_descriptors(lambda name, text: capture().write(name, text)))
         _keep_last_error(stack, shell)
         watch_thread(shell.display_pub)
         hook = CallDisplayHook(shell.displayhook, shell, capture, code)
@@ -115,7 +116,7 @@ def captured(
             error = (exc_tuple or sys.exc_info())[1]
             # An interrupt is an outcome of the call, not an output.
             if error is not None and not isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
-                capture.error(type(error).__name__, str(error), render(error, name_of))
+                capture().error(type(error).__name__, str(error), render(error, name_of))
 
         for owner, name, replacement in (
             (sys, "stdout", CapturedStream("stdout", capture, 1 if has_descriptors else None)),
@@ -136,7 +137,7 @@ def captured(
         _swap(stack, threading.Thread, "start", start_in_call(shell.display_pub))
         # ipywidgets is imported wherever a page shows a run's cards.
         if (output := output_class()) is not None:
-            enter, leave = entering(capture.enter, capture.leave, show_error)
+            enter, leave = entering(lambda widget: capture().enter(widget), lambda: capture().leave(), show_error)
             _swap(stack, output, "__enter__", enter)
             _swap(stack, output, "__exit__", leave)
         yield payloads

@@ -4,15 +4,13 @@ Other calls run one after another: they may need the main thread for themselves,
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from agent_kernel.notebook.execution.capture import OutputCapture
-from agent_kernel.notebook.execution.descriptors import StreamName
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.execution.late_displays import current_displays
 from agent_kernel.notebook.execution.mailbox import Entry, Mailbox
-from agent_kernel.notebook.execution.output_widgets import OutputWidget
 from agent_kernel.tools.scheduler import READ_ONLY_AT_ONCE
 
 
@@ -22,34 +20,12 @@ class PerCallStreams:
     def __init__(self) -> None:
         self.captures: list[OutputCapture] = []
 
-    def _own(self) -> OutputCapture:
+    def current(self) -> OutputCapture:
+        """The capture of the call whose code is running."""
         displays = current_displays.get()
         if displays is not None:
             return displays.capture
         return next((capture for capture in self.captures if not capture.closed), self.captures[0])
-
-    def write(self, name: StreamName, text: str) -> None:
-        self._own().write(name, text)
-
-    def display(
-        self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, display_id: str | None = None
-    ) -> None:
-        self._own().display(data, metadata, display_id)
-
-    def knows(self, display_id: str) -> bool:
-        return self._own().knows(display_id)
-
-    def clear(self, wait: bool) -> None:
-        self._own().clear(wait)
-
-    def error(self, name: str, message: str, traceback: str) -> None:
-        self._own().error(name, message, traceback)
-
-    def enter(self, widget: OutputWidget) -> None:
-        self._own().enter(widget)
-
-    def leave(self) -> None:
-        self._own().leave()
 
 
 async def run_beside_others(

@@ -8,9 +8,10 @@ import importlib.util
 import json
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.approvals.scripted import ScriptedDecision
@@ -31,8 +32,8 @@ from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.kernel import RunEnd
 from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.clients.feed import Subscription
@@ -43,6 +44,7 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
 
+T = TypeVar("T")
 CLIENT_SECONDS = 10.0
 NO_CLIENT = (
     f"Nobody could be asked: no page showed this run's cards within {CLIENT_SECONDS:g} s. The notebook needs the "
@@ -78,7 +80,7 @@ class EmbeddedHost:
         self._loop = asyncio.new_event_loop()
         self._runtime: Runtime | None = None
         self._opening = asyncio.Lock()
-        self._models = ModelResolver.from_environment(os.environ)
+        self._models = ModelResolver(environ=os.environ)
         self._self_client = SelfClient() if kernel_of(state.shell) is not None else None
         self._tasks = TaskOwner()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-runtime", daemon=True)
@@ -92,8 +94,10 @@ class EmbeddedHost:
         attended = self._attended()
         channel: WidgetChannel | None = None
         if attended:
-            view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "kernel", self._receives())
-            run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
+            view = LiveView(self._state.shell, run, "kernel", self._receives())
+            view.open()
+            self._views.views[run.run_id] = view
+            run.shown_by(view.model_id, prompt_in_cell=view.prompt_in_cell)
             channel = WidgetChannel(view.widget, self._loop, self._tasks)
             channel.attach()
             view.show()
@@ -110,7 +114,7 @@ class EmbeddedHost:
         self._submit(self._cancel(run, cause))
 
     def list_models(self) -> Future[ModelsView]:
-        return asyncio.run_coroutine_threadsafe(self._models.listed(), self._loop)
+        return self._submit(self._models.listed())
 
     def show_here(self, run: RunState) -> bool:
         return self._views.show_here(run.run_id)
@@ -122,9 +126,9 @@ class EmbeddedHost:
             runs = await self._runtime.list_runs(ended=0)
             return [WaitingRun(run_id=run.run_id, tool_names=tuple(run.waiting_tools)) for run in runs]
 
-        return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
+        return self._submit(read()).result()
 
-    def on_end(self, end: RunEnd) -> None:
+    def on_end(self, end: RunResult) -> None:
         run_id = end.run.run_id
         if run_id in self._views.views:
             self._shown.add(run_id)
@@ -138,41 +142,37 @@ class EmbeddedHost:
     def on_retry(self, run: RunState) -> None:
         self._views.on_retry(run.run_id)
 
-    def on_waited(self, run: RunState, end: RunEnd) -> None:
+    def on_waited(self, run: RunState, end: RunResult) -> None:
         if run.run_id not in self._shown:
             self._shown.add(run.run_id)
             show_record(self._state.shell, end)
 
     def usage(self, days: int) -> UsageReport:
         """The usage of this process: its log is in memory."""
-        attended = self._attended()
-
-        async def read() -> UsageReport:
-            return await (await self._open(attended)).usage(days)
-
-        return asyncio.run_coroutine_threadsafe(read(), self._loop).result()
+        return self._ask(lambda runtime: runtime.usage(days))
 
     def remove_rule(self, conversation_id: str, rule_id: str) -> None:
-        attended = self._attended()
+        async def remove(runtime: Runtime) -> None:
+            await (await runtime.conversation(conversation_id)).remove_rule(rule_id, by="script")
 
-        async def remove() -> None:
-            conversation = await (await self._open(attended)).conversation(conversation_id)
-            await conversation.remove_rule(rule_id, by="script")
-
-        asyncio.run_coroutine_threadsafe(remove(), self._loop).result()
+        self._ask(remove)
 
     def undo(self, approval_id: str) -> None:
+        self._ask(lambda runtime: runtime.undo(approval_id, by="script"))
+
+    def _ask(self, ask: Callable[[Runtime], Awaitable[T]]) -> T:
+        """Have the runtime do something, and wait for it. For the main thread."""
         attended = self._attended()
 
-        async def undo() -> None:
-            await (await self._open(attended)).undo(approval_id, by="script")
+        async def work() -> T:
+            return await ask(await self._open(attended))
 
-        asyncio.run_coroutine_threadsafe(undo(), self._loop).result()
+        return self._submit(work()).result()
 
     def _attended(self) -> bool:
         return is_attended(self._state.shell) and _have_widgets()
 
-    def _submit(self, work: Coroutine[Any, Any, None]) -> Future[None]:
+    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def _execute(self, run: RunState, channel: WidgetChannel | None, attended: bool) -> None:
@@ -209,8 +209,7 @@ class EmbeddedHost:
         await watch
         if hosted.channel is not None:
             await hosted.channel.drain()
-        end = RunEnd(run=result.run, text=result.text, messages=result.messages, tool_calls=result.tool_calls)
-        hosted.run.finish(end)
+        hosted.run.finish(result)
 
     def _retry(self, spec: RunSpec, handle: RunHandle) -> None:
         """A page has retried a run whose model had failed."""
@@ -257,39 +256,15 @@ class EmbeddedHost:
                 continue
             if event["type"] == "run":
                 run.update(RunView.model_validate(event["run"]))
-            if (
-                channel is not None
-                and not channel.seen.is_set()
-                and (work := self._without_page(event, conversation, channel))
-            ):
-                self._tasks.spawn(work, "wait for a page")
+            if channel is None or channel.seen.is_set():
+                continue
+            if (act := _without_page(event, conversation)) is not None:
+                self._tasks.spawn(self._act_unseen(channel, act), "wait for a page")
 
-    def _without_page(
-        self, event: dict[str, Any], conversation: Conversation, channel: WidgetChannel
-    ) -> Coroutine[Any, Any, None] | None:
-        """The work that answers a question if no page shows it; `None` for events that ask nothing."""
-        match event["type"]:
-            case "run" if event["run"]["paused"]:
-                return self._end_unseen(conversation, channel, event["run_id"])
-            case "approval_request":
-                return self._deny_unseen(conversation, channel, event["approval_id"])
-            case "tool_complete" if event["state"] == "unknown":
-                return self._continue_unseen(conversation, channel, event["tool_call_id"])
-        return None
-
-    async def _deny_unseen(self, conversation: Conversation, channel: WidgetChannel, approval_id: str) -> None:
+    async def _act_unseen(self, channel: WidgetChannel, act: Callable[[], Awaitable[object]]) -> None:
         if not await self._seen(channel):
             with contextlib.suppress(AlreadyDecided):
-                await conversation.route_decision(approval_id, Decision(approved=False, reason=NO_CLIENT))
-
-    async def _continue_unseen(self, conversation: Conversation, channel: WidgetChannel, tool_call_id: str) -> None:
-        if not await self._seen(channel):
-            with contextlib.suppress(AlreadyDecided):
-                await conversation.answer_unknown(tool_call_id, "continue")
-
-    async def _end_unseen(self, conversation: Conversation, channel: WidgetChannel, run_id: str) -> None:
-        if not await self._seen(channel):
-            await conversation.end_paused(run_id)
+                await act()
 
     async def _give_up_unseen(self, run_id: str, channel: WidgetChannel) -> None:
         if not await self._seen(channel):
@@ -331,6 +306,19 @@ class EmbeddedHost:
             closing.cancel()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_SECONDS)
+
+
+def _without_page(event: dict[str, Any], conversation: Conversation) -> Callable[[], Awaitable[object]] | None:
+    """The answer to a question if no page shows it; `None` for events that ask nothing."""
+    match event["type"]:
+        case "run" if event["run"]["paused"]:
+            return partial(conversation.end_paused, event["run_id"])
+        case "approval_request":
+            denial = Decision(approved=False, reason=NO_CLIENT)
+            return partial(conversation.route_decision, event["approval_id"], denial)
+        case "tool_complete" if event["state"] == "unknown":
+            return partial(conversation.answer_unknown, event["tool_call_id"], "continue")
+    return None
 
 
 def _settings() -> RuntimeSettings:

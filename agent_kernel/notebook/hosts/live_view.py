@@ -1,6 +1,7 @@
 """The output of a run's cell: live cards while the run goes on, the static record when it has ended."""
 
 import importlib
+import uuid
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -9,17 +10,22 @@ from IPython.display import display
 
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
-from agent_kernel.protocol.kernel import RunEnd
+from agent_kernel.protocol.runs import RunResult
 
 Transport = Literal["server", "kernel"]
 Receives = Literal["usually", "between-cells"]
 """When the kernel reads a page's messages: at any time, or only between cells."""
 
+VIEW = "application/vnd.jupyter.widget-view+json"
 GOING_ON = "Agent run: going on. Its cards are shown where widgets are."
 
 
 class LiveView:
-    """The widget in the cell's output, until the record replaces it."""
+    """The widget in the cell's output, until the record replaces it.
+
+    A kernel's first one is shown before the widget is there: what that is made of takes longest to import, and neither
+    the page nor the run needs it.
+    """
 
     def __init__(
         self, shell: InteractiveShell, run: RunState, transport: Transport, receives: Receives = "usually"
@@ -31,18 +37,33 @@ class LiveView:
         self._run_id = run.run_id
         self.prompt_in_cell = is_in_cell(run.prompt, self._parent)
         self._elsewhere: list[str] = []
+        self.model_id = uuid.uuid4().hex
+        self._state = {
+            "conversation_id": run.conversation_id,
+            "run_id": run.run_id,
+            "prompt": run.prompt,
+            "transport": transport,
+            "receives": receives,
+        }
+        self.widget: Any = None
+        """Set by `open`."""
+        self._opened: Any = None
+
+    def open(self) -> None:
+        """Open the widget, which shows nothing yet. Raises `ImportError` where its front end is not built."""
         widgets = importlib.import_module("agent_kernel_widgets")
-        self.widget: Any = widgets.AgentRun(
-            conversation_id=run.conversation_id,
-            run_id=run.run_id,
-            prompt=run.prompt,
-            transport=transport,
-            receives=receives,
-        )
+        self.widget = widgets.AgentRun(model_id=self.model_id, opened=self._opened, **self._state)
 
     def show(self) -> None:
         """Show the widget in the current cell. The record will replace it, followed by the run's results."""
         self._show(self._run_id)
+
+    def show_first(self) -> None:
+        """Show the widget in the current cell though what it is made of is not imported. `open` has to follow. Raises
+        as `open`."""
+        opened = importlib.import_module("agent_kernel_widgets.opened")
+        self._opened = opened.open_widget(self.model_id, **self._state)
+        self.show()
 
     def show_elsewhere(self) -> None:
         """Show the widget in another cell as well. The record that replaces it there contains the results."""
@@ -50,16 +71,15 @@ class LiveView:
         self._show(self._elsewhere[-1])
 
     def _show(self, display_id: str) -> None:
-        data, metadata = self.widget._repr_mimebundle_()
-        # For front ends without widgets; the text is always the same, because nbval compares it.
-        data["text/plain"] = GOING_ON
-        data["text/html"] = f"<p>{GOING_ON}</p>"
-        display(data, metadata=metadata, raw=True, display_id=display_id)
+        # The texts are for front ends without widgets. They are always the same, because nbval compares them.
+        view = {"version_major": 2, "version_minor": 1, "model_id": self.model_id}
+        data = {VIEW: view, "text/plain": GOING_ON, "text/html": f"<p>{GOING_ON}</p>"}
+        display(data, raw=True, display_id=display_id)
 
     def set_receives(self, receives: Receives) -> None:
         self.widget.receives = receives
 
-    def replace(self, end: RunEnd) -> None:
+    def replace(self, end: RunResult) -> None:
         """Replace the widget by the record. For any thread.
 
         The bundle has no widget view: a saved notebook that has one shows "model not found" when it is opened again.
@@ -93,7 +113,7 @@ class LiveViews:
     def __init__(self) -> None:
         self.views: dict[str, LiveView] = {}
         """By the run's id."""
-        self._failed: dict[str, RunEnd] = {}
+        self._failed: dict[str, RunResult] = {}
 
     def on_start(self, conversation_id: str) -> list[str]:
         """A new run of this conversation starts. Returns the ids of the failed runs that this gives up."""
@@ -102,7 +122,7 @@ class LiveViews:
             self.give_up(run_id)
         return failed
 
-    def on_end(self, end: RunEnd, *, may_stay: bool = True) -> bool:
+    def on_end(self, end: RunResult, *, may_stay: bool = True) -> bool:
         """A run has ended. Whether its cards were replaced; `may_stay` is false where it can't be tried again."""
         if may_stay and end.run.error is not None and end.run.error.code == "LLM_ERROR":
             self._failed[end.run.run_id] = end
@@ -127,13 +147,13 @@ class LiveViews:
             view.show_elsewhere()
         return view is not None
 
-    def _replace(self, end: RunEnd) -> None:
+    def _replace(self, end: RunResult) -> None:
         view = self.views.pop(end.run.run_id, None)
         if view is not None:
             view.replace(end)
 
 
-def show_record(shell: InteractiveShell, end: RunEnd) -> None:
+def show_record(shell: InteractiveShell, end: RunResult) -> None:
     """Show the record as new outputs, where no widget was shown. nbval does not compare updated displays."""
     from agent_kernel.record import place_record
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.kernel.environment import notebook_path
-from agent_kernel.notebook.kernel.link import tool_verdict, waiting_behind, with_undo
+from agent_kernel.notebook.kernel.link import tool_verdict, waiting_behind
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolVerdict
 from agent_kernel.protocol.views import OutputView, Place
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.executor import OutputSink
 
 CLAIM_SECONDS = 0.05
 """A main thread that waits for the run claims a call at once. After this time none does, and a message is queued."""
@@ -34,7 +34,7 @@ class LocalExecutor:
         self._state.mailbox.deposit(call, observer, self._run_id, withdrawn=withdrawn)
         queueing = asyncio.create_task(self._queue_between_cells(call))
         try:
-            return with_undo(await asyncio.shield(observer.outcome), call.approval_id)
+            return await asyncio.shield(observer.outcome)
         except asyncio.CancelledError:
             self._state.mailbox.interrupt(call.approval_id)
             with contextlib.suppress(TimeoutError):
@@ -98,7 +98,7 @@ class _LoopObserver:
     def output(self, _approval_id: str, _index: int, output: OutputView) -> None:
         self._post(self._emit, output)
 
-    def done(self, _approval_id: str, outcome: Outcome) -> bool:
+    def done(self, _approval_id: str, outcome: Outcome, _outputs: int) -> bool:
         self._post(self._settle, outcome)
         return True
 

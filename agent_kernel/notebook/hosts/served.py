@@ -1,5 +1,6 @@
 """The host of a kernel whose server has the extension: the runtime is at the server, which also serves the pages."""
 
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -10,8 +11,6 @@ from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, 
 from agent_kernel.notebook.kernel.questions import ASK_TRIES
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.protocol.ids import new_question_id
-from agent_kernel.protocol.kernel import RunEnd
 from agent_kernel.protocol.kernel_events import (
     AnswerT,
     AskModels,
@@ -24,11 +23,14 @@ from agent_kernel.protocol.kernel_events import (
     RunAnnounced,
     WaitingRun,
 )
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 
 MODELS_TRIES = 10
 """Seconds to wait for a list of models: the endpoints have half of them."""
+ACKNOWLEDGED_SECONDS = 0.25
+"""How long a kernel's first cell waits for the server to ask for its run; a server that is not loaded takes longer."""
 NOT_ACKNOWLEDGED = (
     f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
     "on (`jupyter server extension list` shows agent_kernel_server), then run the cell again."
@@ -47,8 +49,19 @@ class ServedHost:
         install()
         self._views.on_start(run.conversation_id)
         view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "server")
-        run.shown_by(view.widget.model_id, prompt_in_cell=view.prompt_in_cell)
-        view.show()
+        run.shown_by(view.model_id, prompt_in_cell=view.prompt_in_cell)
+        if "ipywidgets" in sys.modules:
+            view.open()
+            view.show()
+            self._announce(run)
+        else:
+            view.show_first()
+            self._announce(run)
+            # An import now would hold up the thread that answers the server.
+            run.acknowledged.wait(ACKNOWLEDGED_SECONDS)
+            view.open()
+
+    def _announce(self, run: RunState) -> None:
         announced = RunAnnounced(
             run_id=run.run_id, conversation_id=run.conversation_id, through_gateway=self._through_gateway
         )
@@ -63,15 +76,13 @@ class ServedHost:
         self._link.send(CancelRun(run_id=run.run_id, cause=cause))
 
     def list_models(self) -> Future[ModelsView]:
-        install()
         listed: Future[ModelsView] = Future()
         threading.Thread(target=self._ask_for_models, args=(listed,), name="agent-kernel-models", daemon=True).start()
         return listed
 
     def _ask_for_models(self, listed: Future[ModelsView]) -> None:
         try:
-            question = AskModels(question_id=new_question_id(), through_gateway=self._through_gateway)
-            listed.set_result(self._ask(question, tries=MODELS_TRIES))
+            listed.set_result(self._ask(AskModels(), tries=MODELS_TRIES))
         except Exception as error:  # noqa: BLE001 -- the future carries it
             listed.set_exception(error)
 
@@ -79,39 +90,28 @@ class ServedHost:
         return self._views.show_here(run.run_id)
 
     def waiting_runs(self) -> Sequence[WaitingRun]:
-        question = AskWaitingRuns(question_id=new_question_id(), through_gateway=self._through_gateway)
-        return self._ask(question).runs
+        return self._ask(AskWaitingRuns()).runs
 
-    def on_end(self, end: RunEnd) -> None:
+    def on_end(self, end: RunResult) -> None:
         self._views.on_end(end)
 
     def on_retry(self, run: RunState) -> None:
         self._views.on_retry(run.run_id)
 
-    def on_waited(self, run: RunState, end: RunEnd) -> None:
+    def on_waited(self, run: RunState, end: RunResult) -> None:
         """Nothing to do: the record has replaced the cards."""
 
     def usage(self, days: int) -> UsageReport:
-        install()
-        return self._ask(AskUsage(question_id=new_question_id(), through_gateway=self._through_gateway, days=days))
+        return self._ask(AskUsage(days=days))
 
     def remove_rule(self, conversation_id: str, rule_id: str) -> None:
-        install()
-        self._ask(
-            AskRemoveRule(
-                question_id=new_question_id(),
-                through_gateway=self._through_gateway,
-                conversation_id=conversation_id,
-                rule_id=rule_id,
-            )
-        )
+        self._ask(AskRemoveRule(conversation_id=conversation_id, rule_id=rule_id))
 
     def undo(self, approval_id: str) -> None:
-        install()
-        self._ask(
-            AskUndo(question_id=new_question_id(), through_gateway=self._through_gateway, approval_id=approval_id)
-        )
+        self._ask(AskUndo(approval_id=approval_id))
 
     def _ask(self, question: Question[AnswerT], tries: int = ASK_TRIES) -> AnswerT:
         """Raises `ServerSilent`."""
-        return self._state.questions.ask(self._link.send, question, tries)
+        install()  # the answer is a request
+        routed = question.routed(through_gateway=self._through_gateway)
+        return self._state.questions.ask(self._link.send, routed, tries)

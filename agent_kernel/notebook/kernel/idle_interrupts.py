@@ -27,6 +27,9 @@ SLOW = frozenset({"complete_request", "inspect_request"})
 """Requests that may take long, because they look at the user's objects: an interrupt ends them, and cancels the runs as
 well."""
 
+PROMPT = "%%agent"
+"""What the source of a cell begins with that is a prompt and nothing else."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -53,6 +56,14 @@ class IdleInterrupts:
         """Have this run cancelled, or all, by another thread; where `confirm` is given, only if it returns true. Safe
         in a signal handler."""
         self._requests.put((run_id, confirm))
+
+    def prompt_was_asked(self) -> None:
+        """The `%%agent` of a cell has done all that it does. What is left of the message is Jupyter's own: there a
+        KeyboardInterrupt would cost the cell its reply, and end nothing."""
+        code = self._kernel.get_parent("shell").get("content", {}).get("code") if self._kernel is not None else None
+        # Code of the user's that has called the magic goes on, and is interrupted as ever.
+        if _is_main_thread() and isinstance(code, str) and code.lstrip().startswith(PROMPT):
+            signal.signal(signal.SIGINT, self._on_idle_signal)
 
     def cancel(self, run_id: str | None) -> None:
         """Cancel this run, or all. The latest goes first, because the end of an earlier one would start it."""

@@ -6,7 +6,6 @@ waits still answers. ipykernel's `control_handlers` is undocumented: it is used 
 
 import asyncio
 import base64
-import dataclasses
 import inspect
 import json
 import logging
@@ -15,20 +14,18 @@ import time
 from collections.abc import Callable
 from typing import Any, assert_never
 
+import zmq
+
 from agent_kernel.errors import ServerSilent, ToolFailed
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.kernel.environment import is_served, notebook_path
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
-from agent_kernel.protocol.ids import new_question_id
+from agent_kernel.notebook.kernel.status import publish_less
 from agent_kernel.protocol.kernel import (
-    REPLY_TYPE,
-    REQUEST_TYPE,
     AnswerQuestion,
     AnyRequest,
-    CallOutcome,
     CallRequest,
     CollectCall,
-    Collected,
     Declared,
     DeclareRun,
     Deposited,
@@ -65,21 +62,23 @@ from agent_kernel.protocol.kernel import (
     read_request,
 )
 from agent_kernel.protocol.kernel_events import (
-    EVENT_TOPIC,
-    EVENT_TYPE,
     AskInterrupt,
     CallEnded,
     CallOutput,
     KernelInterrupted,
     RunAnnounced,
 )
+from agent_kernel.protocol.kernel_topics import EVENT_TOPIC, EVENT_TYPE, REPLY_TYPE, REQUEST_TYPE
+from agent_kernel.protocol.tools import Outcome, ToolVerdict
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.arguments import digest
-from agent_kernel.tools.executor import ApprovedCall, Outcome, ToolVerdict
 
 ANNOUNCE_SECONDS = 1.0
 ANNOUNCE_TRIES = 15
 VERDICT_SECONDS = 5.0
+MOST_CARRIED = 65_536
+"""Characters of an outcome that is sent with the event of the call's end, which every page of the notebook gets. A
+longer one waits until the server collects it."""
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +89,10 @@ def install() -> None:
     kernel = getattr(state.shell, "kernel", None)
     if kernel is not None and REQUEST_TYPE not in kernel.control_handlers:
         link = Link(kernel)
-        kernel.control_handlers[REQUEST_TYPE] = _RequestHandler(kernel, state, link).handle
+        handler = _RequestHandler(kernel, state, link)
+        kernel.control_handlers[REQUEST_TYPE] = handler.handle
+        publish_less(kernel)
+        state.on_deposit = handler.deposit_carried
         state.interrupts.cancel_elsewhere = lambda run_id: link.send(KernelInterrupted(run_id=run_id))
         requested = _watch_interrupt_requests(kernel)
         state.interrupts.was_asked_for = lambda seconds: requested(seconds) or _server_knows(state, link, seconds)
@@ -118,9 +120,7 @@ def _watch_interrupt_requests(kernel: Any) -> Callable[[float], bool]:
 
 def _server_knows(state: KernelState, link: "Link", seconds: float) -> bool:
     """Whether the server was asked for an interrupt within the last `seconds`. True also if it does not answer."""
-    question = AskInterrupt(
-        question_id=new_question_id(), through_gateway=not is_served(state.shell), seconds=round(seconds, 3)
-    )
+    question = AskInterrupt(through_gateway=not is_served(state.shell), seconds=round(seconds, 3))
     try:
         return state.questions.ask(link.send, question, tries=1).asked_for
     except ServerSilent:
@@ -139,8 +139,9 @@ class Link:
     def output(self, approval_id: str, index: int, output: OutputView) -> None:
         self.send(CallOutput(approval_id=approval_id, index=index, output=output))
 
-    def done(self, approval_id: str, outcome: Outcome) -> bool:  # noqa: ARG002 -- the server collects it
-        self.send(CallEnded(approval_id=approval_id))
+    def done(self, approval_id: str, outcome: Outcome, outputs: int) -> bool:
+        carried = outcome if len(outcome.content) <= MOST_CARRIED else None
+        self.send(CallEnded(approval_id=approval_id, outcome=carried, outputs=outputs))
         return False
 
     def announce(self, run: RunAnnounced, acknowledged: threading.Event, on_timeout: Callable[[], None]) -> None:
@@ -172,6 +173,8 @@ class _RequestHandler:
             _log.debug("A request of the server failed", exc_info=True)
             content = content_of(Refused(error=f"{type(error).__name__}: {error}"))
         self._kernel.session.send(stream, REPLY_TYPE, content, parent, ident)
+        # Else it is sent when ipykernel has flushed stdout and stderr, which takes two turns of the IOPub thread.
+        stream.flush(zmq.POLLOUT)
 
     async def _reply_to(self, request: AnyRequest) -> Reply:
         match request:
@@ -195,6 +198,7 @@ class _RequestHandler:
             case UpdateRun():
                 self._state.run(request.run.run_id).update(request.run)
             case FinishRun():
+                self._state.mailbox.note_run_ended(request.result.run.run_id)
                 self._state.run(request.result.run.run_id).finish(request.result)
             case ResumeRun():
                 self._state.run(request.run_id).reopen()
@@ -209,31 +213,26 @@ class _RequestHandler:
             case InterruptCall():
                 return InterruptSent(sent=self._state.mailbox.interrupt(request.approval_id))
             case CollectCall():
-                return self._collect(request)
+                return self._state.mailbox.collect(request.approval_id, request.after_index)
             case LocateCall():
                 return WaitingBehind(cell=waiting_behind(self._state, request.approval_id))
             case _:
                 assert_never(request)
 
-    def _collect(self, request: CollectCall) -> Collected:
-        found = self._state.mailbox.collect(request.approval_id, request.after_index)
-        if found.outcome is None:
-            return Collected(state=found.state, outputs=found.outputs)
-        outcome = with_undo(found.outcome, request.approval_id)
-        return Collected(state=found.state, outputs=found.outputs, outcome=CallOutcome(**dataclasses.asdict(outcome)))
+    def deposit_carried(self, request: str) -> bool:
+        """See `KernelState.on_deposit`. On the main thread."""
+        try:
+            self._deposit(ExecuteCall.model_validate(json.loads(request)))
+        except ValueError:
+            _log.debug("A call that came with its code was refused", exc_info=True)
+            return False
+        return True
 
     def _deposit(self, request: ExecuteCall) -> Deposited:
-        if digest(request.arguments_json) != request.digest:
+        call = request.call
+        if digest(call.arguments_json) != call.digest:
             raise ValueError("the arguments are not the ones that were approved; nothing was run")
-        call = ApprovedCall(
-            approval_id=request.approval_id,
-            tool_call_id=request.tool_call_id,
-            tool_name=request.tool_name,
-            arguments_json=request.arguments_json,
-            digest=request.digest,
-            base=request.base,
-            place=request.place,
-        )
+        self._state.mailbox.note_received(request.received)
         needs_await = self._state.executor.needs_await(call.tool_name, call.arguments_json, request.run_id)
         withdrawn = self._state.was_interrupted(request.run_id)
         late = self._state.mailbox.deposit(call, self._link, request.run_id, needs_await, withdrawn=withdrawn)
@@ -245,7 +244,7 @@ class _RequestHandler:
         match request:
             case GiveVerdict():
                 found = await tool_verdict(self._state, request.tool_name, request.arguments_json, request.run_id)
-                return VerdictGiven(approval=found.approval, place=found.place, may_edit=found.may_edit)
+                return VerdictGiven(verdict=found)
             case PreviewCall():
                 from agent_kernel.notebook.tools import preview_of
 
@@ -296,13 +295,6 @@ class _RequestHandler:
 def waiting_behind(state: KernelState, approval_id: str) -> int | None:
     """The number of the cell behind which a deposited call waits; `None` once the call runs."""
     return state.cell_number if state.mailbox.phase(approval_id) == "deposited" else None
-
-
-def with_undo(outcome: Outcome, approval_id: str) -> Outcome:
-    """The outcome, with `undo` set if its file change can be undone."""
-    from agent_kernel.notebook.execution.undo import backups
-
-    return dataclasses.replace(outcome, undo=backups.offer(approval_id))
 
 
 async def tool_verdict(

@@ -3,20 +3,21 @@
 The object that a user holds is `agent_kernel.notebook.run.Run`, a read-only view of a `RunState`.
 """
 
-import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol
 
 from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
-from agent_kernel.protocol.kernel import RunDeclaration, RunEnd, failed_run
+from agent_kernel.protocol.kernel import RunDeclaration, failed_run
 from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
-from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.settings import DECLARED_FIELDS, RunSpec
 from agent_kernel.tools.function import Tool
 
 Status = Literal["running", "complete", "cancelled", "error"]
@@ -48,7 +49,7 @@ class RunHost(Protocol):
         """One item for each open run of this kernel. Raises `ServerSilent`."""
         ...
 
-    def on_end(self, end: RunEnd) -> None:
+    def on_end(self, end: RunResult) -> None:
         """Replace the live cards by the record, or keep them where the run can be tried again. In any thread."""
         ...
 
@@ -56,7 +57,7 @@ class RunHost(Protocol):
         """A run that had ended is tried again. In any thread."""
         ...
 
-    def on_waited(self, run: "RunState", end: RunEnd) -> None:
+    def on_waited(self, run: "RunState", end: RunResult) -> None:
         """The main thread has waited for the end: show the record now if no cards were shown."""
         ...
 
@@ -73,8 +74,8 @@ class RunHost(Protocol):
         ...
 
 
-class RunState:
-    """One run in this kernel. Its host updates it, in any thread."""
+class RunState(Listenable):
+    """One run in this kernel. Its host updates it, in any thread. Its listeners are called when the run ends."""
 
     def __init__(
         self,
@@ -92,6 +93,7 @@ class RunState:
         """`number` is that of the cell that starts the run, as in `[2]`; `cell` the request to run that cell, where
         the front end names cells, and `cells_before` the ids of other cells of its notebook. `model` is a name, a
         model object or `None`."""
+        super().__init__(threading.Lock())
         self.host = host
         self.run_id = spec.run_id
         self.conversation_id = conversation_id
@@ -107,11 +109,9 @@ class RunState:
         self.acknowledged = threading.Event()
         """Set when the server has asked for the declaration."""
         self._cells_before = cells_before
-        self._lock = threading.Lock()
         self._view: RunView | None = None
-        self._end: RunEnd | None = None
+        self._end: RunResult | None = None
         self._done = threading.Event()
-        self._listeners: set[Callable[[], object]] = set()
 
     @property
     def status(self) -> Status:
@@ -125,7 +125,7 @@ class RunState:
         return self._done.is_set()
 
     @property
-    def end(self) -> RunEnd | None:
+    def end(self) -> RunResult | None:
         return self._end
 
     @property
@@ -142,38 +142,13 @@ class RunState:
                 self.stop_cause = cause
         self.host.cancel(self, cause)
 
-    @contextlib.contextmanager
-    def listening(self, listener: Callable[[], object]) -> Iterator[None]:
-        """Have `listener` called, in any thread, when the run ends."""
-        with self._lock:
-            self._listeners.add(listener)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._listeners.discard(listener)
-
     def declaration(self) -> RunDeclaration:
         """The run as the server asks for it."""
-        spec = self.spec
+        declared = {name: getattr(self.spec, name) for name in DECLARED_FIELDS}
         return RunDeclaration(
-            run_id=spec.run_id,
+            **declared,
             conversation_id=self.conversation_id,
-            prompt=spec.prompt,
-            model=spec.model,
-            effort=spec.effort,
-            policy=spec.policy,
-            rules=spec.rules,
-            system=spec.system,
-            budget=spec.budget,
-            conversation_budget=spec.conversation_budget,
-            tools=spec.tools,
-            widget_model_id=spec.widget_model_id,
-            replaces=spec.replaces,
-            continues=spec.continues,
-            cell_id=spec.cell_id,
             cells_before=self._cells_before,
-            prompt_in_cell=spec.prompt_in_cell,
             stop=self.stop_cause,
         )
 
@@ -190,7 +165,7 @@ class RunState:
         """End a run that never reached a runtime."""
         self.finish(failed_run(self.declaration(), message))
 
-    def finish(self, end: RunEnd) -> None:
+    def finish(self, end: RunResult) -> None:
         """The runtime has ended the run. A repeat changes nothing."""
         with self._lock:
             if self._end is not None:
@@ -201,8 +176,7 @@ class RunState:
         finally:
             with self._lock:
                 self._done.set()
-                for listener in self._listeners:
-                    listener()
+                self._notify()
 
     def reopen(self) -> None:
         """The run, whose model had failed, is tried again."""

@@ -3,7 +3,7 @@
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.core.getipython import get_ipython
@@ -36,6 +36,8 @@ class KernelState:
         self.interrupts = IdleInterrupts(shell, self.open_runs)
         self.executor = MainThreadExecutor(shell, self.mailbox, self.find_tool, self.interrupts, self.is_open)
         self.questions = Questions()
+        self.on_deposit: Callable[[str], bool] = lambda _request: False
+        """Deposits a call that came with the code which claims it; false where that is refused. Set by the link."""
         self.served_through_gateway = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self.cells = Cells(shell, self.open_runs)

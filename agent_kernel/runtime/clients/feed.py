@@ -17,6 +17,8 @@ from agent_kernel.runtime.state.waits import Shown
 _BUFFERED = 512
 _BATCH = 256
 _NOTICES = 8
+_CHARACTERS_AT_ONCE = 65_536
+"""A client that takes frames without waiting leaves the event loop to others after so many."""
 
 
 class Feed:
@@ -120,6 +122,7 @@ class Subscription:
         self._feed.drop(self)
 
     async def __aiter__(self) -> AsyncIterator[str]:
+        at_once = 0
         while not self._closed:
             self._rewound = False
             self._changed.clear()
@@ -133,3 +136,7 @@ class Subscription:
                     break
                 self._cursor = frame.seq
                 yield frame.text
+                at_once += len(frame.text)
+                if at_once > _CHARACTERS_AT_ONCE:
+                    at_once = 0
+                    await asyncio.sleep(0)

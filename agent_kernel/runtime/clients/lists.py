@@ -3,14 +3,14 @@ progress of one open run, for the text that a saved notebook shows of it."""
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from agent_kernel.approvals.offers import with_offers
 from agent_kernel.log import runs, tool_calls
-from agent_kernel.protocol.views import PROMPT_CHARACTERS, ListedCall, ListedRun, RunView, ToolCallView, WaitView
-from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.protocol.runs import RunProgress
+from agent_kernel.protocol.views import PROMPT_CHARACTERS, ListedCall, ListedRun, ToolCallView, WaitView
 from agent_kernel.tools.builtin.declarations import ASK_USER
 
 ENDED_RUNS = 100
@@ -18,87 +18,53 @@ ENDED_RUNS = 100
 _OPEN = ("queued", "running")
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    notebook: str | None
-    kernel_id: str | None
-    cell_id: str | None
-    prompt: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunProgress:
-    run: RunView
-    calls: tuple[ToolCallView, ...]
-    """Those that have not ended, or whose unknown outcome no person has answered."""
-    ended: Mapping[CallState, int]
-    """The number of the others in each state."""
-    ahead: RunView | None
-    """The run that a queued one waits for."""
-    ahead_waits: bool
-    """Whether that one waits for a person."""
-
-
 def read_calls(sql: sqlite3.Connection, state: str | None) -> list[ListedCall]:
     """Calls in a state, or all, in the order in which they were proposed. `unanswered` are those of open runs whose
     outcome is unknown, and which no person has answered yet."""
     calls = _unanswered(sql) if state == "unanswered" else tool_calls.list_calls(sql, state=state)
-    places: dict[str, _Place] = {}
-    listed = []
+    places: dict[str, dict[str, Any]] = {}
     for call in calls:
         if call.run_id not in places:
-            places[call.run_id] = _place_of(runs.read_placed(sql, call.run_id))
-        place = places[call.run_id]
-        listed.append(
-            ListedCall.model_construct(
-                **dict(with_offers(call)),
-                notebook=place.notebook,
-                kernel_id=place.kernel_id,
-                cell_id=place.cell_id,
-                prompt=place.prompt[:PROMPT_CHARACTERS],
-            )
-        )
-    return listed
+            run = runs.read_placed(sql, call.run_id)
+            places[call.run_id] = _place_of(run) | {"prompt": run.values["prompt"][:PROMPT_CHARACTERS]}
+    return [ListedCall.model_construct(**dict(with_offers(call)), **places[call.run_id]) for call in calls]
 
 
 def _unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
     """The calls of all open runs whose outcome is unknown, and which no person has answered yet."""
-    going_on = {view.run_id for view in runs.open_runs(sql)}
-    unknown = tool_calls.list_calls(sql, state="unknown")
-    return [call for call in unknown if call.unknown_answer is None and call.run_id in going_on]
+    unknown = [
+        call for run in runs.open_runs(sql) for call in tool_calls.list_calls(sql, run_id=run.run_id, state="unknown")
+    ]
+    return sorted((call for call in unknown if call.unknown_answer is None), key=attrgetter("created_at"))
 
 
 def read_runs(sql: sqlite3.Connection, ended: int) -> list[ListedRun]:
     """All that are open, and so many of those that have ended, the oldest first."""
-    rows = [(row.conversation, _listed(row)) for row in runs.list_placed(sql, ended)]
+    rows = [
+        (row.conversation, ListedRun.model_validate(row.values | _place_of(row)))
+        for row in runs.list_placed(sql, ended)
+    ]
     waits = _waits(sql, rows)
     return [run.model_copy(update={"waits_for": waits[run.run_id]}) for _, run in rows]
-
-
-def _listed(row: runs.PlacedRun) -> ListedRun:
-    place = _place_of(row)
-    values = {"notebook": place.notebook, "kernel_id": place.kernel_id, "cell_id": place.cell_id}
-    return ListedRun.model_validate(row.values | values)
 
 
 def _waits(sql: sqlite3.Connection, rows: Sequence[tuple[int, ListedRun]]) -> dict[str, list[WaitView]]:
     """The waits of each open run."""
     waits: dict[str, list[WaitView]] = defaultdict(list)
     behind: dict[int, str] = {}
-    going_on: dict[int, str] = {}
+    going_on: list[str] = []
     for conversation, run in rows:
         if run.status not in _OPEN:
             continue
         if conversation in behind:
             waits[run.run_id].append(WaitView(kind="run", run_id=behind[conversation]))
         else:
-            going_on[conversation] = run.run_id
+            going_on.append(run.run_id)
         behind[conversation] = run.run_id
         if run.paused is not None:
             waits[run.run_id].append(WaitView(kind="repeat" if run.paused.repeated else "budget"))
-    for conversation, run_id in going_on.items():
-        calls = (call for call in tool_calls.list_open(sql, conversation) if call.run_id == run_id)
-        waits[run_id] += [wait for call in calls if (wait := _wait_of(call)) is not None]
+    for run_id in going_on:
+        waits[run_id] += [wait for call in tool_calls.list_open(sql, run_id) if (wait := _wait_of(call)) is not None]
     return waits
 
 
@@ -117,25 +83,21 @@ def _wait_of(call: ToolCallView) -> WaitView | None:
     return None
 
 
-def _place_of(row: runs.PlacedRun) -> _Place:
-    return _Place(
-        notebook=row.spec.get("notebook_path") or row.notebook_path,
-        kernel_id=row.kernel_id,
-        cell_id=row.spec.get("cell_id"),
-        prompt=row.values["prompt"],
-    )
+def _place_of(run: runs.PlacedRun) -> dict[str, Any]:
+    """The fields of `ListedCall` and `ListedRun` that say where a run was asked for."""
+    notebook = run.spec.get("notebook_path") or run.notebook_path
+    return {"notebook": notebook, "kernel_id": run.kernel_id, "cell_id": run.spec.get("cell_id")}
 
 
 def read_progress(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunProgress:
     """Raises `UnknownRun`."""
     run = runs.read_run(sql, run_id)
-    calls = tool_calls.list_open(sql, conversation)
-    own = tuple(call for call in calls if call.run_id == run_id)
+    own = tuple(tool_calls.list_open(sql, run_id))
     ahead = runs.run_ahead(sql, conversation, run_id) if run.status == "queued" else None
     waits = ahead is not None and (
-        ahead.paused is not None or any(_wait_of(one) for one in calls if one.run_id == ahead.run_id)
+        ahead.paused is not None or any(map(_wait_of, tool_calls.list_open(sql, ahead.run_id)))
     )
-    counts = tool_calls.count_states(sql, conversation, run_id)
+    counts = tool_calls.count_states(sql, run_id)
     for call in own:
         counts[call.state] -= 1
     ended = {state: count for state, count in counts.items() if count > 0}

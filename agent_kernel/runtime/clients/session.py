@@ -105,6 +105,12 @@ class ClientSession:
         """Whether everything that is committed was given to the transport, or nobody has asked for it."""
         return self._subscription is None or self._subscription.cursor >= self.conversation.last_seq
 
+    @property
+    def cursor(self) -> int:
+        """The last event of those that the transport was given without a gap. A client that left off earlier has its
+        own here until the first event follows the `session`."""
+        return self._subscription.cursor if self._subscription is not None else self._left_off or 0
+
     async def run(self) -> None:
         """Send the `session` and the events, until the client leaves, the conversation ends, or `close` is called."""
         try:

@@ -17,7 +17,12 @@ from agent_kernel.protocol.views import ToolCallView, ToolView
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, RunStatus
 from agent_kernel.tools.declaration import ToolDeclaration
 
+_TOGETHER = 100
+"""Conversations of a list that are read at once. Values of all of them would take ten times the memory of the JSON,
+and each of the garbage collector's passes would go through them."""
 _OPEN: frozenset[RunStatus] = frozenset({"queued", "running"})
+_EVENTS_READ = 20_000
+"""Of a conversation with more events, what the model is writing comes when it is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +35,28 @@ class Snapshot:
     pending: list[Values]
     """The calls that wait for a decision."""
     last_seq: int
+    resume_from: int
+    """Of the events up to this one none shows what the rest does not."""
 
 
 def read_snapshot(sql: sqlite3.Connection, conversation_id: str) -> Snapshot:
     """The whole conversation, calls with their outputs. Raises `UnknownConversation`."""
     row = runs.read_conversation(sql, conversation_id)
     [(values, pending)] = _read(sql, [(row, events.last_seq(sql, row.number))])
-    return Snapshot(conversation_id, orjson.dumps(values), pending, values["last_seq"])
+    resume_from = _resume_from(sql, row.number, values)
+    return Snapshot(conversation_id, orjson.dumps(values), pending, values["last_seq"], resume_from)
 
 
 def read_list(sql: sqlite3.Connection, *, after: str | None = None, limit: int = -1) -> bytes:
     """A JSON array of conversations, the oldest first: those after one of them, or so many.
     Raises `UnknownConversation`."""
     first = runs.read_conversation(sql, after).number if after is not None else 0
-    return orjson.dumps([values for values, _ in _read(sql, queries.list_rows(sql, first, limit))])
+    rows = queries.list_rows(sql, first, limit)
+    parts = [
+        orjson.dumps([values for values, _ in _read(sql, rows[start : start + _TOGETHER])])[1:-1]
+        for start in range(0, len(rows), _TOGETHER)
+    ]
+    return b"[%s]" % b",".join(parts)
 
 
 def tool_views(declared: Iterable[ToolDeclaration]) -> list[ToolView]:
@@ -68,17 +81,26 @@ def session_frame(snapshot: Snapshot, tools: Sequence[ToolView], command_id: str
             "snapshot": orjson.Fragment(snapshot.text),
             "pending": snapshot.pending,
             "last_seq": snapshot.last_seq,
+            "resume_from": snapshot.resume_from,
         }
     )
+
+
+def _resume_from(sql: sqlite3.Connection, conversation: int, values: Values) -> int:
+    last: int = values["last_seq"]
+    open_runs = {run["run_id"] for run in values["runs"] if run["status"] in _OPEN}
+    if not open_runs or last > _EVENTS_READ:
+        return last
+    known = {call["tool_call_id"] for call in values["tool_calls"]}
+    first = events.shown_only_by_events(sql, conversation, open_runs, known)
+    return last if first is None else first - 1
 
 
 def _read(
     sql: sqlite3.Connection, rows: Sequence[tuple[runs.ConversationRow, int]]
 ) -> list[tuple[Values, list[Values]]]:
-    """Each as a `ConversationView`, and its calls that wait for a decision. It takes as many statements for many as for
-    one."""
-    if not rows:
-        return []
+    """Each as a `ConversationView`, and its calls that wait for a decision. There has to be one. It takes as many
+    statements for many as for one."""
     span = (rows[0][0].number, rows[-1][0].number)
     messages, calls = queries.messages(sql, span), queries.calls(sql, span)
     outputs, views = queries.outputs(sql, span), queries.runs(sql, span)

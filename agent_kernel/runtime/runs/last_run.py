@@ -25,6 +25,10 @@ class LastRun:
     spec: RunSpec
     executor: ToolExecutor | None
 
+    def without_tools(self) -> "LastRun":
+        """Its kernel is gone, and its tools with it."""
+        return LastRun(replace(self.spec, tools=()), None)
+
 
 def anew(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpec:
     """The specification for another prompt, which no cell shows. Of the last run's policy and the one that a person has
@@ -44,16 +48,21 @@ def anew(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpe
         continues=None,
         cell_id=None,
         limits=NO_LIMITS,
+        prompt_id=None,
+        prompt_images=[],
     )
 
 
 async def before_restart(log: Log, conversation: int, find_executor: FindExecutor) -> LastRun | None:
-    """The last run that the log knows of; `None` where there is none, or its kernel is gone and its tools with it."""
+    """The last run that the log knows of; `None` where there is none. Without its tools where its kernel is gone."""
     stored = await log.read(lambda sql: runs.last_spec(sql, conversation))
     if stored is None:
         return None
     try:
         spec = restored(stored, prompt="")
-        return LastRun(spec, await find_executor(spec))
-    except (KernelGone, ValueError):  # the latter where another version of Agent Kernel wrote it
+    except ValueError:  # another version of Agent Kernel wrote it
         return None
+    try:
+        return LastRun(spec, await find_executor(spec))
+    except KernelGone:
+        return LastRun(spec, None).without_tools()

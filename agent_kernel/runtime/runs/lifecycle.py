@@ -11,16 +11,16 @@ from agent_kernel.approvals.limits import least
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import events, tool_calls
-from agent_kernel.log.events import Mark
+from agent_kernel.log.events import START, Mark
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run
 from agent_kernel.log.store import Log
-from agent_kernel.models.base import Model
+from agent_kernel.models.base import IMAGES, Model
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.graph import compiled, run_to_end
-from agent_kernel.runtime.runs.resources import ConversationResources, Resources
 from agent_kernel.runtime.runs.specs import limits_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
 from agent_kernel.runtime.runs.time_limit import limited_in_time
@@ -29,7 +29,7 @@ from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.history import Past
 from agent_kernel.runtime.state.limits import Meter, conversation_budget, filled_up
 from agent_kernel.runtime.state.repeats import Repeats
-from agent_kernel.runtime.state.run import ActiveRun, RunResult, StartingPoint
+from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, Resources, StartingPoint
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
     StoredPolicy,
@@ -48,6 +48,7 @@ RUN_AGAIN = (
     "The user has run this cell again, so what was said in its earlier run is left out of this conversation. What the "
     "calls of that run did to variables and files remains."
 )
+NO_KERNEL = "The notebook's kernel is no longer there, so the model has no tools."
 _ENVIRONMENT_SECONDS = 5.0
 _FOLDER_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
@@ -113,7 +114,7 @@ async def begin(
     if spec.replaces:
         past = Past()  # all is read again, without what is left out from now on
     start = StartingPoint(mark, past, Meter.of(view), Repeats(), unknown=unknown)
-    run = ActiveRun(spec, shared.context(model, executor), view, policy, start, scripted)
+    run = ActiveRun(shared, spec, model, executor, view, policy, start, scripted)
     run.change(
         status="running",
         model=model.name,
@@ -127,6 +128,8 @@ async def begin(
         run.commit_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
     await run.log.read(run.recall)
     run.commit_soon(run.save)
+    if executor is None and row.kernel_id is not None:
+        run.notify(NO_KERNEL)
     await log_prompt(run)
     return run
 
@@ -149,10 +152,11 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
 
 async def log_prompt(run: ActiveRun) -> None:
     """Commit the prompt of a run, with what the notebook looks like now."""
-    environment, pictures = await _environment(run.executor), await prompt_pictures(run, run.spec.prompt)
+    environment = await _environment(run.executor)
+    pictures = await prompt_pictures(run, run.spec.prompt, run.spec.prompt_images)
     if run.spec.replaces and await _has_acted(run, run.spec.replaces):
         environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
-    await add_user_message(run, run.spec.prompt, environment, pictures)
+    await add_user_message(run, run.spec.prompt, environment, pictures, message_id=run.spec.prompt_id)
 
 
 async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
@@ -182,9 +186,8 @@ async def _environment(executor: ToolExecutor | None) -> str:
 
 async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
     """Whether a call of these runs has started."""
-    number = run.conversation.number
-    transitions = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number))
-    return any(call.run_id in run_ids and call.started_at is not None for call in transitions)
+    calls = await run.log.read(lambda sql: [call for one in run_ids for call in tool_calls.list_calls(sql, run_id=one)])
+    return any(call.started_at is not None for call in calls)
 
 
 async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult | None:
@@ -264,9 +267,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
     def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
         write_tool_messages(commit, run)
         left = move_unread_messages(commit, run.run_id)
-        commit.emit(_complete(run.view, run.last_message_id, finish))
-        run.save(commit)
-        result = read_result(commit.sql, commit.number, run.view, run.begun)
+        result = write_end(commit, run.view, finish, run.last_message_id, run.begun)
         return result, commit.mark(), left
 
     result, mark, left = await run.commit(work)
@@ -290,8 +291,12 @@ async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: 
     error = ErrorView(code="LLM_ERROR", message=message)
     ended = view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
 
+    body: dict[str, Any] = {"role": "user", "content": spec.prompt}
+    if spec.prompt_images:
+        body[IMAGES] = spec.prompt_images
+
     def work(commit: Commit) -> None:
-        commit.add_user_message(view.run_id, {"role": "user", "content": spec.prompt})
+        commit.add_user_message(view.run_id, body, spec.prompt_id)
         commit.emit(ErrorEvent(run_id=view.run_id, code=error.code, message=error.message))
 
     await commit_to(log, row, work)
@@ -304,18 +309,23 @@ async def _close(
     def work(commit: Commit) -> RunResult:
         if stop is not None:
             note(commit, view, stop, (), whole_run=True)
-        commit.emit(_complete(view, None, finish))
-        save_run(commit.sql, view)
-        commit.emit(RunEvent(run_id=view.run_id, run=view))
-        return read_result(commit.sql, commit.number, view)
+        return write_end(commit, view, finish)
 
     return await commit_to(log, row, work)
 
 
-def _complete(view: RunView, message_id: str | None, finish: FinishReason) -> CompleteEvent:
-    return CompleteEvent(
-        run_id=view.run_id, message_id=message_id, finish_reason=finish, usage=view.usage, error=view.error
+def write_end(
+    commit: Commit, ended: RunView, finish: FinishReason, message_id: str | None = None, begun: Mark = START
+) -> RunResult:
+    """Write a run's end, and show it. `begun` is a place in the log before its beginning."""
+    commit.emit(
+        CompleteEvent(
+            run_id=ended.run_id, message_id=message_id, finish_reason=finish, usage=ended.usage, error=ended.error
+        )
     )
+    save_run(commit.sql, ended)
+    commit.emit(RunEvent(run_id=ended.run_id, run=ended))
+    return read_result(commit.sql, commit.number, ended, begun)
 
 
 async def note_kernel_death(run: ActiveRun, reason: str) -> None:

@@ -11,14 +11,14 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AgentKernelError, LogUnavailable
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.runtime.clients.feed import Feed
 from agent_kernel.runtime.runs import lifecycle, recovery, suspend
 from agent_kernel.runtime.runs.last_run import LastRun
-from agent_kernel.runtime.runs.resources import ConversationResources, Resources
 from agent_kernel.runtime.runs.suspend import SuspendedRun
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.run import ActiveRun, RunResult
+from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, Resources
 from agent_kernel.runtime.tool_calls import rules
 from agent_kernel.runtime.turns.messages import read_result
 from agent_kernel.tools.executor import ToolExecutor
@@ -215,7 +215,9 @@ class RunQueue:
 
         async def write() -> RunResult:
             if queued.continued:
-                return await recovery.close(resources.log, queued.view, resources.settings, reason, code="LLM_ERROR")
+                return await recovery.close(
+                    resources.log, self._row, queued.view, resources.settings, reason, code="LLM_ERROR"
+                )
             return await lifecycle.end_failed_start(resources.log, self._row, queued.spec, queued.view, reason)
 
         return await lifecycle.until_written(write, partial(self._end_unwritten, queued))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import lru_cache
 
+import orjson
 from pydantic import TypeAdapter
 
 from agent_kernel.approvals.folder_file import FolderLimits
@@ -15,9 +16,14 @@ _LIMITS: TypeAdapter[FolderLimits] = TypeAdapter(FolderLimits)
 _TOOLS: TypeAdapter[tuple[ToolDeclaration, ...]] = TypeAdapter(tuple[ToolDeclaration, ...])
 
 
+_BESIDE = {"run_id", "prompt", "tools", "widget_model_id"}
+"""Fields that the log stores elsewhere, once."""
+
+
 def stored(spec: RunSpec) -> StoredSpec:
     return StoredSpec(
-        spec=_SPEC.dump_json(replace(spec, prompt="", tools=()), exclude_defaults=True).decode(),
+        run_id=spec.run_id,
+        spec=_SPEC.dump_json(spec, exclude=_BESIDE, exclude_defaults=True).decode(),
         tools=_TOOLS.dump_json(spec.tools).decode(),
         widget_model_id=spec.widget_model_id,
     )
@@ -28,8 +34,9 @@ def limits_text(spec: RunSpec) -> str:
 
 
 def restored(row: StoredSpec, prompt: str) -> RunSpec:
-    """The specification. The prompt comes from the run's view, because it is stored only once."""
-    return replace(_SPEC.validate_json(row.spec), prompt=prompt, tools=_tools(row.tools))
+    """The specification. The prompt is the run's. Raises `ValueError` for one that can't be read."""
+    beside = {"run_id": row.run_id, "prompt": prompt, "widget_model_id": row.widget_model_id}
+    return replace(_SPEC.validate_python(orjson.loads(row.spec) | beside), tools=_tools(row.tools))
 
 
 @lru_cache(maxsize=32)

@@ -8,14 +8,14 @@ from typing import assert_never
 from agent_kernel.errors import IllegalTransition, LogUnavailable
 from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.tool_calls.timeouts import cut_short
+from agent_kernel.runtime.tool_calls.watch import cut_short
 from agent_kernel.tools import outcome_texts
-from agent_kernel.tools.executor import Outcome
 
 NEW_MESSAGE = "By your new message."
 
@@ -82,13 +82,7 @@ async def supersede(run: ActiveRun, decided_by: str | None) -> None:
 
     def noted(commit: Commit, unfinished: Sequence[ToolCallView]) -> None:
         if replaced := [call.tool_call_id for call in unfinished if call.state != "executing"]:
-            entries.record_message(
-                commit.sql,
-                conversation_id=run.view.conversation_id,
-                run_id=run.run_id,
-                tool_call_ids=replaced,
-                decided_by=decided_by,
-            )
+            entries.record_message(commit.sql, run.view, decided_by, replaced)
 
     await withdraw(run, "superseded", NEW_MESSAGE, noted)
 
@@ -97,7 +91,7 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str, noted: Noted 
     """End the calls that have not started, and wake their tasks. `noted` is called first."""
 
     def work(commit: Commit) -> list[ToolCallView]:
-        ours = tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run.run_id)
+        ours = tool_calls.list_calls(commit.sql, run_id=run.run_id)
         unfinished = [call for call in ours if call.state in tool_calls.UNFINISHED]
         if noted is not None:
             noted(commit, unfinished)
@@ -132,15 +126,7 @@ async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
 def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str], *, whole_run: bool = False) -> None:
     """Write the audit entry of a stop, in the transaction that begins it."""
     if stop.by is not None:
-        entries.record_stop(
-            commit.sql,
-            conversation_id=run.conversation_id,
-            run_id=run.run_id,
-            tool_call_ids=tool_call_ids,
-            whole_run=whole_run,
-            by=stop.by,
-            decided_by=stop.decided_by,
-        )
+        entries.record_stop(commit.sql, run, tool_call_ids, whole_run=whole_run, by=stop.by, decided_by=stop.decided_by)
 
 
 async def interrupt(run: ActiveRun, tool_call_id: str) -> None:

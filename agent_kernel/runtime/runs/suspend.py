@@ -12,16 +12,16 @@ from agent_kernel.log import events, inbox, runs, tool_calls
 from agent_kernel.log.events import START, Mark
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import RunEvent
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.runs.lifecycle import log_prompt, prepare
-from agent_kernel.runtime.runs.resources import ConversationResources
 from agent_kernel.runtime.runs.specs import limits_text, restored
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.history import unanswered_calls
 from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
-from agent_kernel.runtime.state.run import ActiveRun, RunResult, StartingPoint
+from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, StartingPoint
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy
 from agent_kernel.tools.executor import ToolExecutor
 
@@ -125,7 +125,7 @@ async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRu
         messages=messages,
         unknown=unknown,
     )
-    run = ActiveRun(spec, shared.context(kept.model, kept.executor), view, policy, start)
+    run = ActiveRun(shared, spec, kept.model, kept.executor, view, policy, start)
     if not run.prompted:
         await log_prompt(run)
     return run

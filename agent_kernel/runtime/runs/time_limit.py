@@ -12,7 +12,7 @@ from agent_kernel.runtime.runs.stop import withdraw
 from agent_kernel.runtime.state.calls import Cut
 from agent_kernel.runtime.state.limits import seconds_left
 from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls.timeouts import cut_short
+from agent_kernel.runtime.tool_calls.watch import cut_short
 
 
 @asynccontextmanager

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_kernel.approvals.broker import Broker
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import ImageRefs, ToolCallView
-from agent_kernel.tools.executor import Outcome
 from agent_kernel.tools.scheduler import CallScheduler
 
 LATE_CALLS = 64

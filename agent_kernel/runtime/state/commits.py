@@ -26,9 +26,9 @@ class Commit:
     def emit(self, event: LoggedEvent) -> None:
         self._transaction.append(self.number, self._conversation_id, event)
 
-    def add_user_message(self, run_id: str, body: dict[str, Any]) -> None:
+    def add_user_message(self, run_id: str, body: dict[str, Any], message_id: str | None = None) -> None:
         """Append a message of the user, and show it."""
-        message_id = new_message_id()
+        message_id = message_id or new_message_id()
         append_message(self.sql, self.number, message_id, run_id, body)
         self.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=body["content"]))
 
@@ -40,7 +40,9 @@ class Commit:
 
 async def commit_to(log: Log, conversation: ConversationRow, work: Callable[[Commit], T]) -> T:
     """Run `work` as one transaction on a conversation, apart from the commits of its run."""
-    return await log.write(lambda transaction: work(Commit(transaction, conversation)))
+    unit = log.submit(lambda transaction: work(Commit(transaction, conversation)), conversation=conversation.number)
+    result: T = await unit.future
+    return result
 
 
 class Commits:
@@ -51,9 +53,12 @@ class Commits:
         self._conversation = conversation
         self._unawaited: list[Unit] = []
 
-    async def write(self, work: Callable[[Commit], T]) -> T:
-        """Run `work` as one transaction, after all earlier ones. Raises the error of an earlier one that failed."""
-        unit = self._submit(work)
+    async def write(
+        self, work: Callable[[Commit], T], *, urgent: bool = False, then: Callable[[T], None] | None = None
+    ) -> T:
+        """Run `work` as one transaction, after all earlier ones, and `then` at once. Raises the error of an earlier one
+        that failed. `urgent` work, which is about this conversation only, goes ahead of what others have queued."""
+        unit = self._submit(work, urgent=urgent, then=then)
         try:
             result: T = await unit.future
         finally:
@@ -71,9 +76,15 @@ class Commits:
         if self._unawaited:
             await self.write(lambda _: None)
 
-    def _submit(self, work: Callable[[Commit], Any]) -> Unit:
+    def _submit(
+        self, work: Callable[[Commit], T], *, urgent: bool = False, then: Callable[[T], None] | None = None
+    ) -> Unit:
         return self._log.submit(
-            lambda transaction: work(Commit(transaction, self._conversation)), follows=tuple(self._unawaited)
+            lambda transaction: work(Commit(transaction, self._conversation)),
+            follows=tuple(self._unawaited),
+            conversation=self._conversation.number,
+            urgent=urgent,
+            then=then,
         )
 
     def _forget_done(self) -> None:

@@ -32,11 +32,15 @@ _KEPT_MESSAGES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The messages up to a place in the log."""
+    """The messages up to a place in the log, and what is known of them, so that no run goes through them again."""
 
     messages: list[WireMessage] = field(default_factory=list)
     upto: Mark = START
     window: Window = field(default_factory=Window)
+    call_ids: frozenset[str] = frozenset()
+    """The ids that calls have had."""
+    special: frozenset[str] = frozenset()
+    """As `Transcript.special`."""
 
 
 class Histories:

@@ -9,24 +9,24 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import Context
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.log import tool_calls
 from agent_kernel.log.events import Mark
 from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model, facts_of
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
-from agent_kernel.protocol.views import ErrorView, MessageView, NoticeView, PolicyView, RunView, ToolCallView
+from agent_kernel.protocol.views import ErrorView, NoticeView, PolicyView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.calls import Calls
 from agent_kernel.runtime.state.commits import Commit, Commits
-from agent_kernel.runtime.state.history import Past
+from agent_kernel.runtime.state.history import Histories, Past
 from agent_kernel.runtime.state.inbox import Inbox
 from agent_kernel.runtime.state.leases import Leases
 from agent_kernel.runtime.state.limits import Meter
@@ -34,6 +34,7 @@ from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
 from agent_kernel.runtime.state.transcript import Transcript
 from agent_kernel.runtime.state.waits import PersonWaits, Shown
+from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 
@@ -49,34 +50,36 @@ WRITERS = {
 """The fields of `ActiveRun` that modules outside of `state` assign to, and which modules those are."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """The result of a run: its view, its answer, and its whole transcript."""
-
-    run: RunView
-    text: str
-    messages: list[MessageView]
-    tool_calls: list[ToolCallView]
+class ModelSource(Protocol):
+    def resolve(self, name: str | None) -> Model:
+        """Raises `NoModelError` or `ConfigurationError`. May block: it is called in a thread."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class RunContext:
-    """The objects that a run gets from its conversation and its host."""
+class Resources:
+    """Shared by all conversations of a runtime."""
 
-    conversation: ConversationRow
     log: Log
+    models: ModelSource
     settings: RuntimeSettings
-    model: Model
-    executor: ToolExecutor | None
     attended: bool
     """False where there is no person to ask: scripted decisions answer, or else the call is denied."""
-    leases: Leases
+    tasks: TaskOwner
+    histories: Histories = field(default_factory=Histories)
+    active: set["ActiveRun"] = field(default_factory=set)
+    """The runs that are under way, of all conversations. Kept by `RunQueue`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationResources:
+    """Shared by all runs of a conversation."""
+
+    runtime: Resources
+    row: ConversationRow
     shown: Shown
     """Whether a page has shown the conversation."""
-    variables: Context
-    """The host's context variables, for tasks that are neither the graph's nor a request's."""
-    under_way: Collection["ActiveRun"] = ()
-    """The host's runs in memory."""
+    leases: Leases = field(default_factory=Leases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,10 @@ class ActiveRun:
 
     def __init__(
         self,
+        shared: ConversationResources,
         spec: RunSpec,
-        context: RunContext,
+        model: Model,
+        executor: ToolExecutor | None,
         view: RunView,
         policy: Policy,
         start: StartingPoint,
@@ -112,14 +117,10 @@ class ActiveRun:
     ) -> None:
         self.spec = spec
         self.run_id = spec.run_id
-        self.conversation = context.conversation
-        self.log = context.log
-        self.settings = context.settings
-        self.model = context.model
-        self.executor = context.executor
-        self.attended = context.attended
-        self.shown = context.shown
-        self._context = context
+        self.conversation, self.shown = shared.row, shared.shown
+        self.log, self.settings, self.attended = shared.runtime.log, shared.runtime.settings, shared.runtime.attended
+        self.model, self.executor = model, executor
+        self._shared = shared
         self.begun, self.prompted = start.begun, start.prompted
         self.registry = ToolRegistry(spec.tools)
 
@@ -127,7 +128,7 @@ class ActiveRun:
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
         self.calls = Calls(start.step, start.waiting, start.unknown)
         self.waits, self.inbox = PersonWaits(), Inbox(start.messages)
-        self._commits = Commits(context.log, context.conversation)
+        self._commits = Commits(self.log, self.conversation)
 
         self.view = view
         """As the log has it, or is about to: see `change` and `save`."""
@@ -157,9 +158,11 @@ class ActiveRun:
 
     # What the log has of it.
 
-    async def commit(self, work: Callable[[Commit], T]) -> T:
+    async def commit(
+        self, work: Callable[[Commit], T], *, urgent: bool = False, then: Callable[[T], None] | None = None
+    ) -> T:
         """See `Commits.write`."""
-        return await self._commits.write(work)
+        return await self._commits.write(work, urgent=urgent, then=then)
 
     def commit_soon(self, work: Callable[[Commit], None]) -> None:
         """See `Commits.write_soon`."""
@@ -176,6 +179,13 @@ class ActiveRun:
 
         await self.commit(work)
 
+    async def read_call(self, tool_call_id: str) -> ToolCallView:
+        return await self.log.read(lambda sql: tool_calls.read_call(sql, self.conversation.number, tool_call_id))
+
+    async def read_calls(self) -> list[ToolCallView]:
+        """All calls of the run, in the order in which they were proposed."""
+        return await self.log.read(lambda sql: tool_calls.list_calls(sql, run_id=self.run_id))
+
     def change(self, **fields: object) -> None:
         """Change the view; `save` writes it."""
         self.view = self.view.model_copy(update=fields)
@@ -189,9 +199,11 @@ class ActiveRun:
         """Add a notice about something that was done otherwise than asked, unless it is there already."""
         if any(notice.content == content for notice in self.view.notices):
             return
-        notice = NoticeView(content=content, at=utc_now(), steps=self.view.usage.steps)
-        self.change(notices=[*self.view.notices, notice])
+        self.change(notices=[*self.view.notices, self.notice(content)])
         self.commit_soon(self.save)
+
+    def notice(self, content: str, detail: str = "") -> NoticeView:
+        return NoticeView(content=content, detail=detail, at=utc_now(), steps=self.view.usage.steps)
 
     # Its policy, and answers written beforehand.
 
@@ -230,7 +242,7 @@ class ActiveRun:
     def outside_graph(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """A task without the context variables of the graph, or of a request. What it opens, such as a connection to
         the model that is kept for the next run, would hold this run with all that was said in it."""
-        return asyncio.create_task(work, name=name, context=self._context.variables.copy())
+        return asyncio.create_task(work, name=name, context=self._shared.runtime.tasks.context.copy())
 
     async def stoppable(self, work: Coroutine[Any, Any, T], name: str) -> T | None:
         """Ask the model for something, outside of the graph. `None` where it was cut off meanwhile."""
@@ -287,6 +299,21 @@ class ActiveRun:
         else:
             self.meter.go_on()
 
+    async def wait_for_person(self, answer: "asyncio.Future[Any]") -> bool:
+        """Whether there is an answer within the site's time for answers. A run that waits for long is suspended, which
+        answers what it waits for."""
+        try:
+            if self.settings.approval_seconds is not None:
+                await asyncio.wait({answer}, timeout=self.settings.approval_seconds)
+                return answer.done()
+            while not answer.done():
+                await asyncio.wait({answer}, timeout=self.settings.suspend_seconds)
+                if not answer.done():
+                    self.suspend()
+            return True
+        finally:
+            answer.cancel()
+
     @property
     def is_paused(self) -> bool:
         """Whether the whole run waits for a person, and not only calls of it."""
@@ -295,10 +322,10 @@ class ActiveRun:
     def suspend(self) -> None:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
         first decision brings it back. Does nothing where anything else goes on, or where few runs are in memory."""
-        if sum(not run.suspended for run in self._context.under_way) <= self.settings.runs_in_memory:
+        if sum(not run.suspended for run in self._shared.runtime.active) <= self.settings.runs_in_memory:
             return
         waiting = self.calls.undecided + self.waits.count
-        if self._context.leases or self.calls.is_any_started or self.is_ending or waiting != self._tasks:
+        if self._shared.leases or self.calls.is_any_started or self.is_ending or waiting != self._tasks:
             return
         self._paused_when_suspended = self.is_paused
         self.suspended = True

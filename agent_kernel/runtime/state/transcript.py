@@ -1,11 +1,11 @@
 """The transcript of a conversation as a run gives it to the model."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from agent_kernel.log.events import START, Mark, shown_cards
-from agent_kernel.models.base import WireMessage
+from agent_kernel.models.base import IMAGES, PROVIDER, WireMessage
 from agent_kernel.protocol.ids import new_tool_call_id
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, tokens_of, tokens_of_tools
@@ -26,6 +26,7 @@ class Transcript:
         self._window = Window()
         self._call_ids: set[str] = set()
         """The ids that the conversation's calls have had, and the cards of calls that were never finished."""
+        self._special: set[str] = set()
         self._unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
         self._fixed_tokens: float | None = None
@@ -38,6 +39,11 @@ class Transcript:
     def history(self) -> Sequence[WireMessage]:
         """All that was said, the system prompt first. Empty until `recall`."""
         return self._history
+
+    @property
+    def special(self) -> Set[str]:
+        """What some message has that no API takes as it is: `IMAGES`, `PROVIDER`, or the role `LEFT_OUT`."""
+        return self._special
 
     def recall(
         self,
@@ -53,12 +59,15 @@ class Transcript:
         if self._past is None:
             return
         first = {"role": "system", "content": spec.system or SYSTEM_PROMPT}
-        self._history = [first, *read_history(sql, conversation, self._past, spec.run_id)]
-        self._call_ids = {call["id"] for message in self._history for call in message.get("tool_calls", ())}
+        said = read_history(sql, conversation, self._past, spec.run_id)
+        self._history = [first, *said]
+        self._call_ids, self._special = set(self._past.call_ids), set(self._past.special)
+        for message in said[len(self._past.messages) :]:
+            self._note(message)
         # In a conversation that has just begun nothing was left out.
         fresh = self._past.upto == START and len(self._history) > 1
         self._window = read_window(sql, conversation) if fresh else self._past.window
-        self._window.has_gaps = any(message["role"] == LEFT_OUT for message in self._history)
+        self._window.has_gaps = LEFT_OUT in self._special
         self._window.count_pictures(pictures)
         if cards_after is not None:  # cards that were cut off have used ids too
             self._call_ids.update(shown_cards(sql, conversation, spec.run_id, cards_after))
@@ -66,14 +75,22 @@ class Transcript:
 
     def past(self, upto: Mark) -> Past:
         """The history for the next run of the conversation. `upto` is the position of the log."""
-        return self._past or Past(self._history[1:], upto, self._window)
+        known = frozenset(self._call_ids), frozenset(self._special)
+        return self._past or Past(self._history[1:], upto, self._window, *known)
 
     def add(self, body: dict[str, Any]) -> None:
         """Add a message that is in the log, or on its way there."""
         if self._past is not None:
             return  # it will be read with the rest
-        self._history.append(wire_message(body))
-        self._call_ids.update(call["id"] for call in body.get("tool_calls", ()))
+        message = wire_message(body)
+        self._history.append(message)
+        self._note(message)
+
+    def _note(self, message: WireMessage) -> None:
+        self._call_ids.update(call["id"] for call in message.get("tool_calls", ()))
+        self._special.update(name for name in (IMAGES, PROVIDER) if name in message)
+        if message["role"] == LEFT_OUT:
+            self._special.add(LEFT_OUT)
 
     def add_answers(self, bodies: Sequence[dict[str, Any]]) -> None:
         """Add tool messages, which the next commit of a message writes."""

@@ -1,5 +1,7 @@
 """Records a person's decision on a waiting call."""
 
+from functools import partial
+
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
@@ -41,8 +43,8 @@ async def record_decision(
                 rules.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
             return decided
 
-        now = await run.commit(work)
-        start_tasks(run, now)
+        alone = decision.scope == "once"  # a rule concerns other conversations too
+        now: ToolCallView = await run.commit(work, urgent=alone, then=partial(start_tasks, run))
     run.calls.resolve_decision(now)
     return now.model_copy(update={"state": "approved", "started_at": None}) if starts else now
 

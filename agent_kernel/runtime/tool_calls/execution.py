@@ -17,17 +17,17 @@ from agent_kernel.errors import KernelGone
 from agent_kernel.log import images
 from agent_kernel.log.tool_calls import Proposal
 from agent_kernel.protocol.events import ToolOutputEvent
+from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.calls import Cut, Execution
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
-from agent_kernel.runtime.tool_calls.queue_position import showing_queue_position
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
-from agent_kernel.runtime.tool_calls.timeouts import timed
+from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.executor import OutputSink
 from agent_kernel.tools.truncation import TextLimits, shorten
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def is_for_page(run: ActiveRun, tool_name: str) -> bool:
 @contextmanager
 def reserve_turn(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool) -> Iterator[bool]:
     """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
-    block calls `start_tasks`, whose task releases the turn; if the block fails, the turn is released here."""
+    block has `start_tasks` called, whose task releases the turn; if the block fails, the turn is released here."""
     if not wanted or is_for_page(run, call.tool_name) or not run.calls.scheduler.take(call.read_only):
         yield False
         return
@@ -99,7 +99,7 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
     running = Execution(call.approval_id, execution)
     try:
         with run.calls.executing(call.tool_call_id, running):
-            async with showing_queue_position(run, call, executor), timed(run, call, executor, running):
+            async with watched(run, call, executor, running):
                 outcome = await execution
                 return outcome, None if outcome.status == "success" else running.cut
     except KernelGone as gone:

@@ -9,6 +9,7 @@ from typing import Any
 from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.rules import rules_in_force
+from agent_kernel.protocol.tools import ToolVerdict
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
 from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.run import ActiveRun
@@ -16,7 +17,6 @@ from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.declarations import OPENS_FILES
 from agent_kernel.tools.builtin.places import UNKNOWN
-from agent_kernel.tools.executor import ToolVerdict
 
 logger = logging.getLogger(__name__)
 _VERDICT_SECONDS = 5.0

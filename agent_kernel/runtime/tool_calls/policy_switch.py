@@ -10,8 +10,8 @@ from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.protocol.events import PolicyEvent, utc_now
-from agent_kernel.protocol.views import NoticeView, PolicySwitchView
+from agent_kernel.protocol.events import PolicyEvent
+from agent_kernel.protocol.views import PolicySwitchView
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.runtime.state.commits import Commit, commit_to
@@ -23,11 +23,12 @@ def refuse_above(settings: RuntimeSettings, mode: PolicyMode, run: ActiveRun | N
     """Refuse a mode above the cap of the site, or of the folder of the run that is under way. Raises
     `InvalidArguments`."""
     if exceeds(mode, settings.policy_cap):
-        raise InvalidArguments(f"This site allows {settings.policy_cap} at most, not {mode}. Nothing was changed.")
+        most = f"This site allows {settings.policy_cap}"
+        raise InvalidArguments(f"{most} at most, not {mode}. Nothing was changed.", field="mode")
     folder = run.view.policy.folder_cap if run is not None else None
     if run is not None and exceeds(mode, folder):
         files = ", ".join(run.spec.limits.files[:3])
-        raise InvalidArguments(f"{files} allows {folder} at most, not {mode}. Nothing was changed.")
+        raise InvalidArguments(f"{files} allows {folder} at most, not {mode}. Nothing was changed.", field="mode")
 
 
 async def switch(
@@ -41,7 +42,8 @@ async def switch(
     """`run` is the one that is under way, if any. A switch to the mode in force changes nothing."""
     if run is None:
         before = await _mode_in_force(log, settings, row)
-        await commit_to(log, row, lambda commit: _note(commit, row, None, before, mode, decided_by))
+        switched = PolicyEvent(before=before, mode=mode, decided_by=decided_by)
+        await commit_to(log, row, lambda commit: _note(commit, row, switched))
     else:
         async with run.policy_lock:
             before = run.policy.default
@@ -49,10 +51,9 @@ async def switch(
                 await _put_in_force(run, before, mode, decided_by)
                 await check_waiting_calls(run)
     run_id = run.run_id if run is not None else None
-    calls = await log.read(lambda sql: tool_calls.list_calls(sql, conversation=row.number))
-    waiting = sum(call.state == "awaiting_approval" for call in calls)
+    waiting = await log.read(lambda sql: tool_calls.list_calls(sql, conversation=row.number, state="awaiting_approval"))
     return PolicySwitchView(
-        conversation_id=row.conversation_id, run_id=run_id, before=before, mode=mode, waiting=waiting
+        conversation_id=row.conversation_id, run_id=run_id, before=before, mode=mode, waiting=len(waiting)
     )
 
 
@@ -66,10 +67,11 @@ async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, de
     switched = Policy(policy.rules, mode)
     if exceeds(before, mode):
         run.policy = switched
-    _show(run, before, mode, decided_by)
+    event = PolicyEvent(run_id=run.run_id, before=before, mode=mode, decided_by=decided_by)
+    _show(run, event)
 
     def work(commit: Commit) -> None:
-        _note(commit, run.conversation, run.run_id, before, mode, decided_by)
+        _note(commit, run.conversation, event)
         run.save(commit)
 
     try:
@@ -81,30 +83,16 @@ async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, de
     run.policy = switched
 
 
-def _note(
-    commit: Commit,
-    row: ConversationRow,
-    run_id: str | None,
-    before: PolicyMode,
-    mode: PolicyMode,
-    decided_by: str | None,
-) -> None:
+def _note(commit: Commit, row: ConversationRow, switched: PolicyEvent) -> None:
     """Write the switch: for the conversation, the audit trail and the clients."""
-    runs.choose_policy(commit.sql, commit.number, mode)
-    if before == mode:
-        return
-    conversation_id = row.conversation_id
-    entries.record_policy(
-        commit.sql, conversation_id=conversation_id, run_id=run_id, before=before, after=mode, decided_by=decided_by
-    )
-    commit.emit(PolicyEvent(run_id=run_id, before=before, mode=mode, decided_by=decided_by))
+    runs.choose_policy(commit.sql, commit.number, switched.mode)
+    if switched.before != switched.mode:
+        entries.record_policy(commit.sql, row.conversation_id, switched)
+        commit.emit(switched)
 
 
-def _show(run: ActiveRun, before: PolicyMode, mode: PolicyMode, decided_by: str | None) -> None:
-    whom = f" by {decided_by}" if decided_by is not None else ""
-    said = f"The policy was switched{whom}: from {before} to {mode}."
-    notice = NoticeView(content=said, at=utc_now(), steps=run.view.usage.steps)
-    run.change(
-        policy=run.view.policy.model_copy(update={"mode": mode}),
-        notices=[*run.view.notices, notice],
-    )
+def _show(run: ActiveRun, switched: PolicyEvent) -> None:
+    whom = f" by {switched.decided_by}" if switched.decided_by is not None else ""
+    said = f"The policy was switched{whom}: from {switched.before} to {switched.mode}."
+    policy = run.view.policy.model_copy(update={"mode": switched.mode})
+    run.change(policy=policy, notices=[*run.view.notices, run.notice(said)])

@@ -83,9 +83,7 @@ async def _refresh(run: ActiveRun) -> None:
 async def check_waiting_calls(run: ActiveRun) -> None:
     """Check the waiting calls again: a new rule may cover them, and a stricter policy denies them, so that no card asks
     in vain. A looser mode approves none by itself."""
-    number, run_id = run.conversation.number, run.run_id
-    calls = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
-    for call in calls:
+    for call in await run.read_calls():
         if call.state != "awaiting_approval":
             continue
         judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")

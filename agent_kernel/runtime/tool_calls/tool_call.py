@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArguments
 from agent_kernel.log import tool_calls
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
@@ -17,7 +18,6 @@ from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import with_file_card
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.builtin.places import UNKNOWN
-from agent_kernel.tools.executor import Outcome
 
 logger = logging.getLogger(__name__)
 _MOVED = "Its path leads to another file than when it was approved: a link was changed."
@@ -42,7 +42,7 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Have a call decided, and run it. Returns once the log has its outcome."""
     with run.task():
         try:
-            call = run.calls.take_proposed(tool_call_id) or await _read(run, tool_call_id)
+            call = run.calls.take_proposed(tool_call_id) or await run.read_call(tool_call_id)
             decided = await _decided(run, call)
             if (started := run.calls.started(tool_call_id)) is not None:
                 await started
@@ -67,12 +67,7 @@ async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
                 return call
     except (IllegalTransition, AlreadyDecided) as race:
         logger.debug("%s", race)
-        return await _read(run, call.tool_call_id)
-
-
-async def _read(run: ActiveRun, tool_call_id: str) -> ToolCallView:
-    number = run.conversation.number
-    return await run.log.read(lambda sql: tool_calls.read_call(sql, number, tool_call_id))
+        return await run.read_call(call.tool_call_id)
 
 
 async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -139,7 +134,7 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     """Wait for the answer to a request that was shown before the run came back into memory."""
     decision = run.calls.expect_decision(call.approval_id)
-    now = await _read(run, call.tool_call_id)
+    now = await run.read_call(call.tool_call_id)
     if now.state != "awaiting_approval":
         return now  # it was answered between the two reads
     return await _await_decision(run, now, decision)
@@ -149,19 +144,10 @@ async def _await_decision(
     run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView | None]
 ) -> ToolCallView:
     """The call as it was decided, or unchanged where the run was suspended."""
-    settings = run.settings
     with run.asking(call):
-        try:
-            if settings.approval_seconds is None:
-                while not decision.done():
-                    await asyncio.wait({decision}, timeout=settings.suspend_seconds)
-                    if not decision.done():
-                        run.suspend()
-                return decision.result() or call
-            async with asyncio.timeout(settings.approval_seconds):
-                return await decision or call
-        except TimeoutError:
-            return await _expire(run, call)
+        if await run.wait_for_person(decision):
+            return decision.result() or call
+        return await _expire(run, call)
 
 
 async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -169,7 +155,7 @@ async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     try:
         return await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "expired", text))
     except IllegalTransition:
-        return await _read(run, call.tool_call_id)  # it was decided in the same moment
+        return await run.read_call(call.tool_call_id)  # it was decided in the same moment
 
 
 async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:

@@ -1,5 +1,7 @@
 """State transitions of calls, each in one transaction with the events that show it."""
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
@@ -7,6 +9,7 @@ from agent_kernel.log import events, tool_calls
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
+    LoggedEvent,
     ToolCompleteEvent,
     ToolStartEvent,
     ToolStateEvent,
@@ -23,7 +26,7 @@ CUT_OFF = "The model was cut off while it wrote this call."
 def propose(commit: Commit, proposal: tool_calls.Proposal, fault: str | None) -> ToolCallView:
     """Commit a call as the model asked for it, and its end where a `fault` makes it invalid."""
     call = tool_calls.propose(commit.sql, commit.number, proposal)
-    _show_proposal(commit, call)
+    _show(commit, ToolStateEvent, call, state="proposed")
     if fault is None:
         return call
     return settle(commit, call.tool_call_id, "invalid", outcome_texts.invalid(fault), reason=fault)
@@ -33,12 +36,12 @@ def propose_started(commit: Commit, proposal: tool_calls.Proposal, verdict: tool
     """Commit a call as the model asked for it, its approval by policy, and its start; `show_started` shows the latter
     two."""
     call = tool_calls.propose_started(commit.sql, commit.number, proposal, verdict)
-    _show_proposal(commit, call)
+    _show(commit, ToolStateEvent, call, state="proposed")
     return call
 
 
-def show_started(commit: Commit, call: ToolCallView, verdict: tool_calls.Verdict) -> None:
-    _show_decision(commit, call, verdict)
+def show_started(commit: Commit, call: ToolCallView) -> None:
+    _show(commit, ApprovalResponseEvent, call, approved=True)
     _show_start(commit, call)
 
 
@@ -60,21 +63,8 @@ def settle(
 
 
 def show_end(commit: Commit, call: ToolCallView) -> None:
-    commit.emit(
-        ToolCompleteEvent(
-            run_id=call.run_id,
-            tool_call_id=call.tool_call_id,
-            tool_name=call.tool_name,
-            tool_result=call.result or "",
-            status=outcome_texts.outcome_status(call.state),
-            duration_ms=call.duration_ms,
-            truncated=call.truncated,
-            output_file=call.output_file,
-            state=call.state,
-            reason=call.reason,
-            undo=call.undo,
-        )
-    )
+    status = outcome_texts.outcome_status(call.state)
+    _show(commit, ToolCompleteEvent, call, tool_result=call.result or "", status=status)
 
 
 def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
@@ -99,7 +89,7 @@ def end_unfinished_cards(commit: Commit, run_id: str) -> None:
 def settle_all(commit: Commit, run_id: str, unknown: str, cancelled: str | None) -> None:
     """End a run's executing calls with an unknown outcome, for the reason `unknown`, and those that had not started as
     `cancelled` where there is a reason for that."""
-    for call in tool_calls.list_calls(commit.sql, conversation=commit.number, run_id=run_id):
+    for call in tool_calls.list_calls(commit.sql, run_id=run_id):
         if call.state == "executing":
             settle(commit, call.tool_call_id, "unknown", outcome_texts.unknown(unknown), reason=unknown)
         elif call.state in tool_calls.UNFINISHED and cancelled is not None:
@@ -109,21 +99,8 @@ def settle_all(commit: Commit, run_id: str, unknown: str, cancelled: str | None)
 
 def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
     asked = tool_calls.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval", place=call.place)
-    commit.emit(
-        ApprovalRequestEvent(
-            run_id=call.run_id,
-            approval_id=call.approval_id,
-            tool_call_id=call.tool_call_id,
-            tool_name=call.tool_name,
-            tool_input=call.tool_input,
-            digest=call.digest,
-            warnings=call.warnings,
-            preview=call.preview,
-            scopes=["once", *RULE_SCOPES],
-            rules=offered_rules(call),
-            expires_at=expires_at,
-        )
-    )
+    scopes, offered = ["once", *RULE_SCOPES], offered_rules(call)
+    _show(commit, ApprovalRequestEvent, call, scopes=scopes, rules=offered, expires_at=expires_at)
     return asked
 
 
@@ -141,7 +118,7 @@ def apply_verdict(
     call = tool_calls.commit_decision(
         commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest, starts=starts
     )
-    _show_decision(commit, call, verdict)
+    _show(commit, ApprovalResponseEvent, call, approved=verdict.approved)
     if not verdict.approved:
         show_end(commit, call)
     elif starts:
@@ -156,40 +133,20 @@ def start(commit: Commit, call: ToolCallView) -> ToolCallView:
     return started
 
 
-def _show_proposal(commit: Commit, call: ToolCallView) -> None:
-    commit.emit(
-        ToolStateEvent(
-            run_id=call.run_id,
-            tool_call_id=call.tool_call_id,
-            tool_name=call.tool_name,
-            tool_input=call.tool_input,
-            state="proposed",
-        )
-    )
+@cache
+def _shared_fields(kind: type[LoggedEvent]) -> Sequence[str]:
+    return tuple(kind.model_fields.keys() & ToolCallView.model_fields.keys() - {"conversation_id"})
 
 
-def _show_decision(commit: Commit, call: ToolCallView, verdict: tool_calls.Verdict) -> None:
-    commit.emit(
-        ApprovalResponseEvent(
-            run_id=call.run_id,
-            approval_id=call.approval_id,
-            tool_call_id=call.tool_call_id,
-            approved=verdict.approved,
-            reason=verdict.reason,
-            edited=call.edited,
-            by=verdict.by,
-            decided_by=verdict.decided_by,
-        )
-    )
+def _show(commit: Commit, kind: type[LoggedEvent], call: ToolCallView, **fields: Any) -> None:
+    """Emit an event about a call. It has the call's own values, but for `fields`."""
+    commit.emit(kind(**{name: getattr(call, name) for name in _shared_fields(kind)} | fields))
+
+
+def show_queue_position(commit: Commit, call: ToolCallView, cell: int | None) -> None:
+    _show(commit, ToolStateEvent, call, state="executing", waiting_behind=cell)
 
 
 def _show_start(commit: Commit, call: ToolCallView) -> None:
-    commit.emit(
-        ToolStartEvent(
-            run_id=call.run_id,
-            tool_call_id=call.tool_call_id,
-            tool_name=call.tool_name,
-            tool_input=call.tool_input,
-            preview=call.preview if call.preview and call.preview.kind == "diff" else None,
-        )
-    )
+    shown = call.preview if call.preview and call.preview.kind == "diff" else None
+    _show(commit, ToolStartEvent, call, preview=shown)

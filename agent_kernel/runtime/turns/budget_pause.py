@@ -96,19 +96,8 @@ async def wait_for_answer(run: ActiveRun, key: str) -> bool:
     """Wait until a person has answered about `key`, or the run is stopped or suspended. False after the site's time for
     answers."""
     answer = run.waits.expect(key)
-    settings = run.settings
     with run.task():
-        try:
-            if settings.approval_seconds is not None:
-                await asyncio.wait({answer}, timeout=settings.approval_seconds)
-                return answer.done()
-            while not answer.done():
-                await asyncio.wait({answer}, timeout=settings.suspend_seconds)
-                if not answer.done():
-                    run.suspend()
-            return True
-        finally:
-            answer.cancel()
+        return await run.wait_for_person(answer)
 
 
 async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
@@ -196,12 +185,11 @@ def _raised(
     try:
         _check(run, more, usage, seconds, pause.of)
     except BudgetExceeded as exceeded:
-        if exceeded.unpriced:
-            raise InvalidArguments(
-                f"{exceeded.what} Go on without it, or stop the run. Nothing was changed."
-            ) from exceeded
         names = " and ".join(exceeded.reached).replace("_", " ")
-        raise InvalidArguments(f"Add {names} too: that limit is reached. Nothing was changed.") from exceeded
+        said = f"Add {names} too: that limit is reached."
+        if exceeded.unpriced:
+            said = f"{exceeded.what} Go on without it, or stop the run."
+        raise InvalidArguments(f"{said} Nothing was changed.", field="add") from exceeded
     if whole is not None:
         return {"conversation_budget": with_raised(whole, more)}, lifted
     return {"budget": more}, lifted
@@ -209,17 +197,7 @@ def _raised(
 
 async def end_for_new_message(run: ActiveRun, decided_by: str | None) -> None:
     """End a paused run because a new message takes its place."""
-
-    def noted(commit: Commit) -> None:
-        entries.record_message(
-            commit.sql,
-            conversation_id=run.view.conversation_id,
-            run_id=run.run_id,
-            tool_call_ids=(),
-            decided_by=decided_by,
-        )
-
-    await end_paused(run, noted)
+    await end_paused(run, lambda commit: entries.record_message(commit.sql, run.view, decided_by))
 
 
 async def end_paused(run: ActiveRun, noted: Callable[[Commit], None] | None = None) -> None:

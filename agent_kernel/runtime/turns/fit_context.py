@@ -9,7 +9,6 @@ from agent_kernel.errors import ContextExceeded
 from agent_kernel.log.compactions import add_compaction
 from agent_kernel.models.base import TokenUsage, WireMessage, facts_of
 from agent_kernel.models.length import LARGER_CONTEXT
-from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import NoticeView
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.compaction import Compaction, shorten, tokens_of
@@ -109,9 +108,9 @@ async def _compact(run: ActiveRun, context: float) -> bool:
         notices.append(_summarised(run, summary, count))
     if results := _newly_cut(run, before, after):
         name = "older tool result" if after.shortened < last_step(run.transcript.history) else "tool result"
-        notices.append(_notice(run, f"Shortened {_several(results, name)} for the model."))
+        notices.append(run.notice(f"Shortened {_several(results, name)} for the model."))
     if not notices:
-        notices.append(_notice(run, "Left out what the model had thought earlier: the conversation is long."))
+        notices.append(run.notice("Left out what the model had thought earlier: the conversation is long."))
     await _keep(run, after, notices, summary, asked)
     return True
 
@@ -143,16 +142,12 @@ def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:
 
 def _summarised(run: ActiveRun, summary: Summary, count: int) -> NoticeView:
     if summary.text:
-        return _notice(run, f"Summarised {_several(count, 'message')}", summary.text)
-    return _notice(run, f"Left out {_several(count, 'older message')}: no summary was written. {summary.failure}")
+        return run.notice(f"Summarised {_several(count, 'message')}", summary.text)
+    return run.notice(f"Left out {_several(count, 'older message')}: no summary was written. {summary.failure}")
 
 
 def _without_summary(before: str, count: int) -> str:
     return f"{before}\n\n[{_several(count, 'message')} left out here without a summary.]".lstrip()
-
-
-def _notice(run: ActiveRun, content: str, detail: str = "") -> NoticeView:
-    return NoticeView(content=content, detail=detail, at=utc_now(), steps=run.view.usage.steps)
 
 
 def _several(count: int, name: str) -> str:

@@ -8,10 +8,11 @@ from agent_kernel.log import events, images, inbox, tool_calls
 from agent_kernel.log.events import START, Mark, append_message
 from agent_kernel.models.base import IMAGES
 from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.repeats import EndedCall
-from agent_kernel.runtime.state.run import ActiveRun, RunResult
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
@@ -85,8 +86,10 @@ def move_unread_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:
     """Move messages that a run did not read into the conversation, for the next run's model."""
     bodies = []
     for message in inbox.read_kept(commit.sql, commit.number, run_id):
-        body = {"role": "user", "content": message.content}
-        commit.add_user_message(run_id, body)
+        body: dict[str, Any] = {"role": "user", "content": message.content}
+        if message.images:
+            body[IMAGES] = message.images
+        commit.add_user_message(run_id, body, message.message_id)
         inbox.drop(commit.sql, message)
         bodies.append(body)
     return bodies
@@ -98,7 +101,7 @@ def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after
     outputs = events.outputs_by_call(sql, conversation, after)
     run_calls = [
         call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
-        for call in tool_calls.list_calls(sql, conversation=conversation, run_id=view.run_id)
+        for call in tool_calls.list_calls(sql, run_id=view.run_id)
     ]
     answers = [message.content for message in messages if message.role == "assistant" and message.content]
     return RunResult(run=view, text=answers[-1] if answers else "", messages=messages, tool_calls=run_calls)

@@ -10,7 +10,7 @@ from agent_kernel.log.events import append_message
 from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
-from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.views import ImageRefs, ToolCallView
 from agent_kernel.runtime.offload import in_slices, read
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import calls_left
@@ -61,15 +61,18 @@ async def _take_new_messages(run: ActiveRun) -> None:
     """Commit the messages that arrived while the run was busy, for the next request."""
     while run.inbox:
         message = run.inbox.first
-        pictures = await prompt_pictures(run, message.content)
-        await add_user_message(run, message.content, pictures=pictures, kept=message)
+        pictures = await prompt_pictures(run, message.content, message.images)
+        await add_user_message(run, message.content, pictures=pictures, kept=message, message_id=message.message_id)
         run.inbox.remove(message)
 
 
-async def take_message(run: ActiveRun, content: str) -> bool:
-    """Keep a person's message in the log for the next model call. False where the run has ended."""
+async def take_message(
+    run: ActiveRun, content: str, message_id: str | None = None, sent: ImageRefs | None = None
+) -> bool:
+    """Keep a person's message, with the pictures that were `sent` with it, in the log for the next model call. False
+    where the run has ended."""
     run_id = run.run_id
-    message = await run.commit(lambda commit: inbox.keep(commit.sql, commit.number, run_id, content))
+    message = await run.commit(lambda commit: inbox.keep(commit.sql, commit.number, run_id, content, message_id, sent))
     if not run.inbox.is_open:
         await run.commit(lambda commit: inbox.drop(commit.sql, message))
         return False
@@ -83,6 +86,7 @@ async def add_user_message(
     environment: str = "",
     pictures: Prepared = NO_PICTURES,
     kept: inbox.KeptMessage | None = None,
+    message_id: str | None = None,
 ) -> None:
     body: dict[str, object] = {"role": "user", "content": content, "environment": environment}
     if pictures.refs:
@@ -91,7 +95,7 @@ async def add_user_message(
     def work(commit: Commit) -> None:
         write_tool_messages(commit, run)
         images.keep(commit.sql, commit.number, pictures.data)
-        commit.add_user_message(run.run_id, body)
+        commit.add_user_message(run.run_id, body, message_id)
         if kept is not None:
             inbox.drop(commit.sql, kept)
 
@@ -206,7 +210,7 @@ async def _record(
         write_spent(commit)
         for call in proposed:
             if call.state == "executing":
-                transitions.show_started(commit, call, allowed)
+                transitions.show_started(commit, call)
         return {call.tool_call_id: call for call in proposed}
 
     with ExitStack() as turns:

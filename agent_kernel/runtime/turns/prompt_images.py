@@ -1,4 +1,5 @@
-"""Finds the pictures that a prompt names in Markdown, `![](figure.png)`, and reads them through the executor."""
+"""The pictures of a prompt: those that were sent with it, and those that it names in Markdown, `![](figure.png)`, which
+are read through the executor."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -6,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture
+from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.runtime.tool_calls.shown_images import MOST_IMAGES, NO_PICTURES, Prepared, prepare_one
 from agent_kernel.tools.builtin.pictures import attached_name
 from agent_kernel.tools.executor import ToolExecutor
@@ -21,13 +23,13 @@ _MOST_BRACKETS = 2_000
 _SHOWN = 100
 
 
-async def prompt_pictures(run: "ActiveRun", prompt: str) -> Prepared:
-    """The pictures of a prompt for the model. A notice names those that can't be read; the run continues without
-    them."""
+async def prompt_pictures(run: "ActiveRun", prompt: str, sent: ImageRefs) -> Prepared:
+    """The pictures of a prompt for the model; those that were `sent` with it are in the log. A notice names others that
+    can't be read; the run continues without them."""
     if _MARK not in prompt:
-        return NO_PICTURES
+        return Prepared(list(sent)) if sent else NO_PICTURES
     names = await asyncio.to_thread(picture_names, prompt)
-    prepared = Prepared()
+    prepared = Prepared(list(sent))
     for name in names[:MOST_IMAGES]:
         try:
             raw = await _read(run.executor, name)

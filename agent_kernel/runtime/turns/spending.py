@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 from decimal import Decimal
 
 from agent_kernel.log.runs import save_spent
@@ -12,6 +13,7 @@ from agent_kernel.models.prices import TurnCost
 from agent_kernel.protocol.events import UsageEvent
 from agent_kernel.protocol.views import Usage
 from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.limits import together
 from agent_kernel.runtime.state.run import ActiveRun
 
 
@@ -26,9 +28,8 @@ async def spend(
     model = run.model
     tokens = counted or reported
     cost = prices.price_turn(model, reported)
-    usage = _added(run.view.usage, tokens, cost, calls, steps)
-    estimated = usage.estimated or tokens != reported
-    run.change(usage=usage.model_copy(update={"estimated": estimated, "seconds": run.meter.rounded}))
+    usage = together(run.view.usage, _usage_of(tokens, cost, calls, steps, estimated=tokens != reported))
+    run.change(usage=usage.model_copy(update={"seconds": run.meter.rounded}))
     turn = None if model.recorded else _row(model, tokens, cost)  # a cassette costs nothing
 
     def write(commit: Commit) -> None:
@@ -56,34 +57,20 @@ def _row(model: Model, tokens: TokenUsage, cost: TurnCost) -> Turn:
     return Turn(
         model=model.name,
         host=prices.host_of(facts_of(model).base_url),
-        input_tokens=tokens.input_tokens,
-        cached_tokens=tokens.cached_tokens,
-        cache_write_tokens=tokens.cache_write_tokens,
-        output_tokens=tokens.output_tokens,
-        reasoning_tokens=tokens.reasoning_tokens,
+        **asdict(tokens),
         usd=cost.usd,
         partial=cost.partial,
     )
 
 
-def _added(usage: Usage, tokens: TokenUsage, cost: TurnCost, calls: int, steps: int) -> Usage:
+def _usage_of(tokens: TokenUsage, cost: TurnCost, calls: int, steps: int, *, estimated: bool) -> Usage:
+    """The usage of one turn. Its cost is rounded as a sum of such costs is exact."""
     return Usage(
-        input_tokens=usage.input_tokens + tokens.input_tokens,
-        output_tokens=usage.output_tokens + tokens.output_tokens,
-        total_tokens=usage.total_tokens + tokens.input_tokens + tokens.output_tokens,
-        tool_calls=usage.tool_calls + calls,
-        steps=usage.steps + steps,
-        cached_tokens=usage.cached_tokens + tokens.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens + tokens.cache_write_tokens,
-        reasoning_tokens=usage.reasoning_tokens + tokens.reasoning_tokens,
-        cost=_sum(usage.cost, cost.usd),
-        cost_is_partial=usage.cost_is_partial or cost.partial,
-        estimated=usage.estimated,
+        **asdict(tokens),
+        total_tokens=tokens.input_tokens + tokens.output_tokens,
+        tool_calls=calls,
+        steps=steps,
+        cost=None if cost.usd is None else float(cost.usd.quantize(Decimal(1).scaleb(-COST_DIGITS))),
+        cost_is_partial=cost.partial,
+        estimated=estimated,
     )
-
-
-def _sum(spent: float | None, more: Decimal | None) -> float | None:
-    """The sum, exact: the shortest decimal of a float is the sum that it was made from."""
-    if more is None:
-        return spent
-    return float(Decimal(repr(spent or 0.0)) + more.quantize(Decimal(1).scaleb(-COST_DIGITS)))

@@ -61,9 +61,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
 
 async def continue_all(run: ActiveRun, decided_by: str | None) -> None:
     """Answer for all calls with an unknown outcome that the run continues: a new message was sent."""
-    number, run_id = run.conversation.number, run.run_id
-    calls = await run.log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
-    for call in calls:
+    for call in await run.read_calls():
         if call.state == "unknown" and call.unknown_answer is None:
             await answer(run, call, "continue", decided_by)
 

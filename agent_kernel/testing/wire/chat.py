@@ -1,13 +1,13 @@
 """Encodes turns as a Chat Completions server sends them, and with the deviations of real servers."""
 
-import json
 from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
 from agent_kernel.models.base import ModelTurn, RequestedCall
 from agent_kernel.testing.scripted_model import odd_pieces
-from agent_kernel.testing.wire.reply import Reply
+from agent_kernel.testing.wire import reply
+from agent_kernel.testing.wire.reply import Reply, json_reply
 
 Chunk = dict[str, Any]
 
@@ -53,37 +53,21 @@ def _call_pieces(call: RequestedCall, index: int, ids: bool, indices: bool) -> l
     return [first, *({**place, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))]
 
 
-def event_stream(chunks: Iterable[Chunk], *, newline: str = "\n", done: bool = True, comments: bool = False) -> bytes:
-    """The chunks as server-sent events; `comments` puts a keep-alive before each."""
-    lines: list[str] = []
-    for chunk in chunks:
-        if comments:
-            lines += [": keep-alive", ""]
-        lines += [f"data: {json.dumps(chunk, ensure_ascii=False)}", ""]
-    if done:
-        lines += ["data: [DONE]", ""]
-    return "".join(line + newline for line in lines).encode()
-
-
 def streamed(
-    turn: ModelTurn,
-    *,
-    ids: bool = True,
-    indices: bool = True,
-    interleave: bool = False,
-    newline: str = "\n",
-    done: bool = True,
-    comments: bool = False,
-    **options: Any,
+    turn: ModelTurn, *, ids: bool = True, indices: bool = True, interleave: bool = False, **options: Any
 ) -> Reply:
-    """A turn as a stream. `options` are fields of `Reply`: `split_every=1`, `cut_after=300`, `hang_after=0`."""
-    chunks = chunks_of(turn, ids=ids, indices=indices, interleave=interleave)
-    return Reply(body=event_stream(chunks, newline=newline, done=done, comments=comments), **options)
+    """A turn as a stream. `options`: see `reply.events`."""
+    return events(*chunks_of(turn, ids=ids, indices=indices, interleave=interleave), **options)
 
 
 def events(*chunks: Chunk, done: bool = True, **options: Any) -> Reply:
-    """Chunks exactly as given."""
-    return Reply(body=event_stream(chunks, done=done), **options)
+    """Chunks exactly as given, and by default the mark at the end. `options`: see `reply.events`."""
+    return reply.events(*chunks, done=done, **options)
+
+
+def event_stream(chunks: Iterable[Chunk], **options: Any) -> bytes:
+    """The body of `events`."""
+    return events(*chunks, **options).body
 
 
 def plain(turn: ModelTurn) -> Reply:
@@ -100,4 +84,4 @@ def plain(turn: ModelTurn) -> Reply:
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}],
         "usage": {"prompt_tokens": turn.usage.input_tokens, "completion_tokens": turn.usage.output_tokens},
     }
-    return Reply(body=json.dumps(body).encode(), content_type="application/json")
+    return json_reply(body)

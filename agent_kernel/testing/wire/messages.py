@@ -1,14 +1,14 @@
 """Encodes turns as Anthropic's Messages API sends them, and with the deviations of real servers."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.testing.scripted_model import odd_pieces
-from agent_kernel.testing.wire.reply import Reply
+from agent_kernel.testing.wire.reply import Reply, error_reply, events, json_reply
 
 Event = dict[str, Any]
 Block = dict[str, Any]
@@ -135,28 +135,9 @@ def _usage(usage: TokenUsage) -> dict[str, Any]:
     }
 
 
-def event_stream(chunks: Iterable[Event], *, newline: str = "\n", comments: bool = False) -> bytes:
-    """The events as server-sent events, each with its name; `comments` puts a keep-alive before each."""
-    lines: list[str] = []
-    for chunk in chunks:
-        if comments:
-            lines += [": keep-alive", ""]
-        name = chunk.get("type") if isinstance(chunk, dict) else None
-        lines += [f"event: {name}", f"data: {json.dumps(chunk, ensure_ascii=False)}", ""]
-    return "".join(line + newline for line in lines).encode()
-
-
-def streamed(
-    turn: ModelTurn, *, interleave: bool = False, newline: str = "\n", comments: bool = False, **options: Any
-) -> Reply:
-    """A turn as a stream. `options` are fields of `Reply`: `split_every=1`, `cut_after=300`, `hang_after=0`."""
-    chunks = events_of(turn, interleave=interleave)
-    return Reply(body=event_stream(chunks, newline=newline, comments=comments), **options)
-
-
-def events(*chunks: Event, **options: Any) -> Reply:
-    """Events exactly as given."""
-    return Reply(body=event_stream(chunks), **options)
+def streamed(turn: ModelTurn, *, interleave: bool = False, **options: Any) -> Reply:
+    """A turn as a stream. `options`: see `reply.events`."""
+    return events(*events_of(turn, interleave=interleave), **options)
 
 
 def plain(turn: ModelTurn) -> Reply:
@@ -166,12 +147,10 @@ def plain(turn: ModelTurn) -> Reply:
         for block in blocks_of(turn)
     ]
     message = {**start()["message"], "content": content, "stop_reason": stop_reason(turn), "usage": _usage(turn.usage)}
-    return Reply(body=json.dumps(message, ensure_ascii=False).encode(), content_type="application/json")
+    return json_reply(message)
 
 
 def refusal(status: int, kind: str, message: str, *, times: int = 1, **headers: str) -> Reply:
     """An error answer in Anthropic's format: `refusal(529, "overloaded_error", "Overloaded")`."""
     body = {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_fake"}
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    encoded = json.dumps(body).encode()
-    return Reply(body=encoded, status=status, headers=named, content_type="application/json", times=times)
+    return error_reply(body, status, times=times, headers=headers)

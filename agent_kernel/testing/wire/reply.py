@@ -1,8 +1,9 @@
 """`Reply`, one HTTP answer of a fake service, with the faults that all services share."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,42 @@ class Reply:
     """How many consecutive requests get this answer."""
 
 
+def event_stream(events: Iterable[Any], *, newline: str = "\n", done: bool = False, comments: bool = False) -> bytes:
+    """Server-sent events, with their names where they have a type. `comments` puts a keep-alive before each, `done`
+    OpenAI's mark at the end."""
+    lines: list[str] = []
+    for event in events:
+        if comments:
+            lines += [": keep-alive", ""]
+        if isinstance(event, dict) and "type" in event:
+            lines.append(f"event: {event['type']}")
+        lines += [f"data: {json.dumps(event, ensure_ascii=False)}", ""]
+    if done:
+        lines += ["data: [DONE]", ""]
+    return "".join(line + newline for line in lines).encode()
+
+
+def events(*given: Any, newline: str = "\n", done: bool = False, comments: bool = False, **options: Any) -> Reply:
+    """Events exactly as given: see `event_stream`. `options` are fields of `Reply`: `split_every=1`, `cut_after=300`,
+    `hang_after=0`."""
+    return Reply(body=event_stream(given, newline=newline, done=done, comments=comments), **options)
+
+
+def json_reply(body: Any, **options: Any) -> Reply:
+    """A body of JSON. `options` are fields of `Reply`."""
+    return Reply(body=json.dumps(body, ensure_ascii=False).encode(), content_type="application/json", **options)
+
+
+def error_reply(body: Any, status: int, *, times: int, headers: Mapping[str, str]) -> Reply:
+    """An error answer. Of the headers' names, `_` stands for `-`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return json_reply(body, status=status, headers=named, times=times)
+
+
 def failure(status: int, message: str = "the fake server fails", *, times: int = 1, **headers: str) -> Reply:
     """An error answer. Headers by keyword, `_` for `-`: `failure(429, retry_after="2")`."""
-    body = json.dumps({"error": {"message": message, "type": "fake_error", "param": None, "code": None}}).encode()
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(body=body, status=status, headers=named, content_type="application/json", times=times)
+    body = {"error": {"message": message, "type": "fake_error", "param": None, "code": None}}
+    return error_reply(body, status, times=times, headers=headers)
 
 
 def rate_limited(times: int = 1, retry_after: str = "1") -> Reply:

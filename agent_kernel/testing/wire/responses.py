@@ -1,7 +1,6 @@
 """Encodes turns as a Responses server sends them, and with the deviations of real servers."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, zip_longest
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem
 from agent_kernel.testing.scripted_model import odd_pieces
-from agent_kernel.testing.wire.reply import Reply
+from agent_kernel.testing.wire.reply import Reply, events, json_reply
 
 Event = dict[str, Any]
 Change = Callable[[list[Event]], list[Event]]
@@ -127,45 +126,18 @@ def numbered(events: Iterable[Event]) -> list[Event]:
     return [{**event, "sequence_number": next(counter)} for event in events]
 
 
-def event_stream(events: Iterable[Event], *, newline: str = "\n", done: bool = False, comments: bool = False) -> bytes:
-    """Events as server-sent events; `comments` puts a keep-alive before each, `done` OpenAI's old mark at the end."""
-    lines: list[str] = []
-    for event in events:
-        if comments:
-            lines += [": keep-alive", ""]
-        lines += [f"event: {event.get('type')}"] if isinstance(event, dict) else []
-        lines += [f"data: {json.dumps(event, ensure_ascii=False)}", ""]
-    if done:
-        lines += ["data: [DONE]", ""]
-    return "".join(line + newline for line in lines).encode()
-
-
 def streamed(
-    turn: ModelTurn,
-    *,
-    ids: bool = True,
-    interleave: bool = False,
-    change: Change | None = None,
-    newline: str = "\n",
-    done: bool = False,
-    comments: bool = False,
-    **options: Any,
+    turn: ModelTurn, *, ids: bool = True, interleave: bool = False, change: Change | None = None, **options: Any
 ) -> Reply:
-    """A turn as a stream. `options` are fields of `Reply`: `split_every=1`, `cut_after=300`, `hang_after=0`."""
+    """A turn as a stream. `options`: see `reply.events`."""
     sent = numbered(events_of(turn, ids=ids, interleave=interleave))
-    sent = change(sent) if change is not None else sent
-    return Reply(body=event_stream(sent, newline=newline, done=done, comments=comments), **options)
-
-
-def events(*given: Event, done: bool = False, **options: Any) -> Reply:
-    """Events exactly as given."""
-    return Reply(body=event_stream(given, done=done), **options)
+    return events(*(change(sent) if change is not None else sent), **options)
 
 
 def plain(turn: ModelTurn) -> Reply:
     """The turn as one JSON body, from a server that does not stream."""
     whole = events_of(turn)[-1]["response"]
-    return Reply(body=json.dumps(whole).encode(), content_type="application/json")
+    return json_reply(whole)
 
 
 def without(*types: str) -> Change:

@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agent_kernel.protocol.tools import ToolVerdict
 from agent_kernel.tools.builtin.changes import MOST_CHANGED
 from agent_kernel.tools.builtin.places import locate, may_edit, may_read
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
-from agent_kernel.tools.executor import ToolVerdict
 
 READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_file"})
 """The tools declared `dynamic`, because only the executor knows whether a path is in the notebook's folder."""

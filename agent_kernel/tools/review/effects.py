@@ -28,31 +28,26 @@ def _named(lines: str) -> Iterator[str]:
         yield from (name if module == "builtins" else f"{module}.{name}" for name in names)
 
 
-def _functions(*entries: tuple[Effect, int, str]) -> dict[str, tuple[Does, ...]]:
-    table: dict[str, tuple[Does, ...]] = {}
-    for effect, position, lines in entries:
-        for name in _named(lines):
-            table[name] = (*table.get(name, ()), Does(effect, position))
-    return table
+def _functions(*tables: dict[Effect, str]) -> dict[str, tuple[Does, ...]]:
+    """Effects by full name, from the names of the functions that act on their first argument, on their second, ..."""
+    found: dict[str, tuple[Does, ...]] = {}
+    for position, table in enumerate(tables):
+        for effect, lines in table.items():
+            for name in _named(lines):
+                found[name] = (*found.get(name, ()), Does(effect, position))
+    return found
 
 
-FUNCTIONS = _functions(
-    (
-        "Deletes files:",
-        0,
-        """
+_ON_THE_FIRST: dict[Effect, str] = {
+    "Deletes files:": """
         os remove unlink rmdir removedirs
         shutil rmtree
         pathlib.Path unlink rmdir
         send2trash send2trash
         distutils.dir_util remove_tree
         tensorflow.io.gfile remove rmtree
-        """,
-    ),
-    (
-        "Runs shell commands:",
-        0,
-        """
+    """,
+    "Runs shell commands:": """
         os system popen popen2 popen3 popen4 startfile posix_spawn posix_spawnp
         os execl execle execlp execlpe execv execve execvp execvpe
         subprocess run call check_call check_output Popen getoutput getstatusoutput
@@ -67,19 +62,8 @@ FUNCTIONS = _functions(
         fabric.Connection() run local sudo
         get_ipython() system getoutput system_raw system_piped
         IPython.utils.process system getoutput
-        """,
-    ),
-    (
-        "Runs shell commands:",
-        1,
-        """
-        os spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe
-        """,
-    ),
-    (
-        "Writes files:",
-        0,
-        """
+    """,
+    "Writes files:": """
         os mkdir makedirs truncate ftruncate mknod mkfifo utime
         shutil make_archive
         tarfile.open() extract
@@ -100,39 +84,13 @@ FUNCTIONS = _functions(
         logging.handlers RotatingFileHandler TimedRotatingFileHandler
         tensorflow.keras.preprocessing.image save_img
         tensorflow.io write_file
-        """,
-    ),
-    (
-        "Writes files:",
-        1,
-        """
-        os rename renames replace link symlink
-        shutil copy copy2 copyfile copytree move unpack_archive
-        joblib dump
-        torch save
-        pandas to_pickle
-        urllib.request urlretrieve
-        nbformat write
-        wget download
-        pyarrow.parquet write_table
-        pyarrow.feather write_feather
-        pyarrow.csv write_csv
-        safetensors.torch save_file
-        """,
-    ),
-    (
-        "Changes permissions:",
-        0,
-        """
+    """,
+    "Changes permissions:": """
         os chmod chown lchmod lchown fchmod fchown
         shutil chown copymode copystat
         pathlib.Path chmod lchmod
-        """,
-    ),
-    (
-        "Uses the network:",
-        0,
-        """
+    """,
+    "Uses the network:": """
         requests get post put patch delete head options
         httpx get post put patch delete head
         urllib.request urlopen urlretrieve
@@ -174,20 +132,8 @@ FUNCTIONS = _functions(
         redis Redis from_url
         wandb init login
         ray init
-        """,
-    ),
-    (
-        "Uses the network:",
-        1,
-        """
-        requests request
-        httpx request stream
-        """,
-    ),
-    (
-        "Runs code it builds:",
-        0,
-        """
+    """,
+    "Runs code it builds:": """
         builtins exec eval compile execfile __import__
         importlib import_module __import__
         importlib.util module_from_spec
@@ -203,19 +149,8 @@ FUNCTIONS = _functions(
         get_ipython() run_cell run_cell_async run_code run_ast_nodes ex ev
         get_ipython() safe_execfile safe_execfile_ipy safe_run_module
         IPython embed start_ipython
-        """,
-    ),
-    (
-        "Runs code it builds:",
-        1,
-        """
-        importlib.util spec_from_file_location
-        """,
-    ),
-    (
-        "Loads data that may run code:",
-        0,
-        """
+    """,
+    "Loads data that may run code:": """
         pickle load loads Unpickler
         pickle5 load loads Unpickler
         dill load loads Unpickler load_session load_module
@@ -237,12 +172,8 @@ FUNCTIONS = _functions(
         mlflow.pyfunc load_model
         fastai.learner load_learner
         fastai.vision.all load_learner
-        """,
-    ),
-    (
-        "Loads native code:",
-        0,
-        """
+    """,
+    "Loads native code:": """
         ctypes CDLL PyDLL WinDLL OleDLL memmove memset string_at pythonapi CFUNCTYPE
         ctypes.cdll LoadLibrary
         ctypes.pydll LoadLibrary
@@ -255,12 +186,8 @@ FUNCTIONS = _functions(
         tensorflow load_op_library
         pyximport install
         cppyy load_library include cppdef
-        """,
-    ),
-    (
-        "Installs packages:",
-        0,
-        """
+    """,
+    "Installs packages:": """
         pip main
         pip._internal main
         pip._internal.cli.main main
@@ -268,23 +195,15 @@ FUNCTIONS = _functions(
         piplite install
         ensurepip bootstrap
         spacy.cli download
-        """,
-    ),
-    (
-        "Stops processes:",
-        0,
-        """
+    """,
+    "Stops processes:": """
         os kill killpg abort _exit
         builtins exit quit
         signal raise_signal pthread_kill
         psutil.Process() kill terminate send_signal suspend
         get_ipython() ask_exit
-        """,
-    ),
-    (
-        "Changes the kernel:",
-        0,
-        """
+    """,
+    "Changes the kernel:": """
         os chdir fchdir chroot putenv unsetenv umask setuid setgid nice fork dup2 close closerange
         os.environ update pop popitem setdefault clear __setitem__ __delitem__
         signal signal
@@ -296,52 +215,58 @@ FUNCTIONS = _functions(
         globals() clear update setdefault
         get_ipython() set_custom_exc set_hook register_magic_function
         get_ipython().events register unregister
-        """,
-    ),
-    (
-        "Deletes variables:",
-        0,
-        """
+    """,
+    "Deletes variables:": """
         globals() pop popitem
         get_ipython() reset reset_selective del_var drop_by_id
-        """,
-    ),
-    (
-        "Reads secrets:",
-        0,
-        """
+    """,
+    "Reads secrets:": """
         keyring get_password get_credential
         dotenv load_dotenv dotenv_values
         google.colab.userdata get
         google.colab userdata
         kaggle_secrets UserSecretsClient
         os environb getenvb
-        """,
-    ),
-    (
-        "Shows HTML or script:",
-        0,
-        """
+    """,
+    "Shows HTML or script:": """
         IPython.display Javascript display_javascript IFrame
         IPython.lib.display IFrame
-        """,
-    ),
-    (
-        "Changes a database:",
-        0,
-        """
+    """,
+    "Changes a database:": """
         sqlalchemy.MetaData() drop_all create_all
         redis.Redis() flushall flushdb delete
-        """,
-    ),
-    (
-        "Deletes remote data:",
-        0,
-        """
+    """,
+    "Deletes remote data:": """
         huggingface_hub delete_repo delete_file delete_folder
-        """,
-    ),
-)
+    """,
+}
+_ON_THE_SECOND: dict[Effect, str] = {
+    "Runs shell commands:": """
+        os spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe
+    """,
+    "Writes files:": """
+        os rename renames replace link symlink
+        shutil copy copy2 copyfile copytree move unpack_archive
+        joblib dump
+        torch save
+        pandas to_pickle
+        urllib.request urlretrieve
+        nbformat write
+        wget download
+        pyarrow.parquet write_table
+        pyarrow.feather write_feather
+        pyarrow.csv write_csv
+        safetensors.torch save_file
+    """,
+    "Uses the network:": """
+        requests request
+        httpx request stream
+    """,
+    "Runs code it builds:": """
+        importlib.util spec_from_file_location
+    """,
+}
+FUNCTIONS = _functions(_ON_THE_FIRST, _ON_THE_SECOND)
 """Effects by full name. Merely reading one of these counts too, because it may be called later by another name."""
 
 MODULES: dict[str, Effect] = {

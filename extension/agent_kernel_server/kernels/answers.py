@@ -22,10 +22,8 @@ from agent_kernel.protocol.kernel_events import (
     WaitingRun,
     WaitingRuns,
 )
-from agent_kernel.protocol.views import ModelsView
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.runtime import Runtime
-from agent_kernel_server.notebooks.records import RecordKeeper
+from agent_kernel_server.kernels.shared import Shared
 
 
 class Answers:
@@ -34,9 +32,7 @@ class Answers:
     def __init__(
         self,
         kernel_id: str,
-        runtime: Callable[[], Awaitable[Runtime]],
-        list_models: Callable[[], Awaitable[ModelsView]],
-        records: RecordKeeper,
+        shared: Shared,
         *,
         conversations: Mapping[str, Conversation],
         open_runs: Collection[str],
@@ -44,9 +40,7 @@ class Answers:
     ) -> None:
         """`conversations` and `open_runs` are the kernel's. `was_interrupted`: see `AskInterrupt`."""
         self._kernel_id = kernel_id
-        self._runtime = runtime
-        self._list_models = list_models
-        self._records = records
+        self._shared = shared
         self._conversations = conversations
         self._open_runs = open_runs
         self._was_interrupted = was_interrupted
@@ -63,9 +57,9 @@ class Answers:
         """Of the question's `answer_type`."""
         match question:
             case AskUsage():
-                return await (await self._runtime()).usage(question.days)
+                return await (await self._shared.runtime()).usage(question.days)
             case AskModels():
-                return await self._list_models()
+                return await self._shared.list_models()
             case AskWaitingRuns():
                 return WaitingRuns(runs=await self._waiting_runs())
             case AskRemoveRule():
@@ -80,8 +74,8 @@ class Answers:
 
     async def _waiting_runs(self) -> tuple[WaitingRun, ...]:
         """The open runs, each with its notebook where several use the kernel."""
-        listed = await self._records.paths.follow(await (await self._runtime()).list_runs(ended=0))
-        several = len((await self._records.paths.by_kernel()).get(self._kernel_id, ())) > 1
+        listed = await self._shared.records.paths.follow(await (await self._shared.runtime()).list_runs(ended=0))
+        several = len((await self._shared.records.paths.by_kernel()).get(self._kernel_id, ())) > 1
         return tuple(
             WaitingRun(
                 run_id=run.run_id,
@@ -100,7 +94,7 @@ class Answers:
             await conversation.remove_rule(question.rule_id, by="script")
 
     async def _undo(self, question: AskUndo) -> None:
-        runtime = await self._runtime()
+        runtime = await self._shared.runtime()
         async with self._undoing:
             call = await runtime.find_call(question.approval_id)
             if (await runtime.conversation(call.conversation_id)).kernel_id != self._kernel_id:

@@ -8,7 +8,7 @@ from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.kernel import Declared, RunDeclaration
 from agent_kernel.protocol.views import BudgetLimits
-from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.settings import DECLARED_FIELDS, RunSpec
 from agent_kernel.tools.builtin.declarations import no_looser
 
 
@@ -30,21 +30,6 @@ class CheckedDeclared(Declared):
 
 def spec_of(declaration: RunDeclaration, notebook_path: str | None) -> RunSpec:
     """The declared run. Its built-in tools are no looser than they ship."""
-    return RunSpec(
-        run_id=declaration.run_id,
-        prompt=declaration.prompt,
-        model=declaration.model,
-        tools=tuple(no_looser(tool) for tool in declaration.tools),
-        policy=declaration.policy,
-        rules=declaration.rules,
-        system=declaration.system,
-        budget=declaration.budget,
-        conversation_budget=declaration.conversation_budget,
-        effort=declaration.effort,
-        widget_model_id=declaration.widget_model_id,
-        replaces=declaration.replaces,
-        continues=declaration.continues,
-        cell_id=declaration.cell_id,
-        notebook_path=notebook_path,
-        prompt_in_cell=declaration.prompt_in_cell,
-    )
+    declared = {name: getattr(declaration, name) for name in DECLARED_FIELDS}
+    tools = tuple(no_looser(tool) for tool in declaration.tools)
+    return RunSpec(**{**declared, "tools": tools}, notebook_path=notebook_path)

@@ -18,9 +18,9 @@ from agent_kernel.protocol.kernel import (
     ReadPicture,
     UndoCall,
 )
-from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolVerdict
 from agent_kernel.protocol.views import Place
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.executor import OutputSink
 from agent_kernel_server.kernels.call import INTERRUPT_SECONDS, KernelCall
 from agent_kernel_server.kernels.link import InvalidReply, KernelLink, RequestFailed, RequestRefused
 from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
@@ -54,15 +54,21 @@ class KernelExecutor:
         try:
             await link.ensure_installed()
             with self._live_outputs.open(call.approval_id, emit) as outputs:
-                kernel_call = self._running[call.approval_id] = KernelCall(call, link, outputs)
-                return await self._run(kernel_call, call)
+                received = self._live_outputs.take_received()
+                kernel_call = KernelCall(call, self._run_id, link, outputs, received)
+                self._running[call.approval_id] = kernel_call
+                outcome = await self._run(kernel_call, call)
+            if kernel_call.outcome_was_sent:
+                self._live_outputs.note_received(call.approval_id)
+            return outcome
         except RequestRefused as error:
             return Outcome("error", str(error))
         finally:
             self._running.pop(call.approval_id, None)
 
     async def _run(self, kernel_call: KernelCall, call: ApprovedCall) -> Outcome:
-        delivery = asyncio.create_task(kernel_call.deliver(self._run_id), name=f"delivery of {call.approval_id}")
+        kernel_call.send()  # here and not in the task, which begins after all that waits in the event loop
+        delivery = asyncio.create_task(kernel_call.deliver(), name=f"delivery of {call.approval_id}")
         try:
             return await kernel_call.outcome(delivery)
         except asyncio.CancelledError:
@@ -71,6 +77,7 @@ class KernelExecutor:
         finally:
             delivery.cancel()
             await asyncio.gather(delivery, return_exceptions=True)
+            kernel_call.close()
 
     async def interrupt(self, approval_id: str) -> bool:
         kernel_call = self._running.get(approval_id)
@@ -87,13 +94,11 @@ class KernelExecutor:
         link = self._link()
         await link.ensure_installed()
         try:
-            given = await link.request(
-                GiveVerdict(tool_name=tool_name, arguments_json=arguments_json, run_id=self._run_id)
-            )
+            ask = GiveVerdict(tool_name=tool_name, arguments_json=arguments_json, run_id=self._run_id)
+            return (await link.request(ask)).verdict
         except InvalidReply as error:
             self._log.debug("The kernel gave no clear verdict: %s", error)
             return ToolVerdict("ask")
-        return ToolVerdict(given.approval, given.place, given.may_edit)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         if approval_id not in self._running:

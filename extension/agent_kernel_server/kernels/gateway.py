@@ -14,7 +14,7 @@ from logging import Logger
 from typing import Any
 
 from jupyter_server.gateway.gateway_client import GatewayClient, gateway_request
-from jupyter_server.gateway.managers import GatewayKernelManager, GatewayMappingKernelManager
+from jupyter_server.gateway.managers import GatewayMappingKernelManager
 from jupyter_server.utils import url_path_join
 from pydantic import Field, ValidationError
 from tornado.escape import url_escape
@@ -24,7 +24,8 @@ from tornado.web import HTTPError
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, WebSocketError, websocket_connect
 
 from agent_kernel.protocol.kernel import KernelMessage
-from agent_kernel.protocol.kernel_events import EVENT_TYPE, read_event
+from agent_kernel.protocol.kernel_events import read_event
+from agent_kernel.protocol.kernel_topics import EVENT_TYPE
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.transport import Listener, Receive
 
@@ -73,6 +74,8 @@ class GatewayTransport:
     remote = True
     reports_interrupts = False
     """Other clients of the gateway may interrupt the kernel."""
+    is_idle = False
+    """Not known here."""
     is_ending = False
     """The gateway shuts kernels down, and reports it afterwards: see `ends_soon`."""
 
@@ -112,7 +115,7 @@ class GatewayTransport:
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
                 await self._shut_down.wait()
-        return self._shut_down.is_set()
+        return self._shut_down.is_set() or not await self.is_alive()  # a kernel that is killed publishes nothing
 
     def restarted(self) -> None:
         """The next session is the new process's. Late messages of the old one do not count as another restart."""
@@ -262,11 +265,6 @@ async def _written(socket: WebSocketClientConnection, text: str) -> None:
         await socket.write_message(text)
     except (WebSocketClosedError, StreamClosedError):
         return  # it is sent again once connected
-
-
-def is_remote(kernel: Any) -> bool:
-    """Whether this, Jupyter's manager of one kernel, is of a kernel at a gateway."""
-    return isinstance(kernel, GatewayKernelManager)
 
 
 async def take_over(manager: Any, kernel_id: str, log: Logger) -> bool:

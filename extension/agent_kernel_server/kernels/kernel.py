@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from logging import Logger
 from typing import assert_never
 from weakref import WeakValueDictionary
 
@@ -28,12 +27,10 @@ from agent_kernel.protocol.kernel_events import (
     Question,
     RunAnnounced,
 )
-from agent_kernel.protocol.views import ModelsView
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.stop import Stop, stop_for
-from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.answers import Answers
@@ -43,8 +40,8 @@ from agent_kernel_server.kernels.interrupts import Interrupts
 from agent_kernel_server.kernels.link import KernelLink, RequestFailed, RequestRefused, Unreachable
 from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
 from agent_kernel_server.kernels.run_sync import RunSync
+from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.kernels.transport import Listener, Transport
-from agent_kernel_server.notebooks.records import RecordKeeper
 
 DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
@@ -67,19 +64,13 @@ class ServedKernel:
         self,
         kernel_id: str,
         open_transport: Callable[[Listener], Transport],
-        runtime: Callable[[], Awaitable[Runtime]],
-        list_models: Callable[[], Awaitable[ModelsView]],
-        is_shown: Callable[[str], bool],
-        records: RecordKeeper,
-        log: Logger,
+        shared: Shared,
         on_gone: Callable[[str], None],
     ) -> None:
         """`on_gone` is called with the reason when the kernel is found to be lost for good."""
         self.kernel_id = kernel_id
-        self._runtime = runtime
-        self._is_shown = is_shown
-        self._records = records
-        self._log = log
+        self._shared = shared
+        self._log = shared.log
         self._live_outputs = AllLiveOutputs()
         self._tasks = TaskOwner()
         self._serving: set[asyncio.Task[None]] = set()
@@ -99,12 +90,10 @@ class ServedKernel:
         self._restart_pending = False
         # The runtime holds them, until they are deleted.
         self._conversations: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
-        self._run_sync = RunSync(kernel_id, lambda: self.link, self._page_is_open, records, self._tasks, log)
+        self._run_sync = RunSync(kernel_id, lambda: self.link, self._page_is_open, shared, self._tasks)
         self._answers = Answers(
             kernel_id,
-            runtime,
-            list_models,
-            records,
+            shared,
             conversations=self._conversations,
             open_runs=self._run_sync.runs,
             was_interrupted=self._was_interrupted,
@@ -129,7 +118,7 @@ class ServedKernel:
         conversation.on_retry = partial(self._sync_again, conversation.conversation_id)
         cell_id = spec.cell_id if spec is not None else None
         known = spec.notebook_path if spec is not None else conversation.row.notebook_path
-        path = await self._records.notebook_path(self.kernel_id, (cell_id,), known)
+        path = await self._shared.records.notebook_path(self.kernel_id, (cell_id,), known)
         return KernelExecutor(lambda: self.link, self._live_outputs, run_id, path, self._log)
 
     def on_event(self, event: KernelEvent) -> None:
@@ -144,7 +133,7 @@ class ServedKernel:
             case CallOutput():
                 self._live_outputs.on_output(event.approval_id, event.index, event.output)
             case CallEnded():
-                self._live_outputs.on_end(event.approval_id)
+                self._live_outputs.on_end(event.approval_id, event.outcome, event.outputs)
             case CancelRun():
                 self._stop(event.run_id, event.cause)
             case KernelInterrupted():
@@ -154,7 +143,7 @@ class ServedKernel:
 
     def _stop(self, run_id: str, cause: StopCause) -> None:
         """End a run now, or as soon as it has started."""
-        if cause == "cell_deleted" and self._is_shown(run_id):
+        if cause == "cell_deleted" and self._shared.is_shown(run_id):
             return  # JupyterLab reports a cell that was cut as deleted, also after it was pasted
         conversation = self._run_sync.runs.get(run_id)
         if conversation is not None:
@@ -253,7 +242,9 @@ class ServedKernel:
         finally:
             self._undeclared.discard(run_id)
         try:
-            path = await self._records.notebook_path(self.kernel_id, (declaration.cell_id, *declaration.cells_before))
+            path = await self._shared.records.notebook_path(
+                self.kernel_id, (declaration.cell_id, *declaration.cells_before)
+            )
             conversation = await self._conversation_of(declaration, path)
             spec = spec_of(declaration, path)
             handle = await conversation.start_run(spec, await self.executor(conversation, run_id, spec))
@@ -321,7 +312,7 @@ class ServedKernel:
 
     async def _conversation_of(self, declaration: RunDeclaration, notebook_path: str | None) -> Conversation:
         """The declared conversation. A kernel speaks for its own conversations only."""
-        runtime = await self._runtime()
+        runtime = await self._shared.runtime()
         conversation = await runtime.create_conversation(
             kernel_id=self.kernel_id,
             conversation_id=declaration.conversation_id,
@@ -332,7 +323,7 @@ class ServedKernel:
         return conversation
 
     async def _page_is_open(self) -> bool:
-        return await self._records.page_is_open(self.kernel_id, self._transport.connections)
+        return await self._shared.records.page_is_open(self.kernel_id, self._transport.connections)
 
     def died(self) -> None:
         """The process ended by itself, and Jupyter is about to start another."""

@@ -7,7 +7,6 @@ from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.protocol.kernel import (
-    REQUEST_TYPE,
     KernelMessage,
     Refused,
     ReplyT,
@@ -16,6 +15,7 @@ from agent_kernel.protocol.kernel import (
     read_reply,
 )
 from agent_kernel.protocol.kernel_code import INSTALL_CODE, execute_request
+from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 from agent_kernel_server.kernels.transport import Transport
 
 LIVENESS_SECONDS = 5.0
@@ -59,6 +59,11 @@ class KernelLink:
         self.installed = asyncio.Event()
         """Set once the kernel is known to answer this link's requests."""
         self._wire = transport.open_wire(self._receive)
+
+    @property
+    def is_idle(self) -> bool:
+        """See `Transport`."""
+        return self._transport.is_idle
 
     @property
     def gone(self) -> KernelGone | None:

@@ -1,12 +1,13 @@
 """Puts the live outputs of a kernel's calls in order, each once, with gaps filled."""
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import MethodType
 from weakref import WeakMethod, ref
 
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import OutputSink
 
@@ -15,6 +16,10 @@ AHEAD = 10_000
 
 ENDED = 64
 """How many calls that have ended are kept for outputs that still come, for example a figure that a timer draws."""
+
+
+RECEIVED = 64
+"""The most calls that the kernel is told of at once. It learns of the rest with the end of their run."""
 
 
 class LiveOutputs:
@@ -26,6 +31,20 @@ class LiveOutputs:
         self.next_index = 0
         self.collect_now = asyncio.Event()
         """Set when the call has ended, or an output is missing."""
+        self.ended = asyncio.Event()
+        self._outcome: Outcome | None = None
+        self._outputs = 0
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The call's outcome, if it came with the event of its end and no output before it is missing."""
+        return self._outcome if self.next_index >= self._outputs else None
+
+    def end(self, outcome: Outcome | None, outputs: int) -> None:
+        """The call has ended after so many outputs. `outcome` is `None` where it has to be collected."""
+        self._outcome, self._outputs = outcome, outputs
+        self.ended.set()
+        self.collect_now.set()
 
     def receive(self, index: int, output: OutputView) -> None:
         """Take an output from an event. One that follows a gap waits until the gap is filled."""
@@ -67,6 +86,7 @@ class AllLiveOutputs:
     def __init__(self) -> None:
         self._open: dict[str, LiveOutputs] = {}
         self._ended: OrderedDict[str, LiveOutputs] = OrderedDict()
+        self._received: deque[str] = deque(maxlen=RECEIVED)
 
     @contextmanager
     def open(self, approval_id: str, emit: OutputSink) -> Iterator[LiveOutputs]:
@@ -88,6 +108,15 @@ class AllLiveOutputs:
         if outputs is not None:
             outputs.receive(index, output)
 
-    def on_end(self, approval_id: str) -> None:
-        if (outputs := self._open.get(approval_id)) is not None:
-            outputs.collect_now.set()
+    def on_end(self, approval_id: str, outcome: Outcome | None, outputs: int) -> None:
+        if (live := self._open.get(approval_id)) is not None:
+            live.end(outcome, outputs)
+
+    def note_received(self, approval_id: str) -> None:
+        """The outcome of this call came with an event, which the kernel does not know yet."""
+        self._received.append(approval_id)
+
+    def take_received(self) -> tuple[str, ...]:
+        """The calls that were noted since the last time."""
+        received, self._received = tuple(self._received), deque(maxlen=RECEIVED)
+        return received

@@ -4,51 +4,33 @@ Jupyter reports a kernel's death by a callback, and a start, a restart or a shut
 waits for the kernel, so this does.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from logging import Logger
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.protocol.kernel import KeptChange
-from agent_kernel.protocol.views import ModelsView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.executor import KernelExecutor
-from agent_kernel_server.kernels.gateway import GatewayTransport, is_remote, take_over
+from agent_kernel_server.kernels.gateway import GatewayTransport, take_over
 from agent_kernel_server.kernels.kernel import ServedKernel
+from agent_kernel_server.kernels.shared import Shared
+from agent_kernel_server.kernels.tap import EventTap, is_remote, until_known
 from agent_kernel_server.kernels.transport import Listener, Transport
 from agent_kernel_server.kernels.zmq import ZmqTransport
-from agent_kernel_server.notebooks.records import RecordKeeper
-
-KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
-START_TRIES, START_PAUSE = 100, 0.05
-"""A kernel's start is reported before it can be looked up: how often that is tried, and the seconds in between."""
 
 
 class ServedKernels:
-    def __init__(
-        self,
-        runtime: Callable[[], Awaitable[Runtime]],
-        list_models: Callable[[], Awaitable[ModelsView]],
-        is_shown: Callable[[str], bool],
-        records: RecordKeeper,
-        kernel_manager: Any,
-        log: Logger,
-        gateway_seconds: float,
-    ) -> None:
-        self._runtime = runtime
-        self._list_models = list_models
-        self._is_shown = is_shown
-        self._records = records
+    def __init__(self, shared: Shared, kernel_manager: Any, gateway_seconds: float) -> None:
+        self._shared = shared
         self._manager = kernel_manager
-        self._log = log
         self._gateway_seconds = gateway_seconds
         self._tasks = TaskOwner()
         self._kernels: dict[str, ServedKernel] = {}
+        self._taps: dict[str, EventTap] = {}
+        """Of kernels that are about to be served."""
 
     def kernel_ids(self) -> list[str]:
         return sorted(self._kernels)
@@ -84,7 +66,7 @@ class ServedKernels:
     async def _find(self, kernel_id: str) -> ServedKernel | None:
         """Also a kernel at a gateway, which outlives the server that started it."""
         kernel = self.serve(kernel_id)
-        if kernel is None and await take_over(self._manager, kernel_id, self._log):
+        if kernel is None and await take_over(self._manager, kernel_id, self._shared.log):
             kernel = self.serve(kernel_id)
         return kernel
 
@@ -94,10 +76,13 @@ class ServedKernels:
         if kernel is not None:
             kernel.sync_run(spec, conversation, handle)
 
-    def serve_running(self) -> None:
-        """Serve the kernels that run already, such as those that were started before the extension."""
+    def serve_running(self, taps: Mapping[str, EventTap]) -> None:
+        """Serve the kernels that run already. `taps`: of those that have been listened to so far."""
+        self._taps = dict(taps)
         for kernel_id in self._manager.list_kernel_ids():
             self.serve(kernel_id)
+        while self._taps:  # their kernels have ended
+            self._taps.popitem()[1].close()
 
     def serve(self, kernel_id: str) -> ServedKernel | None:
         """The kernel, which is served from here on; `None` for one that this server does not know."""
@@ -107,22 +92,18 @@ class ServedKernels:
         kernel = self._manager.get_kernel(kernel_id)
         served = self._kernels[kernel_id] = ServedKernel(
             kernel_id,
-            lambda listener: self._open_transport(kernel, listener),
-            self._runtime,
-            self._list_models,
-            self._is_shown,
-            self._records,
-            self._log,
+            lambda listener: self._open_transport(kernel_id, kernel, listener),
+            self._shared,
             lambda reason: self._lost(kernel_id, reason),
         )
         kernel.add_restart_callback(served.died, "restart")
         kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")
         return served
 
-    def _open_transport(self, kernel: Any, listener: Listener) -> Transport:
+    def _open_transport(self, kernel_id: str, kernel: Any, listener: Listener) -> Transport:
         if is_remote(kernel):
-            return GatewayTransport(kernel, listener, self._log, self._gateway_seconds)
-        return ZmqTransport(kernel, listener, self._log)
+            return GatewayTransport(kernel, listener, self._shared.log, self._gateway_seconds)
+        return ZmqTransport(kernel, listener, self._shared.log, self._taps.pop(kernel_id, None))
 
     async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
         """A listener of Jupyter's `kernel_actions` events."""
@@ -141,10 +122,7 @@ class ServedKernels:
                 await self._release(kernel_id, "The kernel was shut down.", by_user=True)
 
     async def _serve_started(self, kernel_id: str) -> None:
-        for _ in range(START_TRIES):
-            if kernel_id in self._manager:
-                break
-            await asyncio.sleep(START_PAUSE)
+        await until_known(self._manager, kernel_id)
         self.serve(kernel_id)
 
     def _lost(self, kernel_id: str, reason: str) -> None:

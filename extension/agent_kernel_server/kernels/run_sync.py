@@ -2,21 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from logging import Logger
+from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 import orjson
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.protocol.kernel import Done, FinishRun, Request, ResumeRun, RunEnd, UpdateRun
+from agent_kernel.protocol.kernel import Done, FinishRun, Request, ResumeRun, UpdateRun
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.link import KernelLink, RequestFailed, Unreachable
-from agent_kernel_server.notebooks.records import RecordKeeper
+from agent_kernel_server.kernels.shared import Shared
 
 STATE_SECONDS = 0.25
 """A run's state is sent to the kernel at most this often."""
@@ -30,9 +30,8 @@ class RunSync:
         kernel_id: str,
         link: Callable[[], KernelLink],
         page_is_open: Callable[[], Awaitable[bool]],
-        records: RecordKeeper,
+        shared: Shared,
         tasks: TaskOwner,
-        log: Logger,
     ) -> None:
         """`link` gives the link to the kernel's present process."""
         self.runs: dict[str, Conversation] = {}
@@ -40,9 +39,9 @@ class RunSync:
         self._kernel_id = kernel_id
         self._link = link
         self._page_is_open = page_is_open
-        self._records = records
+        self._records = shared.records
         self._tasks = tasks
-        self._log = log
+        self._log = shared.log
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def sync(
@@ -70,18 +69,12 @@ class RunSync:
             await asyncio.gather(updates, return_exceptions=True)
         await self._records.keep(spec, result, await self._notebook_of(spec))
         self._records.open_runs.on_end(spec)
-        end = RunEnd(
-            run=result.run,
-            text=result.text,
-            messages=result.messages,
-            tool_calls=result.tool_calls,
-            cleared=self._records.is_cleared(spec.run_id),
-        )
+        finish = FinishRun(result=replace(result, cleared=self._records.is_cleared(spec.run_id)))
         if isinstance(link.gone, Unreachable):
             # Sent over a new link, it arrives when the kernel is back, and a cell that waits for the run goes on.
-            self._tasks.spawn(self.notify(self._link(), FinishRun(result=end)), f"end of {spec.run_id}")
+            self._tasks.spawn(self.notify(self._link(), finish), f"end of {spec.run_id}")
         else:
-            await self.notify(link, FinishRun(result=end))
+            await self.notify(link, finish)
 
     async def _notebook_of(self, spec: RunSpec) -> str | None:
         return await self._records.notebook_path(self._kernel_id, (spec.cell_id,), spec.notebook_path)

@@ -57,6 +57,11 @@ class Transport(Protocol):
         """Whether this server is shutting the kernel down, perhaps to start it again."""
         ...
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the kernel's main thread is known to run nothing. It may have begun something since."""
+        ...
+
     async def ends_soon(self) -> bool:
         """Whether the kernel is being shut down by somebody else. Waits some seconds for a sign of it."""
         ...

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from logging import Logger
 from typing import Any
 
-import zmq
 from jupyter_core.utils import ensure_async
 from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 from pydantic import ValidationError
 from zmq.eventloop.zmqstream import ZMQStream
 
-from agent_kernel.protocol.kernel_events import EVENT_TOPIC, EVENT_TYPE, KernelEvent, read_event
+from agent_kernel.protocol.kernel_events import KernelEvent, read_event
+from agent_kernel.protocol.kernel_topics import EVENT_TYPE
+from agent_kernel_server.kernels.tap import EventTap
 from agent_kernel_server.kernels.transport import Listener, Receive
 
 
@@ -21,17 +22,21 @@ class ZmqTransport:
     remote = False
     connections = 0
 
-    def __init__(self, kernel: Any, listener: Listener, log: Logger) -> None:
-        """`kernel`: Jupyter's manager of one kernel."""
+    def __init__(self, kernel: Any, listener: Listener, log: Logger, tap: EventTap | None = None) -> None:
+        """`kernel`: Jupyter's manager of one kernel. `tap`: the one that has listened to it so far."""
         self._kernel = kernel
         self._listener = listener
         self._log = log
         self._ports = list(kernel.ports)
-        self._events = ZmqEvents(kernel, listener.on_event, log)
+        self._events = ZmqEvents(kernel, listener.on_event, log, tap)
 
     @property
     def is_ending(self) -> bool:
         return bool(self._kernel.shutting_down)
+
+    @property
+    def is_idle(self) -> bool:
+        return getattr(self._kernel, "execution_state", None) == "idle"  # Jupyter reads it from the kernel's IOPub
 
     async def ends_soon(self) -> bool:
         return False  # only this server shuts it down
@@ -58,25 +63,19 @@ class ZmqTransport:
 
 
 class ZmqEvents:
-    """Receives a kernel's events.
+    """Reads a kernel's events from a tap."""
 
-    A SUB socket that is filtered to their topic costs nothing for the rest of what a kernel publishes. It stays
-    connected over restarts, because a kernel keeps its ports.
-    """
-
-    def __init__(self, kernel: Any, deliver: Callable[[KernelEvent], None], log: Logger) -> None:
+    def __init__(
+        self, kernel: Any, deliver: Callable[[KernelEvent], None], log: Logger, tap: EventTap | None = None
+    ) -> None:
         """`deliver` is called in the event loop."""
         self._deliver = deliver
         self._log = log
         self._session = kernel.session.clone()
-        self._stream: ZMQStream = kernel.connect_iopub()
-        self._stream.setsockopt(zmq.SUBSCRIBE, EVENT_TOPIC)
-        self._stream.setsockopt(zmq.UNSUBSCRIBE, b"")
-        self._stream.on_recv(self._receive)
+        self._tap = tap or EventTap(kernel)
+        self._tap.read(self._receive)
 
     def _receive(self, frames: list[bytes]) -> None:
-        if frames[0] != EVENT_TOPIC:
-            return  # arrived before the filter was set
         try:
             _, parts = self._session.feed_identities(frames)
             message = self._session.deserialize(parts)
@@ -89,9 +88,7 @@ class ZmqEvents:
         self._deliver(event)
 
     def close(self) -> None:
-        if not self._stream.closed():
-            self._stream.on_recv(None)
-            self._stream.close(linger=0)
+        self._tap.close()
 
 
 class ZmqWire:

@@ -29,6 +29,7 @@ class PageContents:
             path = str(model["path"]).strip("/")
             await self._records.open_runs.restore_widgets(notebook, path)
             if self._records.open_runs.put_ended(notebook, path):
+                await self._records.prepare(model, path)
                 self._records.pre_save(model, path)
         return model
 
@@ -45,6 +46,7 @@ class PageContents:
         """Refresh the runs' state, and do the work of the pre-save hooks, which then find nothing to do: a manager may
         have no hooks."""
         await self._records.open_runs.prepare(model)
+        await self._records.prepare(model, path)
         self._records.open_runs.pre_save(model, path)
         if isinstance(model, dict):
             self._records.pre_save(model, path)

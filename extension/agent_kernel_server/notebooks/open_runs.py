@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.runtime.clients.lists import RunProgress
+from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel_server.notebooks.outputs import (
@@ -149,7 +149,6 @@ def _put_static(output: dict[str, Any], run: OpenRun) -> None:
 
 def _render(progress: RunProgress, below_prompt: bool) -> dict[str, str]:
     """Called in a thread. The renderer is imported with the first run that is saved, not with the server."""
-    from agent_kernel.record.so_far import Ahead, render_so_far
+    from agent_kernel.record.so_far import render_so_far
 
-    ahead = Ahead(progress.ahead.prompt, progress.ahead_waits) if progress.ahead is not None else None
-    return render_so_far(progress.run, progress.calls, progress.ended, ahead, below_prompt=below_prompt)
+    return render_so_far(progress, below_prompt=below_prompt)

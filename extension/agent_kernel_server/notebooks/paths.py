@@ -15,6 +15,11 @@ MOST_BYTES = 20_000_000
 ListedT = TypeVar("ListedT", ListedCall, ListedRun)
 
 
+def renamed(path: str, old: str, new: str) -> str:
+    """A path after a rename from `old` to `new`, of itself or of a folder that it is in."""
+    return new + path[len(old) :] if path == old or path.startswith(f"{old}/") else path
+
+
 class NotebookPaths:
     def __init__(self, session_manager: Any, contents_manager: Any) -> None:
         self._sessions = session_manager
@@ -39,18 +44,15 @@ class NotebookPaths:
         before, now = self._renamed.get(session["id"], (path, path))
         return now if path == before else path
 
-    async def on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
-        """A listener of Jupyter's contents events: a session follows renames of its notebook and folders."""
-        old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
-        if data.get("action") != "rename" or not old:
-            return
+    async def on_rename(self, old: str, new: str) -> None:
+        """A session follows its notebook."""
         sessions = await self._list_sessions()
         known = {session["id"] for session in sessions}
         self._renamed = {one: paths for one, paths in self._renamed.items() if one in known}
         for session in sessions:
             path = self._path_of(session)
-            if path == old or path.startswith(f"{old}/"):
-                self._renamed[session["id"]] = (session["path"].strip("/"), new + path[len(old) :])
+            if (now := renamed(path, old, new)) != path:
+                self._renamed[session["id"]] = (session["path"].strip("/"), now)
 
     async def notebook_of(
         self, kernel_id: str, cells: Sequence[str | None] = (), known: str | None = None

@@ -11,16 +11,16 @@ import html
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from logging import Logger
 from typing import TYPE_CHECKING, Any, Literal
 
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import RESULT_MARK
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.run import RunResult
 from agent_kernel_server.notebooks.open_runs import OpenRuns
 from agent_kernel_server.notebooks.outputs import (
     Cell,
@@ -32,7 +32,7 @@ from agent_kernel_server.notebooks.outputs import (
     notebook_in,
     widget_in,
 )
-from agent_kernel_server.notebooks.paths import NotebookPaths
+from agent_kernel_server.notebooks.paths import NotebookPaths, renamed
 
 if TYPE_CHECKING:
     from agent_kernel.record import Result
@@ -76,6 +76,7 @@ class Record:
     _rendered: Rendered | None = None
     outdated: Rendered | None = None
     """The outputs from before the run was tried again."""
+    _rendering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def rendered(self) -> Rendered:
@@ -86,9 +87,11 @@ class Record:
         return self._rendered
 
     async def render(self) -> None:
-        """Render the outputs in a thread."""
-        if self.result is not None:
-            self._rendered, self.result = await asyncio.to_thread(_render, self.result, self.below_prompt), None
+        """Render the outputs in a thread, once for all callers."""
+        async with self._rendering:
+            if self.result is not None:
+                rendered = await asyncio.to_thread(_render, self.result, self.below_prompt)
+                self._rendered, self.result = self._rendered or rendered, None
 
     def drop_results(self) -> None:
         """Free the results' memory. The record then contains copies of them."""
@@ -170,6 +173,8 @@ class RecordKeeper:
         if widget_model_id is None:
             return
         before = self._records.get(widget_model_id)
+        if before is not None:
+            await before.render()  # it is already, unless the run was tried again at once
         outdated = before.rendered if before is not None else None
         record = Record(path, result, below_prompt=spec.prompt_in_cell, outdated=outdated)
         # Kept before it is rendered: a save right after the answer gets it, and waits for the rendering.
@@ -187,6 +192,13 @@ class RecordKeeper:
                 return
             size -= record.size
             record.drop_results()
+
+    async def prepare(self, model: object, path: str) -> None:
+        """Before a save: render the records that it may need and that are not rendered yet, off the event loop."""
+        if notebook_in(model) is not None:
+            for record in list(self._records.values()):
+                if not record.is_rendered and _belongs(record, path.strip("/")):
+                    await record.render()
 
     def pre_save(self, model: dict[str, Any], path: str = "", **_: Any) -> None:
         """A pre-save hook of the contents manager: called before each save by any page or client."""
@@ -289,14 +301,11 @@ class RecordKeeper:
         await ensure_async(self._contents.save({"type": "notebook", "content": model["content"]}, path))
         return True
 
-    async def on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
-        """A listener of Jupyter's contents events: a record follows its notebook when that is renamed."""
-        if data.get("action") != "rename":
-            return
-        old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
+    def on_rename(self, old: str, new: str) -> None:
+        """A record follows its notebook."""
         for record in self._records.values():
-            if record.path == old:
-                record.path = new
+            if record.path is not None:
+                record.path = renamed(record.path, old, new)
 
 
 def _complete_results(shown: RunOutput) -> bool:

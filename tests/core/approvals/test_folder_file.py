@@ -14,6 +14,7 @@ from agent_kernel import doctor
 from agent_kernel.approvals.folder_file import FILE_NAME, FolderLimits, parse, read_limits
 from agent_kernel.approvals.policy import JudgedCall
 from agent_kernel.errors import InvalidArguments
+from agent_kernel.models.checkup import Finding
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import BudgetLimits, RuleView
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
@@ -278,7 +279,7 @@ def test_doctor_says_what_limits_runs_in_this_folder_and_what_has_to_be_mended(
     monkeypatch.chdir(tmp_path)
     before = doctor.examine({}, ask=False)
 
-    def found() -> list[doctor.Finding]:
+    def found() -> list[Finding]:
         return [finding for finding in doctor.examine({}, ask=False) if finding not in before]
 
     assert found() == []

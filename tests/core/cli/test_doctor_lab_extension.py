@@ -6,7 +6,8 @@ from pathlib import Path
 import jupyter_core.paths
 import pytest
 
-from agent_kernel.doctor import Finding, examine
+from agent_kernel.doctor import examine
+from agent_kernel.models.checkup import Finding
 
 
 def found(words: str) -> list[Finding]:

@@ -10,9 +10,9 @@ import nbformat
 import pytest
 
 from agent_kernel import cli
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.executor import Outcome
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
 LOGS = Path(__file__).parents[1] / "log"

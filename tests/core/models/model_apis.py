@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.models.answer_reading import AnswerReader
 from agent_kernel.models.anthropic import MessagesApi
-from agent_kernel.models.api import AnswerReader, Api, Target
+from agent_kernel.models.api import Api, Target
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.responses import ResponsesApi
@@ -19,7 +20,7 @@ from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropi
 from agent_kernel.testing.fake_openai import FAKE_KEY, FakeOpenAI
 from agent_kernel.testing.fake_service import FakeService, ReceivedRequest
 from agent_kernel.testing.turns import requested
-from agent_kernel.testing.wire import chat, messages, responses
+from agent_kernel.testing.wire import chat, messages, reply, responses
 from agent_kernel.testing.wire.reply import Reply
 from agent_kernel.testing.wire.schemas import check_chat_chunk, check_messages_event, check_responses_event
 
@@ -167,7 +168,7 @@ RESPONSES = WireApi(
     service=FakeOpenAI,
     events_of=lambda turn: responses.numbered(responses.events_of(turn)),
     interleaved=lambda turn: responses.numbered(responses.events_of(turn, interleave=True)),
-    event_stream=responses.event_stream,
+    event_stream=reply.event_stream,
     plain=responses.plain,
     changes={
         "all at the end": responses.only_last,
@@ -196,7 +197,7 @@ RESPONSES = WireApi(
 
 
 def _messages_stream(events: Events, *, done: bool = True, **options: Any) -> bytes:
-    return messages.event_stream([*events, messages.END] if done else events, **options)
+    return reply.event_stream([*events, messages.END] if done else events, **options)
 
 
 def _messages_call(name: str, arguments: str) -> Events:

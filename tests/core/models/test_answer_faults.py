@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.faults import Fault
 from agent_kernel.testing import call, calls
-from agent_kernel.testing.wire import responses
+from agent_kernel.testing.wire import reply
 from agent_kernel.testing.wire.chat import event_stream
 from tests.core.models.model_apis import CHAT, RESPONSES, WireApi, each_api
 from tests.core.models.test_answer import read
@@ -146,7 +146,7 @@ RESPONSES_EVENTS = st.builds(
 @given(st.lists(RESPONSES_EVENTS | json_values, max_size=6))
 def test_no_event_of_the_responses_api_raises_anything_but_a_fault(events: list[Any]) -> None:
     try:
-        items = read(RESPONSES, responses.event_stream(events))
+        items = read(RESPONSES, reply.event_stream(events))
     except Fault:
         return
     turn = items[-1]

@@ -212,7 +212,7 @@ async def test_lists_are_kept_for_a_while() -> None:
 async def test_a_name_that_two_endpoints_could_mean_is_listed_with_its_endpoint() -> None:
     async with FakeOpenAI(pages={"/v1/models": VLLM_LIST}) as one, FakeOpenAI(pages={"/v1/models": VLLM_LIST}) as other:
         endpoints = [configured(name, {"base_url": server.url}) for name, server in (("one", one), ("other", other))]
-        resolver = ModelResolver.from_environment({"OPENAI_BASE_URL": one.url}, endpoints=endpoints)
+        resolver = ModelResolver(environ={"OPENAI_BASE_URL": one.url}, endpoints=endpoints)
         view = await resolver.listed()
         names = [model.name for endpoint in view.endpoints for model in endpoint.models]
         await resolver.aclose()
@@ -220,7 +220,7 @@ async def test_a_name_that_two_endpoints_could_mean_is_listed_with_its_endpoint(
 
 
 async def test_the_list_says_which_model_is_the_default_and_why() -> None:
-    resolver = ModelResolver.from_environment({"AGENT_KERNEL_MODEL": "demo"})
+    resolver = ModelResolver(environ={"AGENT_KERNEL_MODEL": "demo"})
     assert await resolver.listed() == ModelsView(
         default="demo", default_reason="AGENT_KERNEL_MODEL names it.", endpoints=[]
     )

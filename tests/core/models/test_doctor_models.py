@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.doctor import Finding, examine
+from agent_kernel.doctor import examine
 from agent_kernel.models import checkup
+from agent_kernel.models.checkup import Finding
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.wire.reply import Reply, failure

@@ -17,7 +17,7 @@ SECRET = "sk-ant-api03-Ab12Cd34Ef56Gh78"
 
 
 def environ(**variables: str) -> ModelResolver:
-    return ModelResolver.from_environment(variables)
+    return ModelResolver(environ=variables)
 
 
 def address(resolver: ModelResolver, name: str | None = None) -> str:
@@ -122,7 +122,7 @@ def test_what_the_environment_holds_for_openai_is_not_meant_for_anthropic() -> N
 
 async def test_a_key_that_is_set_later_is_used_by_the_next_run() -> None:
     variables = {"AGENT_KERNEL_MODEL": "m"}
-    resolver = ModelResolver.from_environment(variables)
+    resolver = ModelResolver(environ=variables)
     async with FakeOpenAI([say("1"), say("2"), say("3")]) as server:
         variables["OPENAI_BASE_URL"] = server.url
         first = resolver.resolve()
@@ -141,7 +141,7 @@ async def test_a_key_that_is_set_later_is_used_by_the_next_run() -> None:
 
 def test_a_key_that_is_set_later_makes_its_provider_known() -> None:
     variables: dict[str, str] = {}
-    resolver = ModelResolver.from_environment(variables)
+    resolver = ModelResolver(environ=variables)
     assert resolver.default is None
     variables["ANTHROPIC_API_KEY"] = SECRET
     assert "api.anthropic.com" in address(resolver)
@@ -167,7 +167,7 @@ def test_a_key_that_is_set_later_makes_its_provider_known() -> None:
 def test_a_mistake_in_one_endpoint_is_told_to_those_who_name_it_and_the_others_work(fields: Any, said: str) -> None:
     broken = configured("lab", fields)
     assert isinstance(broken, BrokenEndpoint)
-    resolver = ModelResolver.from_environment({"OPENAI_API_KEY": "sk-1"}, endpoints=[broken])
+    resolver = ModelResolver(environ={"OPENAI_API_KEY": "sk-1"}, endpoints=[broken])
     with pytest.raises(ConfigurationError) as caught:
         resolver.resolve("lab/qwen3")
     assert said in str(caught.value)
@@ -177,7 +177,7 @@ def test_a_mistake_in_one_endpoint_is_told_to_those_who_name_it_and_the_others_w
 
 def test_a_model_that_a_broken_endpoint_lists_is_not_asked_for_elsewhere() -> None:
     broken = configured("lab", {"base_url": "http://a/v1", "models": ["qwen*"], "colour": "red"})
-    resolver = ModelResolver.from_environment({"OPENAI_API_KEY": "sk-1"}, endpoints=[broken])
+    resolver = ModelResolver(environ={"OPENAI_API_KEY": "sk-1"}, endpoints=[broken])
     with pytest.raises(ConfigurationError, match="no field 'colour'"):
         resolver.resolve("qwen3")
 

@@ -20,14 +20,13 @@ from agent_kernel.testing.wire.messages import (
     block_stop,
     delta,
     error,
-    events,
     plain,
     refusal,
     start,
     stop,
     streamed,
 )
-from agent_kernel.testing.wire.reply import Reply
+from agent_kernel.testing.wire.reply import Reply, events
 from tests.core.models.messages_fixtures import CLAUDE, speaking
 from tests.core.models.model_fixtures import REQUEST, TURN, collect, turn_of
 

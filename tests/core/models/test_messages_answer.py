@@ -23,12 +23,12 @@ from agent_kernel.testing.wire.messages import (
     block_stop,
     delta,
     error,
-    event_stream,
     events_of,
     plain,
     start,
     stop,
 )
+from agent_kernel.testing.wire.reply import event_stream
 
 ORIGIN = "http://here claude"
 THOUGHT = {"type": "thinking", "thinking": "Zuerst prüfen.", "signature": SIGNED}

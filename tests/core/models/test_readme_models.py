@@ -37,7 +37,7 @@ def test_the_table_has_the_providers_that_people_use() -> None:
 
 @pytest.mark.parametrize("provider", list(providers()))
 async def test_what_the_table_says_is_enough_for_a_turn(provider: str) -> None:
-    resolver = ModelResolver.from_environment(providers()[provider])
+    resolver = ModelResolver(environ=providers()[provider])
     assert resolver.default is not None, "nothing says which model is asked"
     endpoint = resolver.endpoint_of(resolver.default)
     assert isinstance(endpoint, Endpoint)
@@ -59,4 +59,4 @@ async def test_what_the_table_says_is_enough_for_a_turn(provider: str) -> None:
 def test_the_default_models_in_the_table_are_those_that_are_asked() -> None:
     for provider in ("OpenAI", "Anthropic"):
         variables = {key: value for key, value in providers()[provider].items() if key.endswith("_KEY")}
-        assert f"`{ModelResolver.from_environment(variables).default}` is asked by default" in README
+        assert f"`{ModelResolver(environ=variables).default}` is asked by default" in README

@@ -19,7 +19,7 @@ from tests.core.models.model_fixtures import turn_of
 
 
 def environ(**variables: str) -> ModelResolver:
-    return ModelResolver.from_environment(variables)
+    return ModelResolver(environ=variables)
 
 
 def write_cassette(path: Path, content: str = "Hello.") -> None:
@@ -72,8 +72,8 @@ async def test_a_key_goes_to_its_own_endpoint_only(monkeypatch: pytest.MonkeyPat
         FakeOpenAI([say("2"), say("3")]) as groq,
         FakeOpenAI([say("4")]) as local,
     ):
-        resolver = ModelResolver.from_environment(
-            {"OPENAI_API_KEY": "openai-key", "OPENAI_BASE_URL": openai.url},
+        resolver = ModelResolver(
+            environ={"OPENAI_API_KEY": "openai-key", "OPENAI_BASE_URL": openai.url},
             endpoints=[
                 Endpoint("groq", groq.url, api_key_env="GROQ_API_KEY", models=("llama*",)),
                 Endpoint("local", local.url),

@@ -15,11 +15,9 @@ from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice,
 from agent_kernel.models.faults import Fault
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.testing import VirtualClock, call, calls, say
-from agent_kernel.testing.wire.reply import Reply
+from agent_kernel.testing.wire.reply import Reply, event_stream, events
 from agent_kernel.testing.wire.responses import (
     Event,
-    event_stream,
-    events,
     events_of,
     failed,
     function_call,

@@ -21,6 +21,7 @@ from agent_kernel.protocol.kernel import (
     read_request,
 )
 from agent_kernel.protocol.kernel_events import AskUndo, AskUsage, CallOutput, RunAnnounced, read_event
+from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.protocol.views import OutputView, Place
 
 DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}
@@ -42,10 +43,21 @@ def test_an_event_is_read_as_it_was_sent(message: Any) -> None:
 
 def test_a_request_is_read_as_it_was_sent() -> None:
     place = Place(path="/home/ana/a.txt", inside="a.txt")
-    call = ExecuteCall(
-        approval_id="apr_x", tool_call_id="1", tool_name="t", arguments_json="{}", digest="d", place=place, run_id="r"
-    )
-    assert read_request(content_of(call)) == call
+    request = ExecuteCall(call=ApprovedCall("apr_x", "1", "t", "{}", "d", place=place), run_id="r")
+    assert read_request(content_of(request)) == request
+
+
+@pytest.mark.parametrize("request_type", get_args(AnyRequest))
+def test_a_request_is_read_by_its_own_model(request_type: type[AnyRequest]) -> None:
+    name = request_type.model_fields["op"].default
+    assert _model_for({"op": name}) == request_type.__name__
+
+
+def _model_for(content: dict[str, Any]) -> str:
+    try:
+        return type(read_request(content)).__name__
+    except ValidationError as refused:
+        return refused.title
 
 
 def test_a_reply_is_of_the_requests_type_or_a_refusal() -> None:
@@ -89,7 +101,7 @@ def test_an_event_that_does_not_fit_is_none(content: dict[str, Any]) -> None:
         (Declared, {"declaration": DECLARATION | {"cell_id": "x" * 201}}),
         (Declared, {"declaration": DECLARATION | {"cells_before": ["x"] * 21}}),
         (Declared, {"declaration": DECLARATION | {"tools": [{"name": "t", "description": "d"}]}}),
-        (VerdictGiven, {"approval": "maybe"}),
+        (VerdictGiven, {"verdict": {"approval": "maybe"}}),
         (KeptChanges, {"changes": [{"approval_id": "apr_x", "state": "changed"}] * 201}),
         (Previewed, {"card": {"diff": "x" * 200_001}}),
         (Previewed, {"card": {"warnings": [{"title": "x" * 1_001}]}}),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import MessageView
 from agent_kernel.record import render_record
 from agent_kernel.record.cells import all_cells
@@ -162,7 +163,7 @@ def test_nothing_acts_in_the_cells_of_a_run_of_mixed_marks(engines: Engines, tex
 def test_nothing_acts_in_what_the_file_says_of_a_run_that_goes_on(engines: Engines, text: str, name: str) -> None:
     call = a_call(1, name, {"code": text}, state="awaiting_approval", reason=text)
     run = a_run(prompt=text, model=name, run_id=name, status="running")
-    assert_inert(render_so_far(run, [call], {}, None)["text/markdown"], engines)
+    assert_inert(render_so_far(RunProgress(run, (call,), {}, None, ahead_waits=False))["text/markdown"], engines)
 
 
 @pytest.mark.parametrize(

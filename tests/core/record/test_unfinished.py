@@ -2,21 +2,29 @@
 
 import html
 import re
+from typing import Any
 
 import pytest
 
+from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import PauseView, RunView, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState
-from agent_kernel.record.so_far import AS_SAVED, Ahead, render_so_far
+from agent_kernel.record.so_far import AS_SAVED, render_so_far
 from tests.core.record.record_examples import a_call, a_run
 
 HOSTILE = "<script>alert(1)</script> ![x](https://evil.example/x.png) [y](javascript:alert(1)) \u202e"
 
+PAUSE = PauseView(pause_id="p", reached=["steps"], seconds=1, since="2026-11-21T08:30:00Z")
 
-def plain(
-    run: RunView, *calls: ToolCallView, ended: dict[CallState, int] | None = None, ahead: Ahead | None = None
-) -> str:
-    return render_so_far(run, calls, ended or {}, ahead)["text/plain"]
+
+def progress(
+    run: RunView, *calls: ToolCallView, ended: dict[CallState, int] | None = None, ahead: RunView | None = None
+) -> RunProgress:
+    return RunProgress(run, calls, ended or {}, ahead, ahead_waits=ahead is not None and ahead.paused is not None)
+
+
+def plain(run: RunView, *calls: ToolCallView, **more: Any) -> str:
+    return render_so_far(progress(run, *calls, **more))["text/plain"]
 
 
 def open_run(**fields: object) -> RunView:
@@ -44,11 +52,16 @@ def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None
     ("run", "calls", "ahead", "said"),
     [
         (open_run(), (), None, "Running: the model is at work"),
-        (open_run(status="queued"), (), Ahead("Plot\n it", waits=True), "Queued behind “Plot it”, which waits for you"),
-        (open_run(status="queued"), (), Ahead("p" * 100, waits=False), f"Queued behind “{'p' * 59}…”\n"),
+        (
+            open_run(status="queued"),
+            (),
+            open_run(prompt="Plot\n it", paused=PAUSE),
+            "Queued behind “Plot it”, which waits for you",
+        ),
+        (open_run(status="queued"), (), open_run(prompt="p" * 100), f"Queued behind “{'p' * 59}…”\n"),
         (open_run(status="queued"), (), None, "Agent run: queued."),
         (
-            open_run(paused=PauseView(pause_id="p", reached=["steps"], seconds=1, since="2026-11-21T08:30:00Z")),
+            open_run(paused=PAUSE),
             (),
             None,
             "Waiting for you: the budget is reached",
@@ -65,14 +78,14 @@ def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None
     ],
 )
 def test_it_says_what_the_run_does(
-    run: RunView, calls: tuple[ToolCallView, ...], ahead: Ahead | None, said: str
+    run: RunView, calls: tuple[ToolCallView, ...], ahead: RunView | None, said: str
 ) -> None:
     assert said in plain(run, *calls, ahead=ahead)
 
 
 def test_what_others_wrote_can_do_nothing() -> None:
     call = open_call("awaiting_approval", HOSTILE, f'{{"code": "{HOSTILE}"}}')
-    made = render_so_far(open_run(prompt=HOSTILE), [call], {}, Ahead(HOSTILE, waits=True))
+    made = render_so_far(progress(open_run(prompt=HOSTILE), call, ahead=open_run(prompt=HOSTILE, paused=PAUSE)))
     assert "<script" not in made["text/html"]
     assert "<img" not in made["text/html"]
     assert 'href="javascript' not in made["text/html"]
@@ -84,7 +97,7 @@ def test_what_others_wrote_can_do_nothing() -> None:
 
 def test_it_is_bounded_and_says_what_is_left_out() -> None:
     long = open_call("awaiting_approval", text='{"code": "' + "x = 1; " * 50_000 + '"}')
-    made = render_so_far(open_run(prompt="p" * 200_000), [long] * 200, {}, None)
+    made = render_so_far(progress(open_run(prompt="p" * 200_000), *[long] * 200))
     assert all(len(text) < 200_000 for text in made.values())
     assert "And 180 more calls." in made["text/plain"]
     assert "Left out" in made["text/plain"]
@@ -93,11 +106,11 @@ def test_it_is_bounded_and_says_what_is_left_out() -> None:
 def test_it_has_no_times_and_nothing_of_it_changes_with_them() -> None:
     run, call = open_run(), open_call("awaiting_approval")
     later = run.model_copy(update={"started_at": "2027-01-01T00:00:00Z"})
-    assert render_so_far(run, [call], {}, None) == render_so_far(later, [call], {}, None)
+    assert render_so_far(progress(run, call)) == render_so_far(progress(later, call))
 
 
 def test_a_prompt_that_stands_in_the_cell_is_not_said_again() -> None:
-    alone = render_so_far(open_run(prompt="Plot it."), [], {}, None)
-    below = render_so_far(open_run(prompt="Plot it."), [], {}, None, below_prompt=True)
+    alone = render_so_far(progress(open_run(prompt="Plot it.")))
+    below = render_so_far(progress(open_run(prompt="Plot it.")), below_prompt=True)
     assert all("Plot it." in text for text in alone.values())
     assert not any("Plot it." in text for text in below.values())

@@ -23,18 +23,18 @@ from agent_kernel.protocol.events import (
     server_event_adapter,
 )
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolVerdict
 from agent_kernel.protocol.views import OutputView, Place
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.runtime.runs.resources import Resources
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.state.run import Resources
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink, ToolVerdict
+from agent_kernel.tools.executor import OutputSink
 
 RUN_PYTHON = ToolDeclaration(
     "run_python",
@@ -62,6 +62,8 @@ class FunctionExecutor:
     links: dict[str, str] = field(default_factory=dict)
     """Where paths lead that are links; the others are files in `/work`."""
     behind: int | None = None
+    looks: int = 0
+    """How often it was asked behind which cell a call waits."""
     kept: set[str] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -92,6 +94,7 @@ class FunctionExecutor:
         return ToolVerdict(self.approval, place, self.edits)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
+        self.looks += 1
         return self.behind
 
     async def undo(self, approval_id: str) -> None:

@@ -143,7 +143,7 @@ async def test_the_fake_server_can_look_at_the_request() -> None:
 
 async def test_a_program_finds_the_fake_server_by_its_environment() -> None:
     with FakeOpenAI([say("Hi")], repeat=True) as server:
-        resolver = ModelResolver.from_environment(server.environment())
+        resolver = ModelResolver(environ=server.environment())
         for _ in range(3):
             assert (await turn_of(resolver.resolve())).content == "Hi"
         await resolver.aclose()
@@ -154,7 +154,7 @@ async def test_a_program_finds_the_fake_of_anthropics_service_by_its_environment
         for names in (["ANTHROPIC_API_KEY"], ["ANTHROPIC_AUTH_TOKEN"]):
             variables = server.environment("claude-sonnet-5-5")
             key = variables.pop("ANTHROPIC_API_KEY")
-            resolver = ModelResolver.from_environment({**variables, **dict.fromkeys(names, key)})
+            resolver = ModelResolver(environ={**variables, **dict.fromkeys(names, key)})
             assert (await turn_of(resolver.resolve())).content == "Hi"
             await resolver.aclose()
     assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {FAKE_ANTHROPIC_KEY}"}

@@ -4,6 +4,7 @@ import { ICommandPalette } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
+import { loadsAhead } from "./ahead";
 import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
 import { helpsWhereMissing } from "./missing";
@@ -60,6 +61,14 @@ const undo: JupyterFrontEndPlugin<void> = {
   },
 };
 
+const ahead: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:ahead",
+  description: "Loads the cards' front end when a notebook with a prompt is opened.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  activate: (_, tracker: INotebookTracker) => loadsAhead(tracker),
+};
+
 const missing: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:missing",
   description: "Says what to do where a kernel has not loaded the agent.",
@@ -107,4 +116,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, undo, missing, removed, waits];
+export default [keys, cells, undo, ahead, missing, removed, waits];

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
 import type { Call } from "../state";
+import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { Choices } from "../ui/choices";
 import { ACTIONS } from "./actions";
@@ -11,11 +12,7 @@ import { Plain } from "../ui/text";
 
 type RuleScope = Exclude<Scope, "once">;
 
-const SCOPES: Readonly<Record<RuleScope, { readonly name: string; readonly note: string; readonly rule: string }>> = {
-  conversation: { name: "This conversation", note: "until it is deleted", rule: "in this conversation" },
-  project: { name: "This project", note: "every notebook in this one’s folder", rule: "in this project" },
-  user: { name: "All my notebooks", note: "on this server", rule: "in all my notebooks" },
-};
+const SCOPES = SHARED.scopes;
 
 export function mayAlwaysAllow(call: Call): boolean {
   return call.rules.length > 0 && ruleScopes(call).length > 0;
@@ -80,7 +77,7 @@ export function AllowPanel({ card }: { card: CallSignals }): JSX.Element | null 
       <div class="ak-actions">
         <Button {...ACTIONS.saveRule} look="primary" onPress={save} />
         <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
-        <span class="ak-note">Rules that deny or ask still win. Remove it under the policy badge.</span>
+        <span class="ak-note">{SHARED.card.rulesWin} Remove it under the policy badge.</span>
       </div>
     </div>
   );

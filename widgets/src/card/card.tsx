@@ -1,5 +1,5 @@
 /** One tool call: its head, the call itself, what was decided, what came out. */
-import type { JSX } from "preact";
+import { h, type JSX } from "preact";
 import { memo } from "preact/compat";
 import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { needsYou, type Call } from "../state";
@@ -9,14 +9,14 @@ import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { seenWords } from "../text/words";
 import { Button, PressedButton } from "../ui/button";
-import { Icon } from "../ui/icon";
+import { Icon, icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
-import { KeyScope, KeyScopeContext, useKeys } from "../ui/keys";
+import { KeyScope, KeyScopeContext } from "../ui/keys";
 import { useSeconds } from "../ui/seconds";
-import { Plain } from "../ui/text";
+import { Plain, plain } from "../ui/text";
 import { AllowPanel } from "./allow";
 import { CallBody, changeCount } from "./code";
-import { useRun, type CallSignals, type RunSignals } from "./context";
+import { useRun, type CallSignals, type CardRun, type RunSignals } from "./context";
 import { DecisionRow, SentRow } from "./decision";
 import { Draft, EditActions, EditPanel } from "./edit";
 import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "./looks";
@@ -24,7 +24,7 @@ import { OutputList, OutputNote } from "./outputs";
 import { ProblemWords } from "./problem";
 import { Question } from "./question";
 import { ReasonPanel } from "./reason";
-import { decidedBy, StatusLine, timedOut } from "./statusLine";
+import { decidedBy, statusLine, timedOut } from "./statusLine";
 import { UndoRow } from "./undo";
 
 /** The reason that the log has where a cell was run again: see `stop_for`. */
@@ -36,18 +36,17 @@ const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "
 const UP = ["ArrowUp"];
 const DOWN = ["ArrowDown"];
 
+/** A folded call is one row, of which a run may have hundreds: it consists of no more components than this and its head. */
 export const Card = memo(function Card({ card }: { card: CallSignals }): JSX.Element {
   const run = useRun();
   const around = useContext(KeyScopeContext);
-  const keys = useMemo(() => new KeyScope(around), [around]);
+  const keys = useMemo(() => scopeOf(card, run, around), [card, run, around]);
   const draft = useMemo(() => new Draft(card.call), [card]);
   const call = card.call.value;
   const yours = card.yours.value;
   const fold = card.fold.value;
   const folded = FOLDING.has(call.state) && fold === "line";
   const line = folded || call.state === "proposed";
-  useKeys(UP, () => run.move(card.id, -1), keys);
-  useKeys(DOWN, () => run.move(card.id, 1), keys);
   useLayoutEffect(() => {
     if (yours) run.cameToAsk();
   }, [run, yours]);
@@ -65,22 +64,33 @@ export const Card = memo(function Card({ card }: { card: CallSignals }): JSX.Ele
       tabIndex={yours ? 0 : -1}
       onKeyDown={(event) => takeKey(event, keys, call)}
     >
-      <KeyScopeContext.Provider value={keys}>
-        <Head card={card} draft={draft} />
-        {!folded && <Content card={card} draft={draft} />}
-        <StatusLine card={card} folded={folded} />
-        {call.problem !== null && (
-          <div class="ak-say" role="alert">
-            <ProblemWords
-              problem={call.problem}
-              about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"}
-            />
-          </div>
-        )}
-      </KeyScopeContext.Provider>
+      <Head card={card} draft={draft} />
+      {folded ? (
+        statusLine(card, true)
+      ) : (
+        <KeyScopeContext.Provider value={keys}>
+          <Content card={card} draft={draft} />
+          {statusLine(card, false)}
+        </KeyScopeContext.Provider>
+      )}
+      {call.problem !== null && (
+        <div class="ak-say" role="alert">
+          <ProblemWords
+            problem={call.problem}
+            about={call.state === "awaiting_approval" ? "waiting" : call.undo !== null ? "undo" : "decided"}
+          />
+        </div>
+      )}
     </div>
   );
 });
+
+function scopeOf(card: CallSignals, run: CardRun, around: KeyScope | null): KeyScope {
+  const keys = new KeyScope(around);
+  keys.bind(UP, () => run.move(card.id, -1));
+  keys.bind(DOWN, () => run.move(card.id, 1));
+  return keys;
+}
 
 function takeKey(event: KeyboardEvent, keys: KeyScope, call: Call): void {
   if (keys.take(event) || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -99,32 +109,26 @@ function Head({ card, draft }: PartProps): JSX.Element {
   const call = card.call.value;
   const open = card.fold.value === "open";
   const look = lookOf(card, run.store);
-  const inner = (
-    <>
-      <Icon name={look.icon} tone={look.tone} />
-      <code class="ak-tool">
-        <Plain text={call.name} />
-      </code>
-      <HeadSummary card={card} draft={draft} />
-      <span class="ak-state">
-        {(call.recorded || recorded.value) && call.state === "awaiting_approval" && (
-          <span class="ak-tag">Recorded demo</span>
-        )}
-        <span class="ak-word">{look.word}</span>
-        <HeadNote call={call} />
-        {FOLDING.has(call.state) && <Icon name={open ? "down" : "right"} tone="ak-chev" />}
-        {!gone.value && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && (
-          <CancelButton call={call} />
-        )}
-      </span>
-    </>
-  );
-  if (!FOLDING.has(call.state)) return <div class="ak-head">{inner}</div>;
-  return (
-    <button type="button" class="ak-head" aria-expanded={open} onClick={() => (card.opened.value = !open)}>
-      {inner}
-    </button>
-  );
+  const ends = FOLDING.has(call.state);
+  const inner = [
+    icon(look.icon, look.tone),
+    <code class="ak-tool">{plain(call.name)}</code>,
+    headSummary(card, draft),
+    <span class="ak-state">
+      {(call.recorded || recorded.value) && call.state === "awaiting_approval" && (
+        <span class="ak-tag">Recorded demo</span>
+      )}
+      <span class="ak-word">{look.word}</span>
+      {ends ? endNote(call) : <Seconds call={call} />}
+      {ends && icon(open ? "down" : "right", "ak-chev")}
+      {!gone.value && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && (
+        <CancelButton call={call} />
+      )}
+    </span>,
+  ];
+  if (!ends) return h("div", { class: "ak-head" }, ...inner);
+  const fold = (): void => void (card.opened.value = !open);
+  return h("button", { type: "button", class: "ak-head", "aria-expanded": open, onClick: fold }, ...inner);
 }
 
 function lookOf(card: CallSignals, { off, receives }: RunSignals): StateLook {
@@ -141,7 +145,7 @@ function lookOf(card: CallSignals, { off, receives }: RunSignals): StateLook {
   return off.value ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
 }
 
-function HeadSummary({ card, draft }: PartProps): JSX.Element {
+function headSummary(card: CallSignals, draft: Draft): JSX.Element {
   const call = card.call.value;
   if (card.panel.value === "edit" && call.state === "awaiting_approval")
     return <span class="ak-sum">{draft.note.value}</span>;
@@ -152,30 +156,22 @@ function HeadSummary({ card, draft }: PartProps): JSX.Element {
       return <span class="ak-sum">Python, {plural(lineCount(shown.text), "line")}, in this notebook’s kernel</span>;
     if (shown.language === "shell") return <span class="ak-sum">Shell, {plural(lineCount(shown.text), "line")}</span>;
   }
-  if (call.state === "invalid")
-    return (
-      <span class="ak-sum">
-        <Plain text={call.reason ?? call.result ?? ""} />
-      </span>
-    );
-  return (
-    <code class="ak-sum">
-      <Plain text={summary(call.name, call.input)} />
-    </code>
-  );
+  if (call.state === "invalid") return <span class="ak-sum">{plain(call.reason ?? call.result ?? "")}</span>;
+  return <code class="ak-sum">{plain(summary(call.name, call.input))}</code>;
 }
 
-function HeadNote({ call }: { call: Call }): JSX.Element | null {
+function Seconds({ call }: { call: Call }): JSX.Element | null {
   const run = useRun();
-  const ticking = call.state === "executing" || call.state === "approved";
-  useSeconds(ticking && call.name !== "ask_user");
+  const ticking = (call.state === "executing" || call.state === "approved") && call.name !== "ask_user";
+  useSeconds(ticking);
+  const since = call.startedAt ?? call.decidedAt;
+  if (!ticking || since === null) return null;
+  return <span class="ak-muted">{wholeSeconds(run.now() - Date.parse(since))}</span>;
+}
+
+/** What the head says of a call that has ended. */
+function endNote(call: Call): JSX.Element | null {
   switch (call.state) {
-    case "approved":
-    case "executing": {
-      const since = call.startedAt ?? call.decidedAt;
-      if (since === null || call.name === "ask_user") return null;
-      return <span class="ak-muted">{wholeSeconds(run.now() - Date.parse(since))}</span>;
-    }
     case "success":
       // Of a diff that is not shown whole, the lines that are would be too few.
       if (call.preview?.kind === "diff" && !call.preview.left_out)

@@ -6,7 +6,7 @@ import type { JSX } from "preact";
 import type { Preview, Warning } from "../protocol";
 import { lineCount, parseArguments, prettyJson, shownCall } from "../text/arguments";
 import { plural } from "../text/format";
-import { highlightLines } from "../text/highlight";
+import { linesOf } from "../text/code";
 import { Copy } from "../ui/copy";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
@@ -92,7 +92,7 @@ export function Code({
   language: string;
   insertable?: boolean;
 }): JSX.Element {
-  const lines = highlightLines(text.replace(/\n$/, ""), language);
+  const lines = linesOf(text.replace(/\n$/, ""), language);
   return (
     <>
       <Copy text={text} />

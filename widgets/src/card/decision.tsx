@@ -1,5 +1,6 @@
 /** The row of buttons on a waiting call, and what stands there once one was pressed. */
 import type { JSX } from "preact";
+import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
@@ -47,9 +48,7 @@ export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
         </span>
       ) : (
         first && (
-          <span class="ak-note">
-            {several.value ? "Starts as soon as you approve it." : "Approves exactly what is shown."}
-          </span>
+          <span class="ak-note">{several.value ? "Starts as soon as you approve it." : SHARED.card.exactly}</span>
         )
       )}
     </div>

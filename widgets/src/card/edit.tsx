@@ -1,14 +1,19 @@
 /** Edit: the person's version of a call, kept while the panel is closed. */
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Call } from "../state";
 import { editable, lineCount } from "../text/arguments";
+import { changedLines } from "../text/changedLines";
 import { plural } from "../text/format";
+import { Part } from "../text/part";
+import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
+import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 import { ACTIONS } from "./actions";
 import { useRun, type CallSignals, type Choice } from "./context";
-import { changedLines, Editor } from "./editor";
+
+export const editing = new Part(() => import("./editor"));
 
 /** A person's unsent draft for one call. */
 export class Draft {
@@ -47,14 +52,35 @@ export class Draft {
 
 export function EditPanel({ call, draft }: { call: Call; draft: Draft }): JSX.Element {
   const [language] = useState(() => editable(call.name, call.input ?? "").language);
+  const editor = editing.value;
+  const label = `Edit ${call.name}`;
+  if (editor === null) return <PlainEditor label={label} draft={draft} />;
   return (
-    <Editor
+    <editor.Editor
       text={draft.current.peek()}
       original={draft.original.value}
       language={language}
-      label={`Edit ${call.name}`}
+      label={label}
       version={draft.resets.value}
       onChange={(text) => draft.write(text)}
+    />
+  );
+}
+
+/** Until the editor has come, and where it does not: what is typed meanwhile is kept. */
+function PlainEditor({ label, draft }: { label: string; draft: Draft }): JSX.Element {
+  const field = useRef<HTMLTextAreaElement>(null);
+  useLayoutEffect(() => field.current?.focus(), []);
+  return (
+    <textarea
+      ref={field}
+      class="ak-editor ak-plain"
+      aria-label={label}
+      spellcheck={false}
+      rows={Math.min(20, lineCount(draft.current.value))}
+      value={draft.current.value}
+      onInput={({ currentTarget }) => draft.write(currentTarget.value)}
+      {...{ [SUPPRESS_SHORTCUTS]: "true" }}
     />
   );
 }
@@ -72,7 +98,7 @@ export function EditActions({ card, draft }: { card: CallSignals; draft: Draft }
       />
       <Button name="Reset" onPress={() => draft.reset()} />
       <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
-      <span class="ak-note">Approves your version.</span>
+      <span class="ak-note">{SHARED.card.yourVersion}</span>
     </div>
   );
 }

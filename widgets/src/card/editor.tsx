@@ -11,12 +11,13 @@ import {
   lineNumbers,
   type DecorationSet,
 } from "@codemirror/view";
-import { diffArrays } from "diff";
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
-import { highlighter, shellLanguage } from "../text/highlight";
+import { changedLines } from "../text/changedLines";
+import { highlighter } from "../text/highlight";
 import { HIDDEN_CHARACTERS, marker } from "../text/invisible";
+import { shellLanguage } from "../text/shell";
+import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 
 interface Props {
   text: string;
@@ -42,18 +43,6 @@ export function Editor(props: Props): JSX.Element {
     return () => view.destroy();
   }, [props.version]);
   return <div class="ak-editor" ref={place} />;
-}
-
-/** The numbers, from 1, of the lines of `after` that are not in `before`. */
-export function changedLines(before: string, after: string): number[] {
-  const changed: number[] = [];
-  let line = 1;
-  for (const part of diffArrays(before.split("\n"), after.split("\n"))) {
-    if (part.removed) continue;
-    if (part.added) changed.push(...part.value.map((_, offset) => line + offset));
-    line += part.value.length;
-  }
-  return changed;
 }
 
 function startState(props: Props, onChange: (text: string) => void): EditorState {

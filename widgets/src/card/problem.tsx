@@ -6,19 +6,10 @@ import { timeOfDay } from "../text/format";
 import { visible } from "../text/invisible";
 import { SHARED } from "../text/words.gen";
 
-const TITLES: Readonly<Record<ErrorCode, string>> = {
-  ...SHARED.errors,
-  BUDGET_EXCEEDED: "Budget reached.",
-  CONFLICT: "Already decided.",
-  ACCESS_DENIED: "You may not decide here.",
-  INVALID_FORMAT: "Not accepted.",
-  TOOL_ERROR: "A tool failed.",
-};
-
 const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
   CONFLICT: "Your click changed nothing.",
-  LLM_ERROR: "Nothing is lost.",
-  BUDGET_EXCEEDED: "Nothing is lost.",
+  LLM_ERROR: SHARED.card.nothingLost,
+  BUDGET_EXCEEDED: SHARED.card.nothingLost,
   INTERNAL_ERROR: "The run is stopped; the log has the details.",
 };
 
@@ -45,7 +36,11 @@ export function ProblemWords({
   return (
     <span class="ak-grow">
       <b>
-        {problem.code === "CONFLICT" ? CONFLICTS[about] : uncheckable ? "Budget not checked." : TITLES[problem.code]}
+        {problem.code === "CONFLICT"
+          ? CONFLICTS[about]
+          : uncheckable
+            ? "Budget not checked."
+            : SHARED.problems[problem.code]}
       </b>{" "}
       {said} {said.includes(meaning) ? "" : meaning}
     </span>

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { ClientCommand } from "../protocol";
 import { parseArguments } from "../text/arguments";
+import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { useKeys } from "../ui/keys";
 import { ACTIONS } from "./actions";
@@ -48,8 +49,8 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
         <textarea
           class="ak-field"
           rows={1}
-          aria-label="Your answer"
-          placeholder={choices.length > 0 ? "Or answer in your own words" : "Your answer"}
+          aria-label={SHARED.card.yourAnswer}
+          placeholder={choices.length > 0 ? "Or answer in your own words" : SHARED.card.yourAnswer}
           value={words}
           onInput={(event) => setWords(event.currentTarget.value)}
         />
@@ -64,8 +65,12 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
           offBecause={answer === null ? `${group}-off` : undefined}
           onPress={sendAnswer}
         />
-        <Button name="Skip" look="quiet" onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })} />
-        <span class="ak-note">Skip tells the model that you did not answer.</span>
+        <Button
+          name={SHARED.actions.skip}
+          look="quiet"
+          onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })}
+        />
+        <span class="ak-note">{SHARED.card.skipNote}</span>
       </div>
     </>
   );

@@ -1,6 +1,7 @@
 /** The field that Deny opens below a waiting call, for the reason, which the model reads. */
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { ACTIONS } from "./actions";
 import { useRun, type CallSignals } from "./context";
@@ -14,9 +15,9 @@ export function ReasonPanel({ card, draft }: { card: CallSignals; draft: { text:
   return (
     <>
       <div class="ak-panel">
-        <label for={id}>Reason</label>{" "}
+        <label for={id}>{SHARED.card.reason}</label>{" "}
         <span class="ak-note" id={`${id}-hint`}>
-          optional; the model reads it and goes on
+          {SHARED.card.reasonNote}
         </span>
         <textarea
           id={id}

@@ -10,12 +10,7 @@ import { Button } from "../ui/button";
 import { useRun, type CallSignals } from "./context";
 import { Plain } from "../ui/text";
 
-interface Props {
-  card: CallSignals;
-  folded: boolean;
-}
-
-export function StatusLine({ card, folded }: Props): JSX.Element | null {
+export function statusLine(card: CallSignals, folded: boolean): JSX.Element | null {
   const call = card.call.value;
   switch (call.state) {
     case "denied":
@@ -84,7 +79,7 @@ function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Elem
   return (
     <div class="ak-actions">
       {retry === "offered" && (
-        <Button name="Run again" small={call.state === "error"} onPress={() => run.retry(card)} />
+        <Button name={SHARED.actions.runAgain} small={call.state === "error"} onPress={() => run.retry(card)} />
       )}
       {retry === "offered" && asks && <span class="ak-note ak-beside">Asks you first.</span>}
       {retry === "asked" && <span>You asked the model to run it again.</span>}
@@ -99,11 +94,9 @@ function LookRow({ card }: { card: CallSignals }): JSX.Element {
   const asks = card.yours.value;
   return (
     <div class="ak-actions">
-      {retry === "offered" && <Button name="Run again" onPress={() => run.retry(card)} />}
-      {retry === "offered" && asks && <Button name="Continue" onPress={() => run.proceed(card)} />}
-      {retry === "offered" && asks && (
-        <span class="ak-note">Run again asks you first. Continue tells the model that the outcome is unknown.</span>
-      )}
+      {retry === "offered" && <Button name={SHARED.actions.runAgain} onPress={() => run.retry(card)} />}
+      {retry === "offered" && asks && <Button name={SHARED.actions.goOn} onPress={() => run.proceed(card)} />}
+      {retry === "offered" && asks && <span class="ak-note">{SHARED.card.outcomeNote}</span>}
       {retry === "sent" && <span>Sent to the agent.</span>}
       {retry === "asked" && <span>You asked the model to run it again. It asks you first.</span>}
       {!asks && (retry === "no" || retry === "offered") && (
@@ -150,10 +143,9 @@ function Denial({ call }: { call: Call }): JSX.Element {
 }
 
 function Cancellation({ call }: { call: Call }): JSX.Element {
-  if (call.name === "ask_user") return <>The model was told that you did not answer.</>;
+  if (call.name === "ask_user") return <>{SHARED.card.notAnswered}</>;
   const reason = call.reason === null ? "" : `${sentence(call.reason)} `;
-  const meaning =
-    call.startedAt === null ? SHARED.nothingRan : "The kernel was interrupted; what ran before that stays.";
+  const meaning = call.startedAt === null ? SHARED.nothingRan : SHARED.card.interrupted;
   return (
     <>
       <Plain text={reason} />
@@ -187,9 +179,8 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
   return (
     <div class="ak-say">
       <p>
-        {call.reason === null ? "Nobody can say what became of this call." : <Plain text={sentence(call.reason)} />}{" "}
-        {SHARED.mayHaveRun}
-        {asks && " Look before you choose."}
+        {call.reason === null ? SHARED.card.nobodyKnows : <Plain text={sentence(call.reason)} />} {SHARED.mayHaveRun}
+        {asks && ` ${SHARED.card.look}`}
       </p>
       <p class="ak-muted ak-num">
         {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}

@@ -2,11 +2,22 @@
 import {
   type ApprovalResponseCommand,
   type ClientCommand,
+  type ConversationView,
   type ErrorEvent,
   type ServerEvent,
   type SessionEvent,
 } from "../protocol";
-import { callOf, emptyRun, patchCall, reduce, runEnded, fromSnapshot, type Decider, type RunState } from "../state";
+import {
+  callOf,
+  emptyRun,
+  fromSnapshot,
+  keepEndedCalls,
+  patchCall,
+  reduce,
+  runEnded,
+  type Decider,
+  type RunState,
+} from "../state";
 import { randomId } from "../text/ids";
 import { Decisions } from "./decisions";
 import { Sequence } from "./sequence";
@@ -14,7 +25,7 @@ import type { Receives, Transport } from "./transport";
 
 /** After this long without a connection nothing can be promised, so nothing can be decided. */
 export const DECISIONS_OFF_AFTER_MS = 60_000;
-/** A run that is under way is read again from the log, up to this many events: the snapshot has no half-written answer. */
+/** Where the snapshot does not have all of a run that is under way, that is read again from the log, up to this many events. */
 const REPLAY_AT_MOST = 20_000;
 /** The number of sent commands that are remembered, for errors that answer them. */
 const COMMANDS_KEPT = 200;
@@ -43,12 +54,16 @@ export class Channel {
   /** This page's clock minus the runtime's, in ms. */
   skew = 0;
   readonly decisions = new Decisions();
-  private readonly runs = new Map<string, RunState>();
+  private runs = new Map<string, RunState>();
+  /** The runs as the events of the past make them, until all of those are read again. Views show the snapshot's till then. */
+  private replayed: Map<string, RunState> | null = null;
   private readonly listeners = new Set<() => void>();
   private readonly sequence = new Sequence();
   /** The number of views of each run on this page. */
   private readonly views = new Map<string, number>();
   private byId: ReadonlyMap<string, SentCommand> = new Map();
+  /** The ids of commands that were sent before the line was lost: a runtime that died may not have written them. */
+  private unsure: ReadonlySet<string> = new Set();
   /** Two pages may share a kernel's messages, so an id has to be unique beyond this one. */
   private readonly idPrefix = randomId();
   private idsGiven = 0;
@@ -217,6 +232,7 @@ export class Channel {
     const since = this.connection.status === "open" ? Date.now() : this.connection.since;
     this.connection = { status: "lost", since, nextTryAt, why: this.connection.why };
     this.decisions.lineLost();
+    this.unsure = new Set([...this.byId].filter(([, { status }]) => status === "sent").map(([id]) => id));
     this.changed();
   }
 
@@ -238,7 +254,7 @@ export class Channel {
     else if (event.type === "error" && isAboutThisConnection(event)) this.refused(event);
     else if (event.type === "pong") this.ponged(event.seq);
     else if (event.type !== "ack") this.logged(event); // what came of an acknowledged command is in the log
-    this.changed();
+    if (this.replayed === null || event.type === "session" || event.type === "error") this.changed();
   }
 
   /** A pong says how far the log is: what this page does not have by now, it asks for. */
@@ -261,10 +277,21 @@ export class Channel {
   private take(event: ServerEvent): void {
     if (event.run_id !== null) {
       const context = { live: event.seq > this.liveAfter, own: this.decisions.own };
-      this.runs.set(event.run_id, reduce(this.state(event.run_id), event, context));
+      const runs = this.replayed ?? this.runs;
+      runs.set(event.run_id, reduce(runs.get(event.run_id) ?? emptyRun(event.run_id), event, context));
     }
     if (event.type === "approval_response") this.decisions.settle(event.approval_id, true);
     if (event.type === "tool_complete") this.settleCall(event.tool_call_id);
+    if (this.replayed !== null && event.seq >= this.liveAfter) this.showReplayed(this.replayed);
+  }
+
+  /** What has ended stays as the snapshot had it, which is the same: 500 cards are not rendered again. */
+  private showReplayed(replayed: ReadonlyMap<string, RunState>): void {
+    const shown = this.runs;
+    this.runs = new Map(
+      [...replayed].map(([runId, state]) => [runId, keepEndedCalls(shown.get(runId) ?? emptyRun(runId), state)]),
+    );
+    this.replayed = null;
   }
 
   private onSession(event: SessionEvent): void {
@@ -286,22 +313,22 @@ export class Channel {
       if (this.transport.greets) this.resume();
     }
     this.flush(new Set(event.pending.map((call) => call.approval_id)));
+    this.sendAgain(event.snapshot);
     this.tellViews();
   }
 
   private begin(event: SessionEvent): void {
-    this.runs.clear();
-    this.liveAfter = event.last_seq;
-    const active = event.snapshot.runs.some((run) => run.status === "queued" || run.status === "running");
-    if (active && event.last_seq <= REPLAY_AT_MOST) {
-      this.sequence.jumpTo(0);
-      return;
-    }
     this.startFrom(event);
+    const active = event.snapshot.runs.some((run) => run.status === "queued" || run.status === "running");
+    if (!active || event.last_seq > REPLAY_AT_MOST || event.last_seq === 0) return;
+    const from = event.resume_from ?? 0; // servers of before do not say
+    if (from === 0) this.replayed = new Map();
+    this.sequence.jumpTo(from);
   }
 
   private startFrom(event: SessionEvent): void {
     this.runs.clear();
+    this.replayed = null;
     this.liveAfter = event.last_seq;
     this.sequence.jumpTo(event.last_seq);
     for (const run of event.snapshot.runs) this.runs.set(run.run_id, fromSnapshot(event.snapshot, run.run_id));
@@ -325,6 +352,15 @@ export class Channel {
       if (sent.status !== "queued" || !this.transport.send({ ...sent.command, id })) continue;
       this.setCommand(id, { ...sent, status: "sent" });
     }
+  }
+
+  /** Send the answers again for which a run still waits. */
+  private sendAgain(snapshot: ConversationView): void {
+    for (const id of this.unsure) {
+      const sent = this.byId.get(id);
+      if (sent !== undefined && isAwaited(sent.command, snapshot)) this.transport.send({ ...sent.command, id });
+    }
+    this.unsure = new Set();
   }
 
   /** The runtime did not take something that this page sent, or can do nothing at all. */
@@ -416,6 +452,15 @@ export class Channel {
   private changed(): void {
     for (const listener of [...this.listeners]) listener();
   }
+}
+
+/** Whether a command answers a pause, or for an unknown outcome, and nobody's answer to that is in the log. */
+function isAwaited(command: ClientCommand, snapshot: ConversationView): boolean {
+  if (command.type === "budget")
+    return snapshot.runs.some((run) => run.run_id === command.run_id && run.paused?.pause_id === command.pause_id);
+  if (command.type !== "tool_continue") return false;
+  const call = snapshot.tool_calls.find((one) => one.tool_call_id === command.tool_call_id);
+  return call?.state === "unknown" && call.unknown_answer === null;
 }
 
 /** Two decisions crossed on the line: the one in the log was not this page's. */

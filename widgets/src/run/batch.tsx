@@ -2,6 +2,8 @@
 import type { JSX } from "preact";
 import { ACTIONS } from "../card/actions";
 import type { Call } from "../state";
+import { filled } from "../text/words";
+import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
 import type { RunController } from "./controller";
@@ -20,7 +22,7 @@ export function BatchBar({ controller }: { controller: RunController }): JSX.Ele
     >
       <Icon name="wait" tone="ak-turn" />
       <span class="ak-grow">
-        <b>{calls.length} calls are waiting for you.</b> <span class="ak-muted">{warningsOf(calls)}</span>
+        <b>{filled(SHARED.card.several, { count: calls.length })}</b> <span class="ak-muted">{warningsOf(calls)}</span>
       </span>
       <Button
         {...ACTIONS.approveAll}

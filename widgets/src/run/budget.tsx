@@ -13,18 +13,12 @@ import type { RunStore } from "./store";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
 import { Plain } from "../ui/text";
-import { raisedWords } from "../text/words";
+import { filled, raisedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 
 type Limit = PauseView["reached"][number];
 
-const LIMITS: Readonly<Record<Limit, { readonly title: string; readonly add: string }>> = {
-  tokens: { title: "Tokens", add: "Add tokens" },
-  usd: { title: "Cost", add: "Add dollars" },
-  tool_calls: { title: "Tool calls", add: "Add tool calls" },
-  steps: { title: "Steps", add: "Add steps" },
-  seconds: { title: "Time", add: "Add minutes" },
-};
+const LIMITS = SHARED.limits;
 const ORDER: readonly Limit[] = ["tokens", "usd", "tool_calls", "steps", "seconds"];
 const NOTHING: BudgetLimits = { tokens: null, usd: null, tool_calls: null, steps: null, seconds: null };
 /** The most that the runtime takes. */
@@ -62,8 +56,8 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
               <Plain text={pause.repeated} />.{" "}
             </>
           )}
-          {pause.unpriced && `It is not known what this ${pause.of ?? "run"} costs. `}
-          {SHARED.pausedBefore} Nothing is lost.
+          {pause.unpriced && `${filled(SHARED.card.costUnknown, { of: pause.of ?? "run" })} `}
+          {SHARED.pausedBefore} {SHARED.card.nothingLost}
         </span>
         <span class="ak-state">
           <span class="ak-word">{wordOf(store)}</span>
@@ -76,7 +70,11 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
             <span class="ak-note">Nothing more is spent.</span>
           </div>
         ) : reply !== "no" ? (
-          <SentRow choice="Continue" queued={reply === "queued"} onTakeBack={() => controller.takeBackBudget()} />
+          <SentRow
+            choice={SHARED.actions.goOn}
+            queued={reply === "queued"}
+            onTakeBack={() => controller.takeBackBudget()}
+          />
         ) : (
           <AnswerRow key={pause.pause_id} controller={controller} run={run} pause={pause} />
         )}
@@ -159,7 +157,8 @@ function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
   );
   const add = adds ? addition(pause.reached, texts) : NOTHING;
   const action = adds ? ACTIONS.raiseBudget : pause.repeated ? ACTIONS.goOn : ACTIONS.goOnWithout;
-  const note = adds || pause.repeated ? "" : `Then ${money(limitsOf(run, pause).usd ?? 0)} is no limit any more. `;
+  const note =
+    adds || pause.repeated ? "" : `${filled(SHARED.card.noLimit, { amount: money(limitsOf(run, pause).usd ?? 0) })} `;
   return (
     <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
       {adds &&
@@ -189,7 +188,7 @@ function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
           ? "Off until the connection is back."
           : add === null
             ? "Write a number above 0."
-            : `${note}Or stop the run; what is done stays.`}
+            : `${note}${SHARED.card.orStop}`}
       </span>
     </div>
   );

@@ -1,7 +1,7 @@
 /** A run: its header, then answers, calls and notices in the model's order. */
 import { useSignal } from "@preact/signals";
-import { Fragment, type JSX } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Card } from "../card/card";
 import { RunContext } from "../card/context";
 import { InterruptNote } from "../card/kernelBusy";
@@ -23,6 +23,11 @@ import { Thinking } from "./thinking";
 
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
+
+/** Items of a long run that are put into the page at a time, so that a slice takes this long with its paint. */
+const FIRST_SLICE = 10;
+const LARGEST_SLICE = 60;
+const SLICE_MS = 30;
 
 interface Props {
   channel: Channel;
@@ -75,9 +80,11 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
   const texts = store.texts.value;
   const firstWaiting = store.firstWaiting.value;
   const pause = store.pause.value;
+  const items = store.items.value;
+  const shown = useSlices(items.length);
   return (
     <>
-      {store.items.value.map((item) => {
+      {items.slice(0, shown).flatMap((item) => {
         switch (item.kind) {
           case "answer": {
             const text = store.writing.value === item.id ? null : (texts[item.id] ?? "");
@@ -91,19 +98,35 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
             const retry = item.id === store.retryable.value ? () => controller.tryAgain() : null;
             return <Notice key={item.id} problem={item.problem} onRetry={retry} />;
           }
-          case "call":
-            return (
-              <Fragment key={`call ${item.id}`}>
-                {item.id === firstWaiting && store.answerable.value.length > 1 && <BatchBar controller={controller} />}
-                <Card card={store.call(item.id)} />
-              </Fragment>
-            );
+          case "call": {
+            const card = <Card key={`call ${item.id}`} card={store.call(item.id)} />;
+            const isFirst = item.id === firstWaiting && store.answerable.value.length > 1;
+            return isFirst ? [<BatchBar key="batch" controller={controller} />, card] : card;
+          }
         }
       })}
       {pause !== null && <BudgetCard controller={controller} pause={pause} />}
       {store.thinking.value && <Thinking thought={store.thought} />}
     </>
   );
+}
+
+/** How many of the items to show: a long run comes into the page in slices, each as long as a frame has time for. */
+function useSlices(total: number): number {
+  const [shown, show] = useState(FIRST_SLICE);
+  const slice = useRef({ size: FIRST_SLICE, began: 0 });
+  slice.current.began = performance.now();
+  useEffect(() => {
+    const { size, began } = slice.current;
+    if (total <= shown) {
+      if (total > 0) show(Infinity);
+      return;
+    }
+    const fitting = (size * SLICE_MS) / Math.max(1, performance.now() - began);
+    slice.current.size = Math.min(LARGEST_SLICE, Math.max(FIRST_SLICE, Math.round(fitting)));
+    show(shown + slice.current.size);
+  }, [total, shown]);
+  return shown;
 }
 
 function Interrupting({ store }: { store: RunStore }): JSX.Element | null {

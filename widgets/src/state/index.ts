@@ -7,6 +7,7 @@ export {
   callOf,
   callsInOrder,
   isMoreText,
+  keepEndedCalls,
   needsYou,
   pauseOf,
 } from "./model";

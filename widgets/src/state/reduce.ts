@@ -1,5 +1,6 @@
 /** Events to view state. Pure: the same events give the same state, whether they come live or again after a reload. */
 import type { BudgetRaise, NoticeView, RunView, ServerEvent } from "../protocol";
+import { SHARED } from "../text/words.gen";
 import { callOf, emptyCall, type Call, type Decider, type Item, type RunState } from "./model";
 import { addOutput } from "./outputs";
 
@@ -136,7 +137,7 @@ export function decider(
   if (by !== "user") return { kind: by, name: null, at };
   // Events of the past do not say which page sent the decision; without a name it can only have been this person.
   if (own || (!live && name === null)) return { kind: "you", name: null, at };
-  return { kind: "other", name: name ?? "another tab", at };
+  return { kind: "other", name: name ?? SHARED.card.anotherTab, at };
 }
 
 /** Types that this version does not know are ignored, as the protocol asks; the types it knows are all handled. */

@@ -13,6 +13,7 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
   const calls = Object.create(null) as Record<string, Call>;
   let step = 0;
   let turns = 0;
+  let called = false;
   const run = conversation.runs.find((view) => view.run_id === runId) ?? null;
   // What happened between two turns of the model, by how many it had had.
   const between = [
@@ -23,13 +24,14 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
     while (between[0] !== undefined && between[0].steps <= turns) items.push((between.shift() as { item: Item }).item);
   };
   const place = (view: ToolCallView): void => {
+    called = true;
     items.push({ kind: "call", id: view.tool_call_id });
     calls[view.tool_call_id] = callFromView(view, step);
     byId.delete(view.tool_call_id);
   };
   for (const message of conversation.messages) {
     if (message.run_id !== runId || message.role !== "assistant") continue;
-    if (items.some((item) => item.kind === "call")) step += 1;
+    if (called) step += 1;
     placeBetween();
     turns += 1;
     if (message.content !== "") {

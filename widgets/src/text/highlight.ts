@@ -1,6 +1,4 @@
 /** Code in JupyterLab's colours, for the cards and for the editor: one set of classes for both. */
-import { StreamLanguage } from "@codemirror/language";
-import { shell } from "@codemirror/legacy-modes/mode/shell";
 import type { Parser } from "@lezer/common";
 import { highlightCode, tagHighlighter, tags } from "@lezer/highlight";
 import { parser as jsonParser } from "@lezer/json";
@@ -30,25 +28,14 @@ export const highlighter = tagHighlighter([
   { tag: [tags.number, tags.integer, tags.float], class: "ak-t-n" },
 ]);
 
-export const shellLanguage = StreamLanguage.define(shell);
-
-const PARSERS: Readonly<Record<string, Parser>> = {
-  python: pythonParser,
-  json: jsonParser,
-  shell: shellLanguage.parser,
-};
-
-/** Beyond this a parse would be felt; the text is then shown plain. */
-const HIGHLIGHT_AT_MOST = 100_000;
+export const PARSERS: Readonly<Record<string, Parser>> = { python: pythonParser, json: jsonParser };
 
 export interface CodeToken {
   readonly text: string;
   readonly classes: string;
 }
 
-export function highlightLines(code: string, language: string): CodeToken[][] {
-  const parser = PARSERS[language];
-  if (!parser || code.length > HIGHLIGHT_AT_MOST) return code.split("\n").map((text) => [{ text, classes: "" }]);
+export function highlightLines(code: string, parser: Parser): CodeToken[][] {
   const lines: CodeToken[][] = [[]];
   highlightCode(
     code,

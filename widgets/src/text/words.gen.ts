@@ -37,10 +37,15 @@ export const SHARED = {
     "policy": "policy",
     "script": "a script"
   },
-  "errors": {
+  "problems": {
     "LLM_ERROR": "The model did not answer.",
     "KERNEL_DIED": "The kernel was lost.",
-    "INTERNAL_ERROR": "Something broke in Agent Kernel, not in your code."
+    "INTERNAL_ERROR": "Something broke in Agent Kernel, not in your code.",
+    "BUDGET_EXCEEDED": "Budget reached.",
+    "CONFLICT": "Already decided.",
+    "ACCESS_DENIED": "You may not decide here.",
+    "INVALID_FORMAT": "Not accepted.",
+    "TOOL_ERROR": "A tool failed."
   },
   "paused": {
     "repeats": "the agent repeats itself",
@@ -60,5 +65,83 @@ export const SHARED = {
   "continues": "continues from [{cell}]",
   "recordedDemo": "Recorded demo: no model is called",
   "nothingRan": "Nothing ran.",
-  "mayHaveRun": "It may have finished, run in part, or not run at all."
+  "mayHaveRun": "It may have finished, run in part, or not run at all.",
+  "actions": {
+    "approve": "Approve",
+    "deny": "Deny",
+    "edit": "Edit",
+    "allow": "Always allow",
+    "saveRule": "Save rule and approve",
+    "back": "Back",
+    "approveAll": "Approve all",
+    "denyAll": "Deny all",
+    "send": "Send",
+    "skip": "Skip",
+    "goOn": "Continue",
+    "goOnWithout": "Continue without it",
+    "runAgain": "Run again",
+    "tryAgain": "Try again",
+    "stop": "Stop"
+  },
+  "card": {
+    "exactly": "Approves exactly what is shown.",
+    "several": "{count} calls are waiting for you.",
+    "reason": "Reason",
+    "reasonNote": "optional; the model reads it and goes on",
+    "yourVersion": "Approves your version.",
+    "rulesWin": "Rules that deny or ask still win.",
+    "asking": "Waiting for your answer",
+    "yourAnswer": "Your answer",
+    "skipNote": "Skip tells the model that you did not answer.",
+    "notAnswered": "The model was told that you did not answer.",
+    "nobodyKnows": "Nobody can say what became of this call.",
+    "look": "Look before you choose.",
+    "outcomeNote": "Run again asks you first. Continue tells the model that the outcome is unknown.",
+    "interrupted": "The kernel was interrupted; what ran before that stays.",
+    "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
+    "nothingLost": "Nothing is lost.",
+    "costUnknown": "It is not known what this {of} costs.",
+    "orStop": "Or stop the run; what is done stays.",
+    "noLimit": "Then {amount} is no limit any more.",
+    "anotherTab": "another tab"
+  },
+  "scopes": {
+    "conversation": {
+      "name": "This conversation",
+      "note": "until it is deleted",
+      "rule": "in this conversation"
+    },
+    "project": {
+      "name": "This project",
+      "note": "every notebook in this one’s folder",
+      "rule": "in this project"
+    },
+    "user": {
+      "name": "All my notebooks",
+      "note": "on this server",
+      "rule": "in all my notebooks"
+    }
+  },
+  "limits": {
+    "tokens": {
+      "title": "Tokens",
+      "add": "Add tokens"
+    },
+    "usd": {
+      "title": "Cost",
+      "add": "Add dollars"
+    },
+    "tool_calls": {
+      "title": "Tool calls",
+      "add": "Add tool calls"
+    },
+    "steps": {
+      "title": "Steps",
+      "add": "Add steps"
+    },
+    "seconds": {
+      "title": "Time",
+      "add": "Add minutes"
+    }
+  }
 } as const;

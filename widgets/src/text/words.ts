@@ -42,7 +42,7 @@ interface Decider {
 
 /** "you", "ana", "policy": as the end of "Approved by". */
 export function byWhom(decider: Decider): string {
-  if (decider.kind === "other") return decider.name ?? "another tab";
+  if (decider.kind === "other") return decider.name ?? SHARED.card.anotherTab;
   return SHARED.deciders[decider.kind === "you" ? "user" : decider.kind];
 }
 

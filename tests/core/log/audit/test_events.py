@@ -1,6 +1,8 @@
 """Who listens to the audit trail hears what is committed; what else than a call is in it."""
 
+import asyncio
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import Heard
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.log.audit.test_chain import YES, approve_and_run, propose
@@ -21,7 +24,14 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
     await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
     await log.write(lambda t: approve_and_run(t.sql, "before"))
     heard: list[int] = []
-    log.listen_to_audit(lambda entries: heard.extend(entry.number for entry in entries))
+    all_heard = asyncio.Event()
+
+    def listen(entries: Sequence[Heard]) -> None:
+        heard.extend(entry.number for entry, _ in entries)
+        if len(heard) >= 3:
+            all_heard.set()
+
+    log.listen_to_audit(listen)
 
     def broken(t: Any) -> None:
         approve_and_run(t.sql, "never")
@@ -35,9 +45,10 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
     await other.aclose()
     await log.write(lambda t: propose(t.sql, "c2"))
     await log.write(lambda t: tool_calls.commit_decision(t.sql, "apr_c2", YES, denial=""))
-    await log.read(lambda sql: None)
-    assert heard == [3, 4, 7]
+    async with asyncio.timeout(10):
+        await all_heard.wait()  # they come a moment after their commits
     await log.aclose()
+    assert heard == [3, 4, 7]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -56,7 +67,7 @@ async def test_rules_and_undone_calls_are_in_the_trail_with_who_did_it(stages: S
         await handle.wait()
     told = await stage.audit()
     [undone] = [one for one in told if one["kind"] == "undo"]
-    assert (undone["tool_call_id"], undone["decided_by"]) == ("a", "eve")
+    assert (undone["approval_id"], undone["decided_by"]) == (first.approval_id, "eve")
     [saved] = [one for one in told if one["kind"] == "rule"]
     assert (saved["action"], saved["rule"], saved["decided_by"]) == ("saved", "allow run_python", "ana")
     await stage.conversation.remove_rule(saved["rule_id"], decided_by="eve")

@@ -13,6 +13,7 @@ from agent_kernel import errors
 from agent_kernel.notebook.hosts.widget_channel import FRAMES_PER_MESSAGE, WidgetChannel
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.events import ApprovalResponseEvent
+from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients import session as sessions
 from agent_kernel.runtime.clients.commands import reply_for
@@ -20,7 +21,7 @@ from agent_kernel.runtime.clients.session import ClientGone, ClientSession
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.executor import OutputSink
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 
 Frame = dict[str, Any]

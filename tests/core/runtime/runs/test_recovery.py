@@ -15,13 +15,15 @@ from agent_kernel.errors import NoModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, TokenEvent, ToolStartEvent, ToolStateEvent
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.executor import Outcome, ToolExecutor
+from agent_kernel.tools.executor import ToolExecutor
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
+from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
 from tests.faults import checks
 
 
@@ -84,6 +86,22 @@ async def test_what_was_executing_is_unknown_is_not_run_again_and_its_sibling_st
     assert [ran.tool_call_id for ran in executor.ran] == ["b"]
     assert [c.state for c in result.tool_calls] == ["unknown", "success"]
     assert model.requests[0].messages[-2]["content"].startswith("Outcome unknown. The server restarted")
+
+
+async def test_a_message_that_the_run_had_not_taken_has_its_id_and_its_pictures(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    before = await stage(ScriptedModel([call("run_python", code="1")]), path, Endless())
+    await before.start(policy="allow")
+    await before.until(lambda: before.of(ToolStartEvent))
+    images = await before.conversation.keep_pictures([png_bytes(40, 30)])
+    await before.conversation.send_message("What is this?", message_id="m-2", images=images)
+    with ScriptedModel([say("A square.")], facts=SEES) as model:
+        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
+            await handle.wait()
+            said = [one.message_id for one in (await conversation.view()).messages if one.content == "What is this?"]
+    assert said == ["m-2"]
+    [picture] = model.requests[0].images.values()
+    assert size_of(picture) == (40, 30)
 
 
 async def test_an_approved_call_that_had_not_started_starts_once(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from weakref import finalize, ref
 from agent_kernel.log.events import Frame
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import ModelRequest, ModelTurn
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import MessageView, ToolCallView
 from agent_kernel.runtime.state.history import Histories, Past
-from agent_kernel.runtime.state.run import ActiveRun, RunResult
+from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage

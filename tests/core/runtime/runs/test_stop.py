@@ -13,10 +13,10 @@ from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, Unknow
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.tools import Outcome, ToolVerdict
 from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.executor import Outcome, ToolVerdict
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stages, continue_unknown
 
 ASK_USER = ToolDeclaration(
@@ -139,13 +139,13 @@ async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(
 
 
 async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(stages: Stages) -> None:
-    """The start is on the disk, and shown; the executor has not been asked yet."""
+    """The start is on the disk; the executor has not been asked yet."""
     with ScriptedModel([call("run_python", code="1")]) as model:
         stage = await stages(model)
         handle = await stage.start()
         [request] = await stage.requests()
         deciding = asyncio.create_task(stage.conversation.route_decision(request.approval_id, Decision(approved=True)))
-        await stage.until(lambda: stage.of(ToolStartEvent))
+        await until(lambda: is_going(f"started {request.tool_call_id}"))
         assert stage.executor.ran == []
         await stage.conversation.cancel_run(handle.run_id)
         await deciding

@@ -9,9 +9,9 @@ import pytest
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent, RunEvent, ToolCompleteEvent
+from agent_kernel.protocol.tools import ApprovedCall, ToolVerdict
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.executor import ApprovedCall, ToolVerdict
 from tests.core.runtime.runs.test_suspend import AT_ONCE, until_suspended
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, Stages, stage
 

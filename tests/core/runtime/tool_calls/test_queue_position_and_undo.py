@@ -1,14 +1,16 @@
 """A call behind the user's own cell, and a file that is put back: at the level of the runtime."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import IllegalTransition, UndoRefused
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent, ToolStateEvent, ToolUndoneEvent
+from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.tool_calls import watch
 from agent_kernel.testing import ScriptedModel, call, say
-from agent_kernel.tools.executor import ApprovedCall, Outcome
 from tests.core.runtime.runs.test_suspend import until_suspended
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
@@ -39,6 +41,27 @@ async def test_a_call_says_that_it_waits_behind_the_users_cell_and_when_it_begin
     assert stage.events.index(waits[1]) < stage.events.index(stage.of(ToolCompleteEvent)[0])
 
 
+async def test_a_call_that_reaches_the_kernel_late_says_behind_which_cell_it_waits(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "LOOK_SECONDS", 0.001)
+    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
+        stage = await stages(model)
+        executor: FunctionExecutor = stage.executor
+
+        async def act(_: ApprovedCall, __: Any) -> str:
+            while executor.looks < 2:  # nothing is known of it yet  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            executor.behind = 9
+            await stage.until(lambda: stage.of(ToolStateEvent)[-1].waiting_behind == 9)
+            return "ran"
+
+        executor.act = act
+        await (await stage.start(policy="allow")).wait()
+    waits = [event for event in stage.of(ToolStateEvent) if event.state == "executing"]
+    assert [event.waiting_behind for event in waits] == [9]
+
+
 async def test_a_call_that_begins_at_once_is_not_said_to_wait(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
         stage = await stages(model)
@@ -62,7 +85,7 @@ async def shown(stage: Any, tool_call_id: str) -> tuple[str | None, bool]:
     return view.undo, view.undone
 
 
-async def test_what_a_call_wrote_is_undone_and_the_model_hears_of_it_before_it_goes_on(stages: Stages) -> None:
+async def test_what_a_call_wrote_is_undone_and_the_model_learns_of_it_before_it_goes_on(stages: Stages) -> None:
     turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
     with ScriptedModel(turns) as model:
         stage = await stages(model)
@@ -102,7 +125,7 @@ async def test_nothing_is_undone_where_the_file_was_changed(stages: Stages) -> N
     assert stage.of(ToolUndoneEvent) == []
 
 
-async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_next_prompt_hears_of_it(
+async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_next_prompt_learns_of_it(
     stages: Stages,
 ) -> None:
     with ScriptedModel([call("run_python", code="1", call_id="a"), say("Written."), say("I see.")]) as model:
@@ -121,7 +144,7 @@ async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_ne
     assert [event.decided_by for event in stage.of(ToolUndoneEvent)] == ["ana"]
 
 
-async def test_an_earlier_runs_change_is_undone_while_a_later_run_goes_on_and_its_model_hears_of_it(
+async def test_an_earlier_runs_change_is_undone_while_a_later_run_goes_on_and_its_model_learns_of_it(
     stages: Stages,
 ) -> None:
     turns = [call("run_python", code="1", call_id="a"), say("Written."), call("run_python", code="2"), say("ok")]
@@ -137,7 +160,7 @@ async def test_an_earlier_runs_change_is_undone_while_a_later_run_goes_on_and_it
     assert "I have undone your run_python call" in model.requests[-1].messages[-1]["content"]
 
 
-async def test_the_model_hears_of_an_undo_though_the_run_was_suspended_meanwhile(stages: Stages) -> None:
+async def test_the_model_learns_of_an_undo_though_the_run_was_suspended_meanwhile(stages: Stages) -> None:
     turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
     with ScriptedModel(turns) as model:
         stage = await stages(model, suspend_seconds=0.05)

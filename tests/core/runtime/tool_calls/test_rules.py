@@ -9,12 +9,12 @@ from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import InvalidArguments, UnknownRule
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, RunEvent
+from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from agent_kernel.tools.executor import ApprovedCall
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stages
 
 ALWAYS = Decision(approved=True, scope="conversation")

@@ -14,8 +14,8 @@ from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.testing import FakeAnthropic, say
-from agent_kernel.testing.wire.messages import event_stream, events_of
-from agent_kernel.testing.wire.reply import Reply, failure
+from agent_kernel.testing.wire.messages import events_of
+from agent_kernel.testing.wire.reply import Reply, event_stream, failure
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor
 from tests.core.runtime.turns.fuzzing import rounds
 from tests.core.runtime.turns.test_fuzz_model import ARGUMENTS, JSON, TURNS

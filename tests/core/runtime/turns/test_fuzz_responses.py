@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import requested
-from agent_kernel.testing.wire.reply import Reply, failure
-from agent_kernel.testing.wire.responses import event_stream, events_of, numbered, streamed
+from agent_kernel.testing.wire.reply import Reply, event_stream, failure
+from agent_kernel.testing.wire.responses import events_of, numbered, streamed
 from tests.core.models.model_apis import RESPONSES
 from tests.core.models.test_answer_faults import RESPONSES_EVENTS
 from tests.core.runtime.turns.fuzzing import rounds

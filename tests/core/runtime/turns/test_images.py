@@ -13,12 +13,12 @@ from agent_kernel.log import images
 from agent_kernel.models.base import ModelFacts, ModelRequest, TokenUsage
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolSeenEvent
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.executor import Outcome
 from tests.core.runtime.runs.test_suspend import until_suspended
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, stage
 from tests.core.tools.builtin.pictures import SEES, draws, in_base64, plot, png_bytes, size_of

@@ -15,12 +15,12 @@ from agent_kernel.log.packing import unpack
 from agent_kernel.models.replay import ReplayModel
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import call, calls, record_cassette, say
 from agent_kernel.testing.fake_service import FakeService
-from agent_kernel.testing.wire.reply import Reply, failure
-from agent_kernel.testing.wire.responses import event_stream, item_events, message, numbered, reasoning
-from agent_kernel.tools.executor import Outcome
+from agent_kernel.testing.wire.reply import Reply, event_stream, failure
+from agent_kernel.testing.wire.responses import item_events, message, numbered, reasoning
 from tests.core.models.model_apis import APIS, RESPONSES, WireApi, each_api
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, continue_unknown, stage

@@ -12,20 +12,11 @@ from agent_kernel.log.events import read_messages
 from agent_kernel.models.replay import ReplayModel
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
+from agent_kernel.protocol.tools import Outcome
 from agent_kernel.testing import call, calls, record_cassette, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
-from agent_kernel.testing.wire.messages import (
-    END,
-    SIGNED,
-    block_start,
-    block_stop,
-    delta,
-    events,
-    start,
-    stop,
-    streamed,
-)
-from agent_kernel.tools.executor import Outcome
+from agent_kernel.testing.wire.messages import END, SIGNED, block_start, block_stop, delta, start, stop, streamed
+from agent_kernel.testing.wire.reply import events
 from tests.core.models.messages_fixtures import speaking
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, continue_unknown, stage

@@ -97,7 +97,9 @@ async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(tmp_pat
     assert [type(one) for one in answers if isinstance(one, Exception)] == [AlreadyDecided]
     [entry] = [entry for entry in entries if entry["kind"] == "unknown"]
     first = "ben" if isinstance(answers[0], Exception) else "ana"
-    assert (entry["answer"], entry["decided_by"], entry["tool_call_id"]) == ("continue", first, "a")
+    [decision] = [entry for entry in entries if entry["kind"] == "decision"]
+    assert (decision["tool_call_id"], decision["approval_id"]) == ("a", entry["approval_id"])
+    assert (entry["answer"], entry["decided_by"]) == ("continue", first)
 
 
 async def test_a_run_that_waits_for_a_look_is_suspended_and_goes_on(stages: Stages) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from PIL import Image
 
 from agent_kernel.models.base import ModelFacts
+from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.executor import ApprovedCall, Outcome, OutputSink
+from agent_kernel.tools.executor import OutputSink
 
 SEES = ModelFacts(images=True)
 """A model that takes pictures."""

@@ -1,0 +1,102 @@
+"""Watches a call while the executor has it: shows "queued behind cell N", limits its time, and interrupts it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from math import inf
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.log import tool_calls
+from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.state.calls import Cut, Execution
+from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls.transitions import show_queue_position
+from agent_kernel.tools.executor import ToolExecutor
+
+FIRST_LOOK_SECONDS = 0.3
+"""A call that begins sooner is never shown as queued."""
+LOOK_SECONDS = 0.5
+LONGEST_PAUSE = 16.0
+"""Between two looks for a call that is behind nothing: it runs, or has not reached the kernel yet."""
+_ANSWER_SECONDS = 2.0
+"""How long the executor has to answer where a call is. Without an answer the call counts as begun."""
+
+
+def limit_of(run: ActiveRun, tool_name: str) -> float:
+    """Seconds that a call of this tool may run: the smaller of the tool's own limit and the site's."""
+    limits = (run.registry.declaration(tool_name).timeout, run.settings.tool_timeouts.get(tool_name))
+    return min((one for one in limits if one is not None), default=inf)
+
+
+@asynccontextmanager
+async def watched(
+    run: ActiveRun, call: ToolCallView, executor: ToolExecutor, running: Execution
+) -> AsyncIterator[None]:
+    """Watches a call while the block waits for it."""
+    limit = limit_of(run, call.tool_name)
+    first = min(FIRST_LOOK_SECONDS, limit)
+    watching: list[asyncio.Task[None]] = []
+
+    def watch() -> None:
+        work = _watch(run, call, executor, running, limit, limit - first)
+        watching.append(asyncio.create_task(work, name=f"watch over {call.tool_call_id}"))
+
+    # A timer, because most calls end before a task would have run.
+    timer = asyncio.get_running_loop().call_later(first, watch)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for task in watching:
+            task.cancel()
+        if watching:  # an empty gather costs a turn of the event loop
+            await asyncio.gather(*watching, return_exceptions=True)
+
+
+async def _watch(
+    run: ActiveRun, call: ToolCallView, executor: ToolExecutor, running: Execution, limit: float, left: float
+) -> None:
+    """`left` is what is left of the `limit`, which does not count the time in which the call waits for a cell."""
+    now = asyncio.get_running_loop().time
+    shown: int | None = None
+    pause, due = LOOK_SECONDS, now() + left
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                try:
+                    cell = await executor.waiting_behind(call.approval_id)
+                except KernelGone:
+                    return  # the call's own end will report it
+            if cell != shown:
+                await _show(run, call, cell)
+            if cell is not None:
+                pause, due = LOOK_SECONDS, now() + limit
+            elif shown is not None:
+                pause = inf  # it has begun
+            shown = cell
+        if now() >= due:
+            break
+        await asyncio.sleep(min(pause, due - now()))
+        pause = min(2 * pause, LONGEST_PAUSE)
+    await cut_short(run, running, Cut(f"Timed out after {limit:g} s.", failed=True))
+
+
+async def _show(run: ActiveRun, call: ToolCallView, cell: int | None) -> None:
+    def work(commit: Commit) -> None:
+        tool_calls.set_waiting(commit.sql, commit.number, call.tool_call_id, cell)
+        show_queue_position(commit, call, cell)
+
+    await run.commit(work)
+
+
+async def cut_short(run: ActiveRun, running: Execution, cut: Cut | None) -> None:
+    """Interrupt a running call, and give it some time to end before its outcome counts as unknown. `cut` is the reason
+    where no person asked for it; the first reason stays."""
+    executor = run.executor
+    if executor is None:
+        return
+    running.cut_for(cut)
+    await executor.interrupt(running.approval_id)
+    await asyncio.wait({running.task}, timeout=run.settings.stop_seconds)
+    running.task.cancel()

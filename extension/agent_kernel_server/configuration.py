@@ -1,0 +1,85 @@
+"""Makes the service from the extension's traits."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from logging import Logger
+from pathlib import Path
+from typing import Any
+
+from agent_kernel.approvals.folder_file import FolderLimits, read_limits
+from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.runtime.settings import RuntimeSettings
+from agent_kernel_server.service import Service
+
+
+def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, str]) -> Service:
+    """`app`: the `AgentKernelServer`. `environ`: the environment at the server's start, keys included."""
+    return Service(
+        log_path=log_path,
+        models=_models(app, server, environ),
+        settings=_runtime_settings(app, server),
+        kernel_manager=server.kernel_manager,
+        session_manager=server.session_manager,
+        contents_manager=server.contents_manager,
+        event_logger=server.event_logger,
+        logger=app.log,
+        gateway_seconds=app.gateway_seconds,
+        warm_up=app.warm_up,
+    )
+
+
+def warn_of_broken(endpoints: Mapping[Any, Any], log: Logger) -> None:
+    for endpoint in _configured(endpoints):
+        if isinstance(endpoint, BrokenEndpoint):
+            log.warning("%s Everything else works.", endpoint.fault)
+
+
+def _configured(endpoints: Mapping[Any, Any]) -> list[Endpoint | BrokenEndpoint]:
+    return [configured(str(name), fields) for name, fields in endpoints.items()]
+
+
+def _models(app: Any, server: Any, environ: Mapping[str, str]) -> ModelResolver:
+    endpoints = _configured(app.endpoints)
+    if app.hide_keys:
+        endpoints = [_with_its_key(endpoint, environ) for endpoint in endpoints]
+    # A site's own identity provider may have no token.
+    token = getattr(server.identity_provider, "token", "")
+    return ModelResolver(
+        environ=environ,
+        default=app.default_model,
+        endpoints=endpoints,
+        base_directory=Path(server.root_dir),
+        other_secrets=[token] if token else [],
+    )
+
+
+def _runtime_settings(app: Any, server: Any) -> RuntimeSettings:
+    """Settings have the names of their traits, but for `output_dir`."""
+    traits = {name: getattr(app, name) for name in RuntimeSettings.__dataclass_fields__ if app.has_trait(name)}
+    traits |= {
+        "site_rules": tuple(app.site_rules),
+        "default_budget": BudgetLimits.model_validate(app.default_budget),
+        "conversation_budget": BudgetLimits.model_validate(app.conversation_budget),
+    }
+    return RuntimeSettings(
+        **traits,
+        read_limits=partial(read_limits_of, Path(server.root_dir)),
+        output_directory=Path(app.output_dir) if app.output_dir is not None else None,
+    )
+
+
+def read_limits_of(root: Path, notebook: str | None) -> FolderLimits:
+    """The limits in the files of a notebook's folder; for a run without a notebook, of the server's root folder."""
+    path = notebook.partition(":")[2] if notebook is not None and notebook.startswith("RTC:") else notebook
+    return read_limits((root / path).parent if path else root, root)
+
+
+def _with_its_key(endpoint: Endpoint | BrokenEndpoint, environ: Mapping[str, str]) -> Endpoint | BrokenEndpoint:
+    """The endpoint with its present key, because the environment variable was removed."""
+    if isinstance(endpoint, BrokenEndpoint) or endpoint.api_key_env is None:
+        return endpoint
+    key = environ.get(endpoint.api_key_env)
+    return replace(endpoint, api_key=lambda: key)

@@ -1,0 +1,19 @@
+"""`Shared`: what the kernels of a server have in common."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from logging import Logger
+
+from agent_kernel.protocol.views import ModelsView
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel_server.notebooks.records import RecordKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    runtime: Callable[[], Awaitable[Runtime]]
+    list_models: Callable[[], Awaitable[ModelsView]]
+    is_shown: Callable[[str], bool]
+    """Whether an open page shows a run now."""
+    records: RecordKeeper
+    log: Logger

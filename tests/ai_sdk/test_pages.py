@@ -1,0 +1,558 @@
+"""A page of the AI SDK drives the notebook: the real packages, a real server, real kernels."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel.testing.wire.reply import failure
+from tests.ai_sdk.conftest import OpenPage, Page, Post, start_page, text, tools
+from tests.core.tools.builtin.pictures import in_base64, png_bytes, size_of
+from tests.faults.server import TOKEN, Server, until
+from tests.server.client import Api, Fetch, Kernel, OpenChannel
+
+pytestmark = pytest.mark.kernel
+
+COUNT = "runs = globals().get('runs', 0) + 1"
+
+
+def states(state: dict[str, Any]) -> list[str]:
+    return [part["state"] for part in tools(state)]
+
+
+async def times_run(kernel: Kernel) -> int:
+    return int(await kernel.text("print(globals().get('runs', 0))"))
+
+
+async def whole(page: Page, api: Api) -> list[dict[str, Any]]:
+    """The chat's messages as a page gets them after a reload. They pass the package's own check."""
+    status, messages = await api("GET", "ai-sdk", "chat", page.chat_id)
+    assert status == 200
+    assert await page("validate", messages=messages) == len(messages)
+    return list(messages)
+
+
+async def same_after_a_reload(page: Page, api: Api) -> None:
+    """What a page has of the calls and texts is what it gets after a reload, with the same ids."""
+    live = (await page("state"))["messages"]
+    loaded = await whole(page, api)
+    assert [(one["id"], one["role"], _essence(one)) for one in live] == [
+        (one["id"], one["role"], _essence(one)) for one in loaded
+    ]
+
+
+def _essence(message: dict[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for part in message["parts"]:
+        if part["type"] in ("text", "reasoning"):
+            found.append((part["type"], part["text"]))
+        elif part["type"].startswith("tool-"):
+            kept = ("type", "toolCallId", "state", "input", "output", "errorText")
+            found.append({name: part.get(name) for name in kept})
+    return found
+
+
+async def test_an_answer_streams_and_is_the_same_after_a_reload(page: OpenPage, api: Api, model: FakeOpenAI) -> None:
+    model.add(say("The answer is four."))
+    one = await page()
+    await one("send", text="What is 2 + 2?")
+    state = await one.answered()
+    assert (text(state), len(state["requests"])) == ("The answer is four.", 1)
+    assert state["messages"][-1]["metadata"]["conversationId"] == "chat-1"
+    assert state["messages"][-1]["metadata"]["usage"]["steps"] == 1
+    await same_after_a_reload(one, api)
+
+
+async def test_an_approved_call_runs_once_and_the_page_goes_on_by_itself(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=f"{COUNT}\nprint('six')"), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    state = await one.answered()
+    [part] = tools(state)
+    assert (part["type"], part["state"], part["input"]["code"][:4]) == ("tool-run_python", "approval-requested", "runs")
+    assert await times_run(kernel) == 0
+    await one("decide", id=part["approval"]["id"], approved=True)
+    state = await one.said("Done.")
+    [part] = tools(state)
+    assert (part["state"], part["output"]["text"].strip()) == ("output-available", "six")
+    assert part["output"]["outputs"] == [{"output_type": "stream", "name": "stdout", "text": "six\n"}]
+    assert (len(state["requests"]), state["failures"], len(state["messages"])) == (2, [], 2)
+    assert await times_run(kernel) == 1
+    await same_after_a_reload(one, api)
+
+
+async def test_a_denial_ends_the_call_and_its_reason_reaches_the_model(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=COUNT), say("I will not."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    [part] = tools(await one.answered())
+    await one("decide", id=part["approval"]["id"], approved=False, reason="Not today.")
+    state = await one.said("I will not.")
+    assert (states(state), len(state["requests"])) == (["output-denied"], 2)
+    assert "Not today." in json.dumps(model.requests[-1].body)
+    assert await times_run(kernel) == 0
+    await same_after_a_reload(one, api)
+    [loaded] = tools({"messages": await whole(one, api)})
+    assert loaded["approval"] == {"id": part["approval"]["id"], "approved": False, "reason": "Not today."}
+
+
+async def test_three_calls_of_a_step_are_answered_in_one_request(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(calls(*(call("run_python", code=f"{COUNT}\nprint({number})") for number in range(3))), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    asked = tools(await one.answered())
+    assert [part["state"] for part in asked] == ["approval-requested"] * 3
+    for part, approved in zip(asked, (True, False, True), strict=True):
+        await one("decide", id=part["approval"]["id"], approved=approved)
+    state = await one.said("Done.")
+    assert states(state) == ["output-available", "output-denied", "output-available"]
+    assert len(state["requests"]) == 2
+    assert await times_run(kernel) == 2
+    await same_after_a_reload(one, api)
+
+
+async def test_an_answer_for_one_of_two_calls_leaves_the_other_waiting(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(calls(*(call("run_python", code=f"{COUNT}\nprint({number})") for number in range(2))), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    first, second = tools(await one.answered())
+    await one("decide", id=first["approval"]["id"], approved=True)
+    await one("send_answers")
+    state = await one.answered()
+    assert states(state) == ["output-available", "approval-requested"]
+    assert await times_run(kernel) == 1
+    await one("decide", id=second["approval"]["id"], approved=True)
+    state = await one.said("Done.")
+    assert (states(state), len(state["requests"])) == (["output-available"] * 2, 3)
+    assert await times_run(kernel) == 2
+    await same_after_a_reload(one, api)
+
+
+async def test_arguments_that_the_page_changed_never_run(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=f"{COUNT}\nbig = 9007199254740993"), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    messages = (await one.answered())["messages"]
+    [part] = tools({"messages": messages})
+    part["input"]["code"] = "tampered = True"
+    await one("replace", messages=messages)
+    await one("decide", id=part["approval"]["id"], approved=True)
+    await one.said("Done.")
+    assert await kernel.text("print(big, runs, globals().get('tampered'))") == "9007199254740993 1 None\n"
+
+
+async def test_a_request_that_is_sent_twice_runs_nothing_twice(
+    page: OpenPage, post: Post, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=COUNT), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    asking = (await one("state"))["requests"][0]["body"]
+    [part] = tools(await one.answered())
+    await one("decide", id=part["approval"]["id"], approved=True)
+    state = await one.said("Done.")
+    deciding = state["requests"][1]["body"]
+    for body in (asking, deciding):
+        streams = await asyncio.gather(*(post(body) for _ in range(2)))
+        for chunks in streams:
+            assert "".join(one["delta"] for one in chunks if one["type"] == "text-delta") == "Done."
+            assert chunks[-1]["type"] == "finish"
+    assert await times_run(kernel) == 1
+    assert len(model.requests) == 2
+
+
+async def test_a_double_click_on_send_starts_one_run(post: Post, model: FakeOpenAI) -> None:
+    model.add(say("Once."))
+    message = {"id": "m-1", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}
+    body = {"id": "chat-1", "messages": [message], "trigger": "submit-message"}
+    streams = await asyncio.gather(*(post(body) for _ in range(3)))
+    for chunks in streams:
+        assert "".join(one["delta"] for one in chunks if one["type"] == "text-delta") == "Once."
+    assert len(model.requests) == 1
+
+
+async def test_a_new_message_replaces_a_call_that_waits(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=COUNT), say("As you like."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    await one.answered()
+    await one("send", text="Leave it.")
+    state = await one.answered()
+    assert text(state) == "As you like."
+    loaded = await whole(one, api)
+    assert [message["role"] for message in loaded] == ["user", "assistant", "user", "assistant"]
+    [replaced] = tools({"messages": loaded[:2]})
+    assert (replaced["state"], "Replaced by a new message" in replaced["errorText"]) == ("output-error", True)
+    assert [one["id"] for one in state["messages"]] == [one["id"] for one in loaded]
+    assert await times_run(kernel) == 0
+
+
+async def test_a_call_that_is_decided_in_the_notebook_runs_once(
+    page: OpenPage, api: Api, client: OpenChannel, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=COUNT), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    [part] = tools(await one.answered())
+    card = await client("chat-1")
+    assert (await card.next())["pending"][0]["approval_id"] == part["approval"]["id"]
+    await card.send({"type": "approval_response", "approval_id": part["approval"]["id"], "approved": False})
+    await card.until("complete")
+    await one("decide", id=part["approval"]["id"], approved=True)
+    state = await one.said("Done.")
+    assert states(state) == ["output-denied"]
+    assert await times_run(kernel) == 0
+
+
+async def test_a_call_that_policy_allows_runs_while_another_of_its_step_asks(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(calls(call("list_files"), call("run_python", code=COUNT)), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    state = await one.answered()
+    assert sorted(states(state)) == ["approval-requested", "output-available"]
+    [asked] = [part for part in tools(state) if part["state"] == "approval-requested"]
+    await one("decide", id=asked["approval"]["id"], approved=True)
+    state = await one.said("Done.")
+    assert (states(state), len(state["requests"])) == (["output-available"] * 2, 2)
+    assert await times_run(kernel) == 1
+    await same_after_a_reload(one, api)
+
+
+async def test_a_call_that_is_edited_in_the_notebook_is_shown_as_it_ran(
+    page: OpenPage, api: Api, client: OpenChannel, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code="tampered = True"), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    [part] = tools(await one.answered())
+    card = await client("chat-1")
+    edited = {"code": COUNT}
+    decision = {"type": "approval_response", "approval_id": part["approval"]["id"], "approved": True}
+    await card.send({**decision, "edited_input": edited})
+    await card.until("complete")
+    await one("decide", id=part["approval"]["id"], approved=True)
+    state = await one.said("Done.")
+    [part] = tools(state)
+    assert (part["state"], part["input"]) == ("output-available", edited)
+    [told] = [part["data"] for part in state["messages"][-1]["parts"] if part["type"] == "data-decision"]
+    assert (told["approved"], told["edited"]) == (True, True)
+    assert await times_run(kernel) == 1
+    assert await kernel.text("print(globals().get('tampered'))") == "None\n"
+    await same_after_a_reload(one, api)
+
+
+async def test_two_pages_decide_on_one_call_and_it_runs_once(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=COUNT), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    [part] = tools(await one.answered())
+    other = await page()
+    await other.open(messages=await whole(one, api))
+    decided = {"id": part["approval"]["id"], "approved": True}
+    await asyncio.gather(one("decide", **decided), other("decide", **decided))
+    for each in (one, other):
+        state = await each.said("Done.")
+        assert (states(state), state["failures"]) == (["output-available"], [])
+        await same_after_a_reload(each, api)
+    assert await times_run(kernel) == 1
+    assert len(model.requests) == 2
+
+
+async def test_of_two_pages_that_decide_differently_one_wins_and_both_show_it(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=COUNT), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    [part] = tools(await one.answered())
+    other = await page()
+    await other.open(messages=await whole(one, api))
+    await asyncio.gather(
+        *(each("decide", id=part["approval"]["id"], approved=each is one) for each in (one, other)),
+    )
+    seen = [states(await each.said("Done.")) for each in (one, other)]
+    assert seen[0] == seen[1]
+    assert await times_run(kernel) == (seen[0] == ["output-available"])
+
+
+async def test_what_a_call_prints_is_shown_while_it_runs(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    model.add(call("run_python", code=f"{COUNT}\nprint('under way', flush=True)\n{wait}\nprint('there')"), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id, policy="allow")
+    await one("begin", text="Count.")
+
+    def shown(state: dict[str, Any]) -> Any:
+        parts = tools(state) if len(state["messages"]) > 1 else []
+        return [part["output"]["outputs"] for part in parts if part.get("preliminary")]
+
+    assert await one.until(shown) == [[{"output_type": "stream", "name": "stdout", "text": "under way\n"}]]
+    go.touch()
+    [part] = tools(await one.said("Done."))
+    assert part["output"]["outputs"][0]["text"] == "under way\nthere\n"
+    assert not part.get("preliminary")
+    assert await times_run(kernel) == 1
+    await same_after_a_reload(one, api)
+
+
+async def test_a_picture_in_a_message_is_there_after_a_reload(page: OpenPage, api: Api, model: FakeOpenAI) -> None:
+    model.add(say("I can't see it."))
+    one = await page()
+    url = f"data:image/png;base64,{in_base64(png_bytes(40, 30))}"
+    await one("send", text="What is this?", files=[{"type": "file", "mediaType": "image/png", "url": url}])
+    await one.answered()
+    [asked, _] = await whole(one, api)
+    assert [part["type"] for part in asked["parts"]] == ["file", "text"]
+    assert size_of(asked["parts"][0]["url"].partition(",")[2]) == (40, 30)
+    await one("send", text="Which format?", files=[{"type": "file", "mediaType": "text/plain", "url": "data:,x"}])
+    state = await one.until(lambda now: now if now["status"] == "error" else None)
+    assert "text/plain is not taken" in state["failures"][0]
+
+
+async def test_a_kernel_that_is_gone_is_told_and_what_was_approved_before_stays(
+    page: OpenPage, api: Api, jp_fetch: Fetch, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(calls(call("run_python", code="print('kept')"), call("run_python", code="2")))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    first, second = tools(await one.answered())
+    await one("decide", id=first["approval"]["id"], approved=True)
+    await one("send_answers")
+    assert states(await one.answered()) == ["output-available", "approval-requested"]
+    await jp_fetch("api", "kernels", kernel.kernel_id, method="DELETE")
+    await api.ended("chat-1")
+    await one("decide", id=second["approval"]["id"], approved=True)
+    state = await one.until(lambda now: now if states(now)[1] == "output-error" else None)
+    assert states(state) == ["output-available", "output-error"]
+    await same_after_a_reload(one, api)
+    model.add(say("Then I can only talk."))
+    await one("send", text="And again?")
+    state = await one.said("Then I can only talk.")
+    notices = [part["data"]["text"] for part in state["messages"][-1]["parts"] if part["type"] == "data-notice"]
+    assert notices == ["The notebook's kernel is no longer there, so the model has no tools."]
+    assert "tools" not in model.requests[-1].body
+    await same_after_a_reload(one, api)
+
+
+async def test_a_page_that_reloads_in_the_middle_of_a_call_goes_on_with_it(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=f"{COUNT}\nimport time\nwhile 'go' not in globals(): time.sleep(0.01)"))
+    one = await page(kernel_id=kernel.kernel_id, policy="allow")
+    await one("begin", text="Count.")
+    await one.until(lambda now: states(now) == ["input-available"] if len(now["messages"]) > 1 else None)
+    await one("stop")
+    await one.open("again", messages=await whole(one, api))
+    await one("begin_resume", chat="again")
+    await one.until(lambda now: now["status"] == "streaming", "again")
+    status, pending = await api("GET", "runs", params={"state": "running"})
+    assert (status, len(pending)) == (200, 1)
+    await api("POST", "conversations", "chat-1", "runs", pending[0]["run_id"], "cancel")
+    state = await one.until(lambda now: now if now["status"] == "ready" else None, "again")
+    assert states(state) == ["output-error"]
+    assert len(state["messages"]) == 2
+    assert await times_run(kernel) == 1
+
+
+async def test_a_tool_of_the_page_gives_the_model_its_output(page: OpenPage, api: Api, model: FakeOpenAI) -> None:
+    model.add(call("pick_color"), say("Red it is."))
+    model.add(call("pick_color"), say("None then."))
+    schema = {"type": "object", "properties": {}}
+    one = await page(tools={"pick_color": {"description": "Asks for a color.", "parameters": schema}})
+    await one("send", text="Pick.")
+    [part] = tools(await one.answered())
+    assert part["state"] == "input-available"
+    await one("output", tool="pick_color", toolCallId=part["toolCallId"], output={"color": "red"})
+    state = await one.said("Red it is.")
+    assert (tools(state)[0]["output"], len(state["requests"])) == ({"color": "red"}, 2)
+    assert '\\"red\\"' in json.dumps(model.requests[-1].body)
+    await same_after_a_reload(one, api)
+    await one("send", text="Pick another.")
+    [part] = tools(await one.answered())
+    failed = {"state": "output-error", "errorText": "The page has no colors."}
+    await one("output", tool="pick_color", toolCallId=part["toolCallId"], **failed)
+    state = await one.said("None then.")
+    assert "The page has no colors." in json.dumps(model.requests[-1].body)
+
+
+async def test_a_run_that_is_stopped_ends_every_part(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=COUNT))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    state = await one.answered()
+    run_id = state["messages"][-1]["metadata"]["runId"]
+    status, _ = await api("POST", "conversations", "chat-1", "runs", run_id, "cancel")
+    assert status == 200
+    [part] = tools(state)
+    await one("decide", id=part["approval"]["id"], approved=True)
+    state = await one.until(lambda now: now if states(now) == ["output-error"] and now["status"] == "ready" else None)
+    assert len(state["requests"]) == 2
+    assert await times_run(kernel) == 0
+
+
+async def test_an_approval_that_nobody_asked_for_changes_nothing_and_is_told(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code=COUNT))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Count.")
+    messages = (await one.answered())["messages"]
+    [part] = tools({"messages": messages})
+    part["approval"]["id"] = "apr_forged"
+    await one("replace", messages=messages)
+    await one("decide", id="apr_forged", approved=True)
+    state = await one.until(lambda now: now if now["status"] == "error" else None)
+    assert "apr_forged" in state["failures"][0]
+    assert await times_run(kernel) == 0
+    assert (await api.pending())[0]["state"] == "awaiting_approval"
+
+
+async def test_a_model_that_fails_is_told_and_tried_again(page: OpenPage, api: Api, model: FakeOpenAI) -> None:
+    one = await page()
+    model.add(failure(400, "The model is not well."))
+    await one("send", text="Hello")
+    state = await one.until(lambda now: now if now["status"] == "error" else None)
+    assert state["failures"]
+    model.add(say("Hello."))
+    await one("regenerate")
+    state = await one.until(lambda now: now if now["status"] == "ready" else None)
+    assert text(state) == "Hello."
+
+
+async def test_a_question_of_the_model_is_answered_on_the_page(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("ask_user", question="Which color?"), say("Blue it is."))
+    one = await page(kernel_id=kernel.kernel_id)
+    await one("send", text="Paint.")
+    [part] = tools(await one.answered())
+    assert (part["type"], part["state"], part["input"]) == (
+        "tool-ask_user",
+        "input-available",
+        {"question": "Which color?"},
+    )
+    await one("output", tool="ask_user", toolCallId=part["toolCallId"], output="blue")
+    state = await one.said("Blue it is.")
+    assert (tools(state)[0]["output"], len(state["requests"])) == ("blue", 2)
+    await same_after_a_reload(one, api)
+
+
+async def test_an_outcome_that_nobody_knows_is_told_and_asked_about(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code="import os; os._exit(1)"), say("I will look first."))
+    one = await page(kernel_id=kernel.kernel_id, policy="allow")
+    await one("send", text="Go.")
+    state = await one.answered()
+    assert (states(state), len(state["requests"])) == (["output-error"], 1)
+    assert "Outcome unknown" in tools(state)[0]["errorText"]
+    [question] = [part["data"] for part in state["messages"][-1]["parts"] if part["type"] == "data-unknown-outcome"]
+    assert question["answers"] == ["continue", "retry"]
+    status, _ = await api("POST", "approvals", question["approvalId"], "outcome", body={"answer": "continue"})
+    assert status == 200
+    await api.ended("chat-1")
+    await one("send_answers")
+    state = await one.answered()
+    assert (text(state), states(state)) == ("I will look first.", ["output-error"])
+    await same_after_a_reload(one, api)
+
+
+async def test_a_call_whose_outcome_nobody_knows_is_asked_for_again_once(
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    code = f"import os\nfirst = not os.path.exists({str(ran)!r})\nwith open({str(ran)!r}, 'a') as file: file.write('x')"
+    code = f"{code}\nif first: os._exit(1)\n{COUNT}"
+    model.add(call("run_python", code=code), call("run_python", code=code), say("Done."))
+    one = await page(kernel_id=kernel.kernel_id, policy="allow")
+    await one("send", text="Go.")
+    state = await one.answered()
+    [question] = [part["data"] for part in state["messages"][-1]["parts"] if part["type"] == "data-unknown-outcome"]
+    path = ("approvals", question["approvalId"], "outcome")
+    clicks = [await api("POST", *path, body={"answer": "retry"}) for _ in range(2)]
+    assert [status for status, _ in clicks] == [200, 409]
+    await api.next_approval()
+    await one.open(messages=await whole(one, api))
+    await one("resume")
+    [part] = tools(await one.answered())
+    await one("decide", id=part["approval"]["id"], approved=True)
+    await one.said("Done.")
+    assert ran.read_text() == "xx"
+    assert await times_run(kernel) == 1
+    await same_after_a_reload(one, api)
+
+
+async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_gone_on_with(
+    node: Path, version: int, model: FakeOpenAI, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    code = f"with open({str(ran)!r}, 'a') as file: file.write('x')\nimport time; time.sleep(600)"
+    model.add(call("run_python", code=code))
+    async with Server(tmp_path / "server", model.environment()) as server:
+        one = Page(await start_page(server.port, TOKEN, node, version), "chat-1", {})
+        one.body = {"kernel_id": await server.start_kernel()}
+        await one.open()
+        await one("send", text="Go.")
+        [part] = tools(await one.answered())
+        await one("decide", id=part["approval"]["id"], approved=True)
+        await until(lambda: asyncio.to_thread(ran.exists), "the call to run")
+        await server.kill()
+        await one.until(lambda now: now["status"] == "error")
+        await server.start(server.port)
+        await one("send_answers")
+        state = await one.until(lambda now: now if len(now["failures"]) > 1 else None)
+        assert "The server restarted" in state["failures"][1]
+        assert states(state) == ["output-error"]
+        assert "Outcome unknown" in tools(state)[0]["errorText"]
+        status, loaded = await server.ask("GET", "agent-kernel/api/ai-sdk/chat/chat-1")
+        assert (status, tools({"messages": loaded})[0]["errorText"]) == (200, tools(state)[0]["errorText"])
+        await one.close()
+    assert ran.read_text() == "x"
+
+
+class TestABudget:
+    @pytest.fixture
+    def extension_traits(self) -> dict[str, Any]:
+        return {"default_budget": {"steps": 1}}
+
+    async def test_that_is_reached_is_told_and_the_run_goes_on_when_it_is_raised(
+        self, page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+    ) -> None:
+        model.add(call("run_python", code=COUNT), say("Done."))
+        one = await page(kernel_id=kernel.kernel_id, policy="allow")
+        await one("send", text="Count.")
+        state = await one.answered()
+        assert (states(state), len(state["requests"])) == (["output-available"], 1)
+        [pause] = [part["data"] for part in state["messages"][-1]["parts"] if part["type"] == "data-pause"]
+        assert (pause["reached"], pause["over"]) == (["steps"], False)
+        path = ("conversations", "chat-1", "runs", pause["runId"], "budget")
+        status, _ = await api("POST", *path, body={"pause_id": pause["pauseId"], "add": {"steps": 3}})
+        assert status == 200
+        await api.ended("chat-1")
+        await one("send_answers")
+        assert text(await one.answered()) == "Done."
+        await same_after_a_reload(one, api)
+        assert await times_run(kernel) == 1

@@ -1,0 +1,38 @@
+"""The benchmark's scenarios in JupyterLab and of many runs, at their smallest: they still measure what they say."""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from benchmarks.frame import WITHOUT_PEERS, Figure, Report
+
+pytestmark = [pytest.mark.slow, pytest.mark.e2e]
+SMALLEST: dict[str, dict[str, Any]] = {
+    "kernel_steps": {"steps": 2},
+    "click": {"clicks": 1},
+    "first_use": {},
+    "page_bytes": {},
+    "idle_memory": {"settled": 0.1},
+    "saving": {"calls": 2},
+    "cards": {"calls": (2, 3), "seconds": 0.5},
+    "many_runs": {"runs": 3},
+}
+
+
+@pytest.fixture(autouse=True)
+def without_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WITHOUT_PEERS, "1")
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_a_scenario_measures_its_figures(name: str) -> None:
+    report: Report = import_module(f"benchmarks.scenarios.{name}").run(1, **SMALLEST[name])
+    assert report.figures
+    assert all(figure.value > 0 for figure in report.figures if not _may_be_less(figure)), report.figures
+    assert report.raw
+
+
+def _may_be_less(figure: Figure) -> bool:
+    """Differences, which noise can turn around at these sizes."""
+    return "adds" in figure.what or "after JupyterLab itself" in figure.what

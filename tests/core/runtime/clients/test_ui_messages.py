@@ -1,0 +1,241 @@
+"""What events become as the AI SDK's UI messages, without a server."""
+
+from typing import Any
+
+import pytest
+
+from agent_kernel.protocol.events import (
+    ApprovalRequestEvent,
+    ApprovalResponseEvent,
+    CompleteEvent,
+    Event,
+    MessageEvent,
+    ReasoningEvent,
+    TokenEvent,
+    ToolCompleteEvent,
+    ToolOutputEvent,
+    ToolStartEvent,
+    ToolStateEvent,
+    UsageEvent,
+)
+from agent_kernel.protocol.views import OutputView, Usage
+from agent_kernel.protocol.vocabulary import CallState, OutcomeStatus
+from agent_kernel.runtime.clients.ui_answers import IMAGE_CHARACTERS, Chunk
+from agent_kernel.runtime.clients.ui_messages import History, missing
+
+READ_BY_BOTH = {
+    "start", "start-step", "finish-step", "finish", "abort", "error", "message-metadata", "file",
+    "text-start", "text-delta", "text-end", "reasoning-start", "reasoning-delta", "reasoning-end",
+    "tool-input-start", "tool-input-available", "tool-approval-request",
+    "tool-output-available", "tool-output-error", "tool-output-denied",
+}  # fmt: skip
+"""The chunks that versions 6 and 7 both read, beside `data-*`."""
+
+
+class Told:
+    """A conversation that is told event by event."""
+
+    def __init__(self) -> None:
+        self.history = History("chat")
+        self.chunks: list[Chunk] = []
+        self._seq = 0
+
+    def __call__(self, *events: Event, live: bool = True) -> list[Chunk]:
+        new: list[Chunk] = []
+        for event in events:
+            self._seq += 1
+            told: dict[str, Any] = event.model_copy(update={"seq": self._seq, "run_id": "r"}).model_dump(mode="json")
+            new += [piece.chunk for piece in self.history.take(told, live=live)[1]]
+        self.chunks += new
+        assert {one["type"] for one in new if not one["type"].startswith("data-")} <= READ_BY_BOTH
+        return new
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """Of the last message."""
+        parts: list[dict[str, Any]] = self.history.messages({})[-1]["parts"]
+        return parts
+
+    @property
+    def call(self) -> dict[str, Any]:
+        """The part of the last call."""
+        return [part for part in self.parts if part["type"].startswith("tool-")][-1]
+
+
+def prompt(text: str = "Go.", message_id: str = "u1") -> MessageEvent:
+    return MessageEvent(message_id=message_id, role="user", content=text)
+
+
+def proposed(name: str = "c1", tool: str = "run_python", tool_input: str | None = '{"code":"1"}') -> ToolStateEvent:
+    return ToolStateEvent(tool_call_id=name, tool_name=tool, tool_input=tool_input, state="proposed")
+
+
+def turn_over() -> UsageEvent:
+    return UsageEvent(usage=Usage(steps=1))
+
+
+def asked(name: str = "c1") -> ApprovalRequestEvent:
+    return ApprovalRequestEvent(
+        approval_id=f"apr_{name}", tool_call_id=name, tool_name="run_python", tool_input='{"code":"1"}', digest="d"
+    )
+
+
+def decided(approved: bool, name: str = "c1", reason: str | None = None) -> ApprovalResponseEvent:
+    return ApprovalResponseEvent(
+        approval_id=f"apr_{name}", tool_call_id=name, approved=approved, reason=reason, by="user"
+    )
+
+
+def started(name: str = "c1", tool_input: str = '{"code":"1"}') -> ToolStartEvent:
+    return ToolStartEvent(tool_call_id=name, tool_name="run_python", tool_input=tool_input)
+
+
+def ended(state: CallState = "success", name: str = "c1", text: str = "one") -> ToolCompleteEvent:
+    status: OutcomeStatus = "success" if state == "success" else "denied" if state == "denied" else "error"
+    if state in ("unknown", "cancelled"):
+        status = "unknown" if state == "unknown" else "cancelled"
+    return ToolCompleteEvent(tool_call_id=name, tool_name="run_python", tool_result=text, status=status, state=state)
+
+
+def printed(text: str, name: str = "c1", **fields: Any) -> ToolOutputEvent:
+    output = OutputView(kind="stream", name="stdout", text=text, **fields)
+    return ToolOutputEvent(tool_call_id=name, index=0, output=output)
+
+
+def types(chunks: list[Chunk]) -> list[str]:
+    return [one["type"] for one in chunks]
+
+
+def test_an_answer_is_a_step_with_reasoning_and_text() -> None:
+    told = Told()
+    told(prompt(), ReasoningEvent(message_id="m", content="Hm."), TokenEvent(message_id="m", content="Fo"))
+    told(TokenEvent(message_id="m", content="ur."), MessageEvent(message_id="m", role="assistant", content="Four."))
+    told(turn_over(), CompleteEvent(message_id="m", finish_reason="stop", usage=Usage()))
+    assert types(told.chunks) == [
+        "start", "start-step", "reasoning-start", "reasoning-delta", "reasoning-end", "text-start", "text-delta",
+        "text-delta", "text-end", "message-metadata", "message-metadata",
+    ]  # fmt: skip
+    assert told.history.answer is not None
+    assert list(told.history.answer.closing()) == [{"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
+    assert [(part["type"], part.get("text")) for part in told.parts] == [
+        ("step-start", None),
+        ("reasoning", "Hm."),
+        ("text", "Four."),
+    ]
+
+
+def test_a_call_that_asks_waits_and_the_outcome_comes_before_the_next_step() -> None:
+    told = Told()
+    told(prompt(), proposed(tool_input=None), proposed(), turn_over())
+    answer = told.history.answer
+    assert answer is not None
+    assert not answer.waits
+    told(asked())
+    assert (told.call["state"], answer.waits) == ("approval-requested", True)
+    assert list(answer.closing())[-1] == {"type": "finish", "finishReason": "tool-calls"}
+    before = len(told.history.pieces(answer))
+    told(decided(True), started())
+    assert (told.call["state"], answer.waits) == ("approval-responded", False)
+    told(ended(), TokenEvent(message_id="m2", content="Done."))
+    new = types([piece.chunk for piece in told.history.pieces(answer)[before:]])
+    assert new == ["data-decision", "tool-output-available", "finish-step", "start-step", "text-start", "text-delta"]
+    assert told.call["approval"] == {"id": "apr_c1", "approved": True}
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        ("success", "output-available"),
+        ("error", "output-error"),
+        ("invalid", "output-error"),
+        ("denied", "output-denied"),
+        ("cancelled", "output-error"),
+        ("superseded", "output-error"),
+        ("expired", "output-error"),
+        ("unknown", "output-error"),
+    ],
+)
+def test_every_end_of_a_call_is_an_end_of_its_part(state: CallState, shown: str) -> None:
+    told = Told()
+    told(prompt(), proposed(), turn_over(), asked(), ended(state))
+    assert told.call["state"] == shown
+
+
+def test_what_the_page_has_is_not_sent_again() -> None:
+    told = Told()
+    told(prompt(), proposed("c1"), proposed("c2"), turn_over(), asked("c1"), asked("c2"))
+    told(decided(True, "c1"), started("c1", '{"code":"edited"}'), ended(name="c1"))
+    answer = told.history.answer
+    assert answer is not None
+    states = {"c1": "approval-responded", "c2": "approval-requested"}
+    lacking = [piece.chunk for piece in missing(told.history.pieces(answer)[1:], 1, states)]
+    inputs = [one["input"] for one in lacking if one["type"] == "tool-input-available"]
+    assert inputs == [{"code": "edited"}]
+    assert types(lacking)[-1] == "tool-output-available"
+    assert not [one for one in lacking if one["type"] in ("start-step", "tool-input-start", "tool-approval-request")]
+
+
+def test_an_answer_that_was_taken_back_is_not_in_the_message() -> None:
+    told = Told()
+    told(prompt(), TokenEvent(message_id="m1", content="Wrong"))
+    told(MessageEvent(message_id="m1", role="assistant", content=""), TokenEvent(message_id="m2", content="Right"))
+    assert [part["text"] for part in told.parts if part["type"] == "text"] == ["Right"]
+
+
+@pytest.mark.parametrize("state", ["success", "unknown"])
+def test_a_run_that_ends_after_its_calls_leaves_no_step_that_a_page_would_send_again(state: CallState) -> None:
+    """The package's rule: every call of the last step has ended."""
+    told = Told()
+    told(prompt(), proposed(), turn_over(), decided(True), started(), ended(state))
+    if state == "success":
+        told(CompleteEvent(message_id=None, finish_reason="cancelled", usage=Usage()))
+    last = max(at for at, part in enumerate(told.parts) if part["type"] == "step-start")
+    assert not [part for part in told.parts[last:] if part["type"].startswith("tool-")]
+    assert types(told.chunks)[-1] in ("message-metadata", "data-unknown-outcome")
+
+
+def test_outputs_are_bounded_and_pictures_are_files() -> None:
+    told = Told()
+    told(prompt(), proposed(), turn_over(), decided(True), started())
+    told(*[printed("x" * 50_000) for _ in range(10)])
+    png = OutputView(
+        kind="display", data={"image/png": "iVBO\nRw0K", "text/plain": "<Figure>", "text/html": "h" * 10**6}
+    )
+    huge = OutputView(kind="display", data={"image/png": "A" * (IMAGE_CHARACTERS + 1)})
+    told(*(ToolOutputEvent(tool_call_id="c1", index=1, output=one) for one in (png, huge)), ended())
+    assert [part["url"] for part in told.parts if part["type"] == "file"] == ["data:image/png;base64,iVBORw0K"]
+    outputs = told.call["output"]["outputs"]
+    assert sum(len(str(one)) for one in outputs) < 110_000
+    assert [one["data"] for one in outputs if one["output_type"] == "display_data"] == [{"text/plain": "<Figure>"}, {}]
+
+
+def test_preliminary_outputs_are_for_those_who_watch_only() -> None:
+    told = Told()
+    told(prompt(), proposed(), turn_over(), decided(True), started())
+    assert types(told(printed("a"), live=False)) == []
+    [shown] = told(printed("b"))
+    assert (shown["preliminary"], shown["output"]["outputs"][0]["text"]) == (True, "ab")
+    assert told(printed("c")) == []
+    assert told.history.answer is not None
+    assert [piece.chunk["output"]["outputs"][0]["text"] for piece in told.history.answer.preliminary()] == ["abc"]
+    assert told(ended(), printed("late"))[0].get("preliminary") is None
+
+
+def test_a_message_in_place_of_an_answer_begins_another_answer() -> None:
+    told = Told()
+    told(prompt(), proposed(), turn_over(), asked(), ended("superseded"), prompt("Leave it.", "u2"))
+    told(TokenEvent(message_id="m2", content="Fine."))
+    assert [(one["id"], one["role"]) for one in told.history.messages({})] == [
+        ("u1", "user"),
+        ("u1-answer", "assistant"),
+        ("u2", "user"),
+        ("u2-answer", "assistant"),
+    ]
+    assert told.history.answers["u1-answer"].over
+
+
+def test_the_note_of_an_undo_after_a_run_is_no_answer_that_streams() -> None:
+    told = Told()
+    told(prompt(), CompleteEvent(message_id=None, finish_reason="stop", usage=Usage()), prompt("Undone.", "u2"))
+    assert told.history.answer is not None
+    assert told.history.answer.over

@@ -1,0 +1,246 @@
+"""What a tool step in a kernel costs in messages and checks, counted between the server and a real kernel."""
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.errors import KernelGone
+from agent_kernel.log.transactions import Heard
+from agent_kernel.protocol.kernel_events import KernelEvent
+from agent_kernel.protocol.tools import ApprovedCall, Outcome
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.tools.arguments import digest
+from agent_kernel.tools.executor import OutputSink
+from agent_kernel_server.kernels.call import KernelCall
+from agent_kernel_server.kernels.link import KernelLink
+from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
+from agent_kernel_server.kernels.transport import Receive
+from agent_kernel_server.kernels.zmq import ZmqWire
+from tests.counts.counting import CountedModel, CountedRuntime
+from tests.server.client import Api, Kernel, until
+
+STEPS = 6
+
+
+@pytest.mark.kernel
+async def test_a_step_in_an_idle_kernel_is_one_message_there_and_its_outcome_comes_by_itself(
+    api: Api, kernel: Kernel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a slow machine some steps take more: a call that has not ended soon is deposited by a request too."""
+    sent: dict[str, list[str]] = defaultdict(list)
+    send = ZmqWire.send
+
+    def counted(wire: ZmqWire, channel: str, message_type: str, content: dict[str, Any]) -> str:
+        text = json.dumps(content)
+        for one in decided:
+            if one in text.split('"received"')[0]:
+                sent[one].append(f"{channel} {content.get('op', message_type)}")
+        return send(wire, channel, message_type, content)
+
+    monkeypatch.setattr(ZmqWire, "send", counted)
+    decided: list[str] = []
+    model.add(*(call("run_python", code=f"print({number})") for number in range(STEPS)), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await kernel.ready()
+    await api.start_run(conversation_id)
+    for _ in range(STEPS):
+        approval_id = (await api.next_approval())["approval_id"]
+        decided.append(approval_id)
+        await api("POST", "approvals", approval_id, body={"approved": True})
+    view = await api.ended(conversation_id)
+    assert [one["result"].strip() for one in view["tool_calls"]] == [str(number) for number in range(STEPS)]
+    assert min(sent.values(), key=len) == ["shell execute_request"]
+
+
+@pytest.mark.kernel
+async def test_a_step_is_two_messages_of_the_kernel_to_each_page_its_output_and_its_end(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    """On a slow machine some calls take so long that the kernel is said to be busy and idle."""
+    model.add(*(call("run_python", code=f"print({number})") for number in range(STEPS)), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await kernel.ready()
+    await api.start_run(conversation_id)
+    for _ in range(STEPS):
+        await api("POST", "approvals", (await api.next_approval())["approval_id"], body={"approved": True})
+    await api.ended(conversation_id)
+    heard = await kernel.heard()
+    assert [one["msg_type"] for one in heard].count("agent_kernel_event") == 2 * STEPS
+    assert len(heard) < 3 * STEPS  # some are of the kernel's start
+    assert {one["parent_header"].get("msg_type") for one in heard} <= {None, "execute_request", "kernel_info_request"}
+
+
+async def test_audit_entries_are_handed_out_after_the_call_that_was_decided_on_has_run(tmp_path: Path) -> None:
+    """A listener, which may take milliseconds for each, is called once for many, and not by the commit."""
+    order: list[str] = []
+
+    def listen(_: Sequence[Heard]) -> None:
+        order.append("audit")
+
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
+    counted.runtime.listen_to_audit(listen)
+    act = counted.executor.act
+
+    def entered(approved: ApprovedCall, emit: OutputSink) -> Any:
+        order.append("entered")
+        return act(approved, emit)
+
+    counted.executor.act = entered
+    await counted.run(approval="ask")
+    await counted.runtime.aclose()
+    assert order[0] == "entered"
+    assert set(order[1:]) == {"audit"}
+
+
+async def test_audit_entries_that_were_not_handed_out_yet_are_when_the_log_closes(tmp_path: Path) -> None:
+    heard: list[str] = []
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
+    counted.runtime.listen_to_audit(lambda entries: heard.extend(fields["kind"] for _, fields in entries))
+    await counted.run(approval="ask")
+    await counted.runtime.aclose()
+    assert heard == ["decision", "outcome"]
+
+
+class MemoryTransport:
+    """A kernel that never answers by itself."""
+
+    remote = False
+    connections = 0
+    is_ending = False
+    reports_interrupts = True
+
+    def __init__(self, *, is_idle: bool) -> None:
+        self.is_idle = is_idle
+        self.sent: list[tuple[str, str]] = []
+        self._receive: Receive
+
+    def open_wire(self, receive: Receive) -> "MemoryTransport":
+        self._receive = receive
+        return self
+
+    def send(self, channel: str, message_type: str, content: dict[str, Any]) -> str:
+        self.sent.append((channel, str(content.get("op", message_type))))
+        return str(len(self.sent))
+
+    def answer(self, number: int, **content: Any) -> None:
+        """Answer the message of this number, counted from 1."""
+        self._receive(str(number), content)
+
+    def forget(self, message_id: str) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    async def ends_soon(self) -> bool:
+        return False
+
+    async def is_alive(self) -> bool:
+        return True
+
+    def restarted(self) -> None:
+        raise AssertionError
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def on_event(self, event: KernelEvent) -> None:
+        raise AssertionError
+
+
+class Delivered:
+    """One call on its way to a `MemoryTransport`."""
+
+    def __init__(self, arguments: str = '{"code":"1"}', *, is_idle: bool = True) -> None:
+        self.transport = MemoryTransport(is_idle=is_idle)
+        self.live = AllLiveOutputs()
+        self.outputs: list[OutputView] = []
+        approved = ApprovedCall("apr_1", "call_1", "run_python", arguments, digest(arguments))
+        self._opened = self.live.open("apr_1", self.outputs.append)
+        self.link = KernelLink(self.transport)
+        self.call = KernelCall(approved, "run_1", self.link, self._opened.__enter__(), ())
+        self.call.send()
+        self.delivery = asyncio.create_task(self.call.deliver())
+
+    async def outcome(self) -> Outcome:
+        try:
+            return await self.call.outcome(self.delivery)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        self.delivery.cancel()
+        await asyncio.gather(self.delivery, return_exceptions=True)
+        self.call.close()
+        self._opened.__exit__(None, None, None)
+        self.link.fail(KernelGone("It ended."))
+
+
+SUCCESS = Outcome(status="success", content="1")
+
+
+async def test_a_call_that_may_await_and_a_call_to_a_busy_kernel_are_deposited_by_a_request() -> None:
+    for one in (Delivered('{"code":"await x"}'), Delivered(is_idle=False)):
+        assert one.transport.sent == [("control", "call"), ("shell", "execute_request")]
+        await one.close()
+
+
+async def test_an_outcome_without_all_its_outputs_is_collected() -> None:
+    one = Delivered()
+    one.live.on_output("apr_1", 1, OutputView(kind="stream", text="second"))
+    one.live.on_end("apr_1", SUCCESS, 2)
+    ending = asyncio.create_task(one.outcome())
+    await until(lambda: ("control", "collect") in one.transport.sent)
+    outputs = [{"kind": "stream", "text": "first"}, {"kind": "stream", "text": "second"}]
+    number = one.transport.sent.index(("control", "collect")) + 1
+    one.transport.answer(number, ok=True, state="done", outputs=outputs, outcome=asdict(SUCCESS))
+    assert await ending == Outcome("success", "1")
+    assert [output.text for output in one.outputs] == ["first", "second"]
+
+
+async def test_a_call_that_has_not_ended_soon_is_deposited_by_a_request_too_and_its_outcome_comes_by_itself() -> None:
+    """The kernel may have been busy after all: a cell that waits for the run claims the call from the mailbox."""
+    one = Delivered()
+    ending = asyncio.create_task(one.outcome())
+    await until(lambda: len(one.transport.sent) == 2)
+    one.transport.answer(2, ok=True, needs_await=False, late=False)
+    one.live.on_end("apr_1", SUCCESS, 0)
+    assert await ending == Outcome("success", "1")
+    assert one.transport.sent == [("shell", "execute_request"), ("control", "call")]
+
+
+async def test_an_interrupt_reaches_the_kernel_after_the_deposit_so_that_code_under_way_finds_the_call_withdrawn() -> (
+    None
+):
+    one = Delivered()
+    interrupting = asyncio.create_task(one.call.interrupt())
+    await until(lambda: len(one.transport.sent) == 3)
+    assert one.transport.sent == [("shell", "execute_request"), ("control", "call"), ("control", "interrupt")]
+    one.transport.answer(3, ok=True, sent=True)
+    assert await interrupting
+    await one.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "again"),
+    [({"status": "aborted"}, 1), ({"status": "error", "ename": "KeyboardInterrupt"}, 0)],
+    ids=["aborted", "interrupted"],
+)
+async def test_code_that_was_aborted_is_sent_again_and_code_that_was_interrupted_is_not(
+    reply: dict[str, str], again: int
+) -> None:
+    one = Delivered()
+    one.transport.answer(1, **reply)
+    await until(lambda: len(one.transport.sent) == 2)
+    one.transport.answer(2, ok=True, needs_await=False, late=False)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert one.transport.sent[2:] == [("shell", "execute_request")] * again
+    await one.close()

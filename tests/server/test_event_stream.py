@@ -1,0 +1,227 @@
+"""Server-sent events: what `curl -N` and a browser's `EventSource` see."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from jupyter_server.serverapp import ServerApp
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server import streams
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel, until
+from tests.server.test_server_routes import ReadOnly
+
+
+@pytest.fixture
+def jp_base_url() -> str:
+    """pytest-jupyter's own, with a quoted character, is not what aiohttp would send."""
+    return "/"
+
+
+class Follower:
+    """An `EventSource`: the events of one response, each with its id."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
+        self._unread = b""
+
+    async def next(self, seconds: float = 20.0) -> tuple[str | None, dict[str, Any]]:
+        """The next event. Fails with `EOFError` at the end of the stream."""
+        fields: dict[str, str] = {}
+        async with asyncio.timeout(seconds):
+            while line := (await self.line()).decode():
+                name, _, value = line.rstrip("\n").partition(":")
+                if line != "\n":
+                    fields[name] = value.removeprefix(" ")
+                elif "data" in fields:
+                    return fields.get("id"), json.loads(fields["data"])
+                else:
+                    fields = {}
+        raise EOFError
+
+    async def line(self) -> bytes:
+        """The next line, of any length; nothing at the end."""
+        parts = [self._unread]
+        while b"\n" not in parts[-1]:
+            parts.append(await self.response.content.readany())
+            if not parts[-1]:
+                return b""
+        line, _, self._unread = b"".join(parts).partition(b"\n")
+        return line + b"\n"
+
+    async def until(self, kind: str) -> list[tuple[str | None, dict[str, Any]]]:
+        """The events up to the first of this type."""
+        got = [await self.next()]
+        while got[-1][1]["type"] != kind:
+            got.append(await self.next())
+        return got
+
+
+class Follow(Protocol):
+    def __call__(self, conversation_id: str, query: str = "", **headers: str) -> Any: ...
+
+
+@pytest_asyncio.fixture
+async def follow(extension: AgentKernelServer, jp_serverapp: ServerApp, jp_http_port: int) -> AsyncIterator[Follow]:
+    """Follows a conversation's events: `async with follow(conversation_id, "?after=3") as stream`."""
+    token = jp_serverapp.identity_provider.token
+    async with aiohttp.ClientSession(headers={"Authorization": f"token {token}"}) as http:
+
+        @asynccontextmanager
+        async def open_stream(conversation_id: str, query: str = "", **headers: str) -> AsyncIterator[Follower]:
+            address = f"http://localhost:{jp_http_port}/agent-kernel/api/conversations/{conversation_id}/events{query}"
+            async with http.get(address, headers=headers) as response:
+                yield Follower(response)
+
+        yield open_stream
+
+
+async def test_a_run_is_followed_from_its_beginning_to_its_end(api: Api, follow: Follow, model: FakeOpenAI) -> None:
+    model.add(say("The answer is four."))
+    conversation_id = await api.new_conversation()
+    async with follow(conversation_id) as stream:
+        assert stream.response.status == 200
+        assert stream.response.headers["Content-Type"] == "text/event-stream"
+        assert (await stream.next())[1]["type"] == "session"
+        await api.start_run(conversation_id)
+        got = await stream.until("complete")
+    assert "".join(event["content"] for _, event in got if event["type"] == "token") == "The answer is four."
+    assert [int(one or 0) for one, _ in got] == [event["seq"] for _, event in got] == list(range(1, len(got) + 1))
+
+
+@pytest.mark.kernel
+async def test_who_connects_again_gets_what_was_missed_and_nothing_twice(
+    api: Api, follow: Follow, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code="print('six')"), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    async with follow(conversation_id) as stream:
+        await stream.next()
+        await api.start_run(conversation_id)
+        waiting = await stream.until("approval_request")
+    last, approval_id = waiting[-1][0], waiting[-1][1]["approval_id"]
+    status, _ = await api("POST", "approvals", approval_id, body={"approved": True})
+    assert status == 200
+    async with follow(conversation_id, "?after=0", **{"Last-Event-ID": str(last)}) as stream:
+        first = await stream.next()
+        assert (first[1]["type"], first[0]) == ("session", last)
+        rest = await stream.until("complete")
+    seqs = [event["seq"] for _, event in waiting + rest]
+    assert seqs == list(range(1, len(seqs) + 1))
+    assert [event["status"] for _, event in rest if event["type"] == "tool_complete"] == ["success"]
+
+
+async def test_after_says_where_a_client_left_off_that_has_no_header(
+    api: Api, follow: Follow, model: FakeOpenAI
+) -> None:
+    model.add(say("One two three."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    last = (await api.ended(conversation_id))["last_seq"]
+    async with follow(conversation_id, "?after=2") as stream:
+        assert (await stream.next())[0] == "2"
+        assert [(await stream.next())[0] for _ in range(last - 2)] == [str(seq) for seq in range(3, last + 1)]
+    async with follow(conversation_id, "?after=999999") as stream:
+        assert await stream.next() is not None
+        await api("DELETE", "conversations", conversation_id)
+        with pytest.raises(EOFError):
+            await stream.next()
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "field"),
+    [
+        ("?after=x", {}, "after"),
+        ("?after=-1", {}, "after"),
+        ("?after=9999999999999999999999", {}, "after"),
+        ("", {"Last-Event-ID": "msg_7"}, "Last-Event-ID"),
+        ("?after=1", {"Last-Event-ID": "9" * 5_000}, "Last-Event-ID"),
+    ],
+)
+async def test_a_place_that_is_none_is_refused_with_its_field(
+    api: Api, follow: Follow, query: str, headers: dict[str, str], field: str
+) -> None:
+    async with follow(await api.new_conversation(), query, **headers) as stream:
+        assert (stream.response.status, (await stream.response.json())["field"]) == (400, field)
+
+
+async def test_a_conversation_that_is_not_there_is_404(follow: Follow) -> None:
+    for name in ("nowhere", "%F0%9F%A6%8A", "x" * 10_000):
+        async with follow(name) as stream:
+            assert stream.response.status == 404
+
+
+async def test_a_stranger_gets_no_events(api: Api, jp_http_port: int) -> None:
+    conversation_id = await api.new_conversation()
+    address = f"http://localhost:{jp_http_port}/agent-kernel/api/conversations/{conversation_id}/events"
+    async with aiohttp.ClientSession() as http, http.get(address) as response:
+        assert response.status == 403
+
+
+class Blind(ReadOnly):
+    """An authorizer that lets nobody look at conversations."""
+
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        return not (resource == "agent-kernel" and action == "read" and handler.request.path.endswith("/events"))
+
+
+class TestWithAnAuthorizer:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        return {"authorizer_class": Blind}
+
+    async def test_who_may_not_look_gets_no_events(self, api: Api, follow: Follow) -> None:
+        async with follow(await api.new_conversation()) as stream:
+            assert stream.response.status == 403
+
+
+async def test_a_silent_stream_sends_comments(
+    api: Api, follow: Follow, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.02)
+    conversation_id = await api.new_conversation()
+    async with follow(conversation_id) as stream:
+        await stream.next()
+        line = await stream.line()
+        assert line.startswith(b":")
+
+
+async def test_a_client_that_leaves_is_let_go(
+    api: Api, follow: Follow, extension: AgentKernelServer, model: FakeOpenAI
+) -> None:
+    conversation_id = await api.new_conversation()
+    service = extension.service
+    assert service is not None
+    conversation = await (await service.runtime()).conversation(conversation_id)
+    async with follow(conversation_id) as stream:
+        await stream.next()
+        assert (len(service.streams), conversation.is_watched) == (1, True)
+    await until(lambda: not service.streams and not conversation.is_watched)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+async def test_curl_follows_a_run(api: Api, jp_serverapp: ServerApp, jp_http_port: int, model: FakeOpenAI) -> None:
+    model.add(say("Forty-two."))
+    conversation_id = await api.new_conversation()
+    token = jp_serverapp.identity_provider.token
+    address = f"http://localhost:{jp_http_port}/agent-kernel/api/conversations/{conversation_id}/events"
+    process = await asyncio.create_subprocess_exec(
+        "curl", "-sN", "-H", f"Authorization: token {token}", address, stdout=asyncio.subprocess.PIPE, limit=2**22
+    )
+    assert process.stdout is not None
+    try:
+        await process.stdout.readuntil(b"\n\n")
+        await api.start_run(conversation_id)
+        async with asyncio.timeout(20):
+            while b'"type":"complete"' not in await process.stdout.readuntil(b"\n\n"):
+                pass
+    finally:
+        process.kill()
+        await process.wait()

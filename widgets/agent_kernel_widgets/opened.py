@@ -1,0 +1,53 @@
+"""A run's widget as pages see it, opened before `ipywidgets` is imported, which takes longest of all that a first
+prompt needs. `AgentRun` takes it over afterwards."""
+
+import functools
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import comm
+
+_STATIC = Path(__file__).parent / "static"
+PROTOCOL = "2.1.0"
+"""The version of Jupyter's widget messages."""
+
+
+@functools.cache
+def built(name: str) -> str:
+    path = _STATIC / name
+    if not path.is_file():
+        raise ImportError(
+            f"The front end of Agent Kernel is not built: {path.name} is missing. "
+            "In a checkout, run `npm ci` and `npm run build` in the folder `widgets`."
+        )
+    return path.read_text(encoding="utf-8")
+
+
+def open_widget(model_id: str, **state: str) -> Any:
+    """Open the widget of a run at the server: returns its comm. `state`: that of `AgentRun`.
+
+    Raises `ImportError` where the front end is not built, or the widget's package is missing.
+    """
+    whole = _anywidget() | {"_esm": built("loader.js"), "transport": "server"} | state
+    data = {"state": whole, "buffer_paths": []}
+    return comm.create_comm(target_name="jupyter.widget", comm_id=model_id, data=data, metadata={"version": PROTOCOL})
+
+
+def _anywidget() -> dict[str, Any]:
+    """What pages find the widget's classes by, and what has no other value in a run."""
+    major, minor, *_ = version("anywidget").split(".")
+    release = f"~{major}.{minor}.*"
+    return {
+        "_model_name": "AnyModel",
+        "_model_module": "anywidget",
+        "_model_module_version": release,
+        "_view_name": "AnyView",
+        "_view_module": "anywidget",
+        "_view_module_version": release,
+        "_anywidget_id": "agent_kernel_widgets.run.AgentRun",
+        "_view_count": None,
+        "_dom_classes": (),
+        "tabbable": None,
+        "tooltip": None,
+    }

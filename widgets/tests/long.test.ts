@@ -1,0 +1,116 @@
+/** Runs of hundreds of calls: they come into the page in slices, and are there before their past is read again. */
+import { expect, test } from "vitest";
+import { keepEndedCalls, type RunState } from "../src/state";
+import { happens, PlayedSocket, Recording, runtime, settle, show, usePage, view } from "./page";
+
+usePage();
+
+const CALLS = 200;
+const cards = (root: HTMLElement): number => root.querySelectorAll("[data-tool-call-id][role=group]").length;
+
+function many(run: Recording): void {
+  for (let number = 0; number < CALLS; number += 1)
+    run.did(`t${number}`, "run_python", { code: `print(${number})` }, 10);
+}
+
+test("a long run comes into the page in slices of a frame, in order, and all of it comes", async () => {
+  const recording = new Recording("slices", { age: 5_000 });
+  many(recording);
+  runtime.recording = recording;
+  const root = view(recording);
+  const counts: number[] = [];
+  for (let frame = 0; frame < 60; frame += 1) {
+    await settle(4);
+    if (cards(root) !== counts.at(-1)) counts.push(cards(root));
+  }
+  expect(counts.at(-1)).toBe(CALLS);
+  expect(counts.length).toBeGreaterThan(3);
+  const steps = counts.map((count, index) => count - (counts[index - 1] ?? 0));
+  expect(Math.max(...steps)).toBeLessThanOrEqual(60);
+  const ids = [...root.querySelectorAll<HTMLElement>("[data-tool-call-id][role=group]")].map(
+    (one) => one.dataset["toolCallId"],
+  );
+  expect(ids).toEqual(Array.from({ length: CALLS }, (_, number) => `t${number}`));
+});
+
+test("what comes later is there at once", async () => {
+  const root = await show(many);
+  await settle(500);
+  await happens((run) => run.ask("new", "run_python", { code: "1" }));
+  expect(cards(root)).toBe(CALLS + 1);
+});
+
+test("a page shows the snapshot while the events of the past are read again, and then what only they have", async () => {
+  const recording = new Recording("replayed", { age: 5_000 });
+  recording.say("An earlier answer.").say("Half an ans", false);
+  const session = recording.session();
+  const said = recording.frames.find((frame: { type: string }) => frame.type === "message");
+  (session.snapshot.messages as unknown[]).push({
+    message_id: said.message_id,
+    run_id: recording.run,
+    role: "assistant",
+    content: "An earlier answer.",
+    tool_calls: [],
+    tool_call_id: null,
+    reasoning: "",
+  });
+  recording.session = () => session;
+  runtime.recording = recording;
+  const { frames } = recording;
+  recording.frames = [];
+  const root = view(recording);
+  await settle();
+  expect(root.textContent).toContain("An earlier answer.");
+  for (const frame of frames.slice(0, -1)) PlayedSocket.last.say(frame);
+  await settle();
+  expect(root.textContent).not.toContain("Half an ans");
+  PlayedSocket.last.say(frames.at(-1));
+  await settle();
+  expect(root.textContent).toContain("An earlier answer.");
+  expect(root.textContent).toContain("Half an ans");
+});
+
+test("a page reads again only what its snapshot lacks, and shows each of it once", async () => {
+  const recording = new Recording("resumed", { age: 5_000 });
+  recording.say("An earlier answer.").propose("t1", "run_python", "1");
+  const session = { ...recording.session(), resume_from: recording.frames.length };
+  const said = recording.frames.find((frame: { type: string }) => frame.type === "message");
+  (session.snapshot.messages as unknown[]).push({
+    message_id: said.message_id,
+    run_id: recording.run,
+    role: "assistant",
+    content: "An earlier answer.",
+    tool_calls: [],
+    tool_call_id: null,
+    reasoning: "",
+  });
+  recording.say("Half an ans", false);
+  session.last_seq = session.seq = recording.frames.length;
+  recording.session = () => session;
+  runtime.recording = recording;
+  const root = view(recording);
+  await settle();
+  expect(PlayedSocket.sent).toContainEqual({ type: "resume", last_seq: session.resume_from });
+  expect([...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent?.trim())).toEqual([
+    "An earlier answer.",
+    "Half an ans",
+  ]);
+});
+
+test("calls that have ended are not made anew by their past, and others are", () => {
+  const call = (state: string, endedAt: string | null, step = 0): object => ({ state, endedAt, step });
+  const before = { calls: { a: call("success", "x"), b: call("executing", null), c: call("success", "x") } };
+  const after = {
+    calls: {
+      a: call("success", "x"),
+      b: call("executing", null),
+      c: call("success", "x", 1),
+      d: call("proposed", null),
+    },
+  };
+  const merged = keepEndedCalls(before as unknown as RunState, after as unknown as RunState);
+  expect(Object.keys(merged.calls)).toEqual(["a", "b", "c", "d"]);
+  expect(merged.calls["a"]).toBe(before.calls.a);
+  expect(merged.calls["b"]).toBe(after.calls.b);
+  expect(merged.calls["c"]).toBe(after.calls.c);
+});
