@@ -30,7 +30,7 @@ class OpenSocket(Protocol):
     async def __call__(self, *parts: str, **options: Any) -> WebSocketClientConnection: ...
 
 
-async def until(condition: Callable[[], T], seconds: float = 15.0) -> T:
+async def until(condition: Callable[[], T], seconds: float = 60.0) -> T:
     """Wait for a condition; its value. Fails with `TimeoutError`."""
     async with asyncio.timeout(seconds):
         while True:
@@ -105,7 +105,7 @@ class Client:
         self._ended = False
         self.frames: list[Frame] = []
 
-    async def next(self, seconds: float = 10.0) -> Frame:
+    async def next(self, seconds: float = 60.0) -> Frame:
         async with asyncio.timeout(seconds):
             message = await self._socket.read_message()
         assert message is not None, "the server closed the channel"
@@ -113,7 +113,7 @@ class Client:
         self.frames.append(frame)
         return frame
 
-    async def until(self, kind: str, seconds: float = 20.0) -> Frame:
+    async def until(self, kind: str, seconds: float = 60.0) -> Frame:
         """The next frame of this type."""
         async with asyncio.timeout(seconds):
             while (frame := await self.next(seconds))["type"] != kind:
@@ -122,7 +122,7 @@ class Client:
 
     async def closed(self) -> bool:
         """Read what is left, up to the end."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self._ended:
                 self._ended = await self._socket.read_message() is None
         return True
