@@ -1,6 +1,5 @@
 """The AI SDK's endpoint, as a page sees it that sends what it should not. The packages themselves: `tests/ai_sdk`."""
 
-import asyncio
 import base64
 import json
 import re
