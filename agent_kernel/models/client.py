@@ -94,7 +94,9 @@ class Client:
         headers = await self._all_headers(api)
         content = body if len(body) <= PIECE_BYTES else _in_pieces(body)
         headers["Content-Length"] = str(len(body))
-        request = Request("POST", self._url(api), headers=headers, content=content, extensions={"timeout": self._timeout})
+        request = Request(
+            "POST", self._url(api), headers=headers, content=content, extensions={"timeout": self._timeout}
+        )
         return await self._http.send(request, stream=True)
 
     async def ask(self, api: Api, path: str, body: Any, most_bytes: int) -> Any:

@@ -6,8 +6,8 @@ A step with many calls gives several to each `call` node: LangGraph prepares all
 0.13 ms each, which blocks the event loop.
 
 A run that continues after a restart enters at the calls that its last step left open. Where all calls of a step started
-with the model's turn, because policy allows them, the nodes would only wait; where there is one call, nothing else could
-go on beside it. In both cases the model node carries the step out itself and asks the model again, which saves two
+with the model's turn, because policy allows them, the nodes would only wait; where there is one call, nothing goes on
+beside it. In both cases the model node carries the step out itself and asks the model again, which saves two
 supersteps, a sixth of the step's Python.
 
 The graph only routes. Its state holds the ids of the calls at which it enters; messages, arguments and outcomes are in

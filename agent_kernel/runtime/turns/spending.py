@@ -16,7 +16,6 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import together
 from agent_kernel.runtime.state.run import ActiveRun
 
-
 _KINDS = tuple(field.name for field in fields(TokenUsage))
 
 
