@@ -144,6 +144,7 @@ FELT = (
         "100 runs at once, approve -> tool entered, p99",
         ("p50", "p50 of one run", "raw aiohttp, log"),
     ),
+    Line("... by the p50 of one run", "many_runs", "... by the p50 of one run", ("raw aiohttp, log", "create_agent")),
     Line(
         "... steps per core, as fast as they go",
         "many_runs",

@@ -138,10 +138,13 @@ class ChatReader(AnswerReader):
             self._add_delta(delta, raw)
 
     def _add_delta(self, delta: dict[str, Any], raw: bytes) -> None:
+        content = delta.get("content")
+        if len(delta) == 1 and content and isinstance(content, str):  # nearly all are
+            self._deltas.add_text("text", content)
+            return
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if reasoning:
             self._deltas.add_text("reasoning", _plain(reasoning))
-        content = delta.get("content")
         if content:
             if isinstance(content, str):
                 self._deltas.add_text("text", content)

@@ -20,6 +20,7 @@ from agent_kernel.version import __version__
 
 if TYPE_CHECKING:
     import httpx2
+    from httpx2 import URL
 
 PLACEHOLDER_KEY = "no-key-needed"
 """Sent if an endpoint has no key: the client requires one, and local servers ignore it."""
@@ -71,6 +72,8 @@ class Client:
             self._openai.organization = self._openai.project = None
             self._openai._custom_headers = {}
         self._base_url = self._openai.base_url
+        self._urls: dict[str, URL] = {}
+        """The addresses of APIs, by their paths: to join and parse one takes 0.1 ms."""
         theirs = {name: value for name, value in self._openai.default_headers.items() if isinstance(value, str)}
         self._headers = {**theirs, "Accept-Encoding": ACCEPTED}
         self._timeout = timeout.as_dict()
@@ -89,11 +92,11 @@ class Client:
         from httpx2 import Request
 
         headers = await self._all_headers(api)
-        version = self._base_url.path.rstrip("/").rpartition("/")[2]
-        url = self._base_url.join(api.path.removeprefix(f"{version}/"))
         content = body if len(body) <= PIECE_BYTES else _in_pieces(body)
         headers["Content-Length"] = str(len(body))
-        request = Request("POST", url, headers=headers, content=content, extensions={"timeout": self._timeout})
+        request = Request(
+            "POST", self._url(api), headers=headers, content=content, extensions={"timeout": self._timeout}
+        )
         return await self._http.send(request, stream=True)
 
     async def ask(self, api: Api, path: str, body: Any, most_bytes: int) -> Any:
@@ -121,6 +124,12 @@ class Client:
 
     async def aclose(self) -> None:
         await self._openai.close()
+
+    def _url(self, api: Api) -> "URL":
+        if api.path not in self._urls:
+            version = self._base_url.path.rstrip("/").rpartition("/")[2]
+            self._urls[api.path] = self._base_url.join(api.path.removeprefix(f"{version}/"))
+        return self._urls[api.path]
 
     async def _all_headers(self, api: Api) -> dict[str, str]:
         # Anthropic gets neither the openai client's own headers nor what the environment holds for OpenAI.

@@ -110,6 +110,7 @@ def is_local(base_url: str) -> bool:
     return address.is_private or address.is_loopback or address.is_link_local
 
 
+@functools.lru_cache(maxsize=64)
 def host_of(base_url: str | None) -> str:
     """The host of an endpoint for statistics; empty for a model without a service."""
     host, port = _parts(base_url or "")

@@ -6,8 +6,9 @@ A step with many calls gives several to each `call` node: LangGraph prepares all
 0.13 ms each, which blocks the event loop.
 
 A run that continues after a restart enters at the calls that its last step left open. Where all calls of a step started
-with the model's turn, because policy allows them, the nodes would only wait; the model node waits itself instead and
-asks the model again, which saves two supersteps, a sixth of the step's Python.
+with the model's turn, because policy allows them, the nodes would only wait; where there is one call, nothing goes on
+beside it. In both cases the model node carries the step out itself and asks the model again, which saves two
+supersteps, a sixth of the step's Python.
 
 The graph only routes. Its state holds the ids of the calls at which it enters; messages, arguments and outcomes are in
 the log, so there is nothing to checkpoint and nothing that could disagree with the log. The model node returns its
@@ -60,10 +61,12 @@ def run_graph() -> "CompiledStateGraph[Calls, GraphContext, Calls, Calls]":
 
     async def model(state: Calls, runtime: Runtime[GraphContext]) -> Command[str]:  # noqa: ARG001 (LangGraph names it)
         run = runtime.context.run
-        while (calls := await call_model(run)) and run.calls.are_started(calls):
+        while calls := await call_model(run):
+            if len(calls) > 1 and not run.calls.are_started(calls):
+                return Command(goto=sends(calls))
             for tool_call_id in calls:
                 await run_tool_call(run, tool_call_id)
-        return Command(goto=sends(calls) or END)
+        return Command(goto=END)
 
     async def call(state: Calls, runtime: Runtime[GraphContext]) -> None:
         await run_tool_calls(runtime.context.run, state["calls"])

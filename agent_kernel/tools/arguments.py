@@ -45,7 +45,7 @@ def parse(raw: str | dict[str, Any]) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise InvalidArguments(f"The arguments are {_kind(value)}. {_ADVICE}")
-    return _without_surrogates(value)
+    return value if _is_free_of_surrogates(raw) else _without_surrogates(value)
 
 
 def _dump(value: Any, **form: Any) -> str:
@@ -83,6 +83,12 @@ def _finite(text: str) -> float:
 
 def _refuse_constant(text: str) -> Any:
     raise InvalidArguments(f"{text} is not JSON. Send null or a string.")
+
+
+def _is_free_of_surrogates(text: str) -> bool:
+    """Whether no value in this JSON can hold a surrogate: most arguments are ASCII without escapes of this kind, and
+    are read several times on their way."""
+    return text.isascii() and "\\u" not in text
 
 
 def _without_surrogates(value: dict[str, Any]) -> dict[str, Any]:

@@ -139,15 +139,20 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
     The limits only ever become tighter. Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`."""
     resources, row = shared.runtime, shared.row
     name = spec.model or row.model or resources.settings.default_model
-    # Resolving may import the openai package, which takes half a second.
-    model = await asyncio.to_thread(resources.models.resolve, name)
+    model = await asyncio.to_thread(_prepare_apart, resources, name, spec)
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
         resources.tasks.spawn(asyncio.to_thread(load), "prices")
     spec = await _with_folder_limits(resources, row, spec)
     await take_in_user_rules(resources.log, resources.settings)
-    # The first look at the schemas imports the validator, which takes most of a second.
-    await asyncio.to_thread(ToolRegistry(spec.tools).openai_format)
     return model, spec
+
+
+def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec) -> Model:
+    """What may import much: resolving the model the openai package, for half a second, and the first look at schemas
+    the validator, for most of one."""
+    model = resources.models.resolve(name)
+    ToolRegistry(spec.tools).openai_format()
+    return model
 
 
 async def log_prompt(run: ActiveRun) -> None:

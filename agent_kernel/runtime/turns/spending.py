@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import fields
 from decimal import Decimal
 
 from agent_kernel.log.runs import save_spent
@@ -15,6 +15,8 @@ from agent_kernel.protocol.views import Usage
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import together
 from agent_kernel.runtime.state.run import ActiveRun
+
+_KINDS = tuple(field.name for field in fields(TokenUsage))
 
 
 async def spend(
@@ -53,11 +55,16 @@ def note_unknown_cost(run: ActiveRun) -> None:
         run.change(usage=run.view.usage.model_copy(update={"cost_is_partial": True}))
 
 
+def _by_kind(tokens: TokenUsage) -> dict[str, int]:
+    """As `asdict`, which copies deeply."""
+    return {kind: getattr(tokens, kind) for kind in _KINDS}
+
+
 def _row(model: Model, tokens: TokenUsage, cost: TurnCost) -> Turn:
     return Turn(
         model=model.name,
         host=prices.host_of(facts_of(model).base_url),
-        **asdict(tokens),
+        **_by_kind(tokens),
         usd=cost.usd,
         partial=cost.partial,
     )
@@ -66,7 +73,7 @@ def _row(model: Model, tokens: TokenUsage, cost: TurnCost) -> Turn:
 def _usage_of(tokens: TokenUsage, cost: TurnCost, calls: int, steps: int, *, estimated: bool) -> Usage:
     """The usage of one turn. Its cost is rounded as a sum of such costs is exact."""
     return Usage(
-        **asdict(tokens),
+        **_by_kind(tokens),
         total_tokens=tokens.input_tokens + tokens.output_tokens,
         tool_calls=calls,
         steps=steps,
