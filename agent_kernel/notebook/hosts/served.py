@@ -56,6 +56,7 @@ class ServedHost:
             # Its import now would hold up the thread that answers the server.
             run.acknowledged.wait(ACKNOWLEDGED_SECONDS)
         view.open()
+        _ = self._state.executor  # its import, which no call of this run has to wait for
 
     def _announce(self, run: RunState) -> None:
         announced = RunAnnounced(
