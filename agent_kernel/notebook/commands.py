@@ -1,14 +1,17 @@
 """The one-word commands of `%agent`, such as `status`: functions that return the text to print."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
-from agent_kernel.notebook.execution.undo import KeptChange
 from agent_kernel.notebook.kernel.run_state import RunHost, RunState
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.tools.review.hidden import reveal
+
+if TYPE_CHECKING:
+    from agent_kernel.notebook.execution.undo import KeptChange
 
 PROMPT_CHARACTERS = 60
 MOST_RUNS = 30
@@ -93,7 +96,7 @@ def remove_rule(run: RunState | None, number: str) -> str:
     return f"Removed: {reveal(rule.text)}. Calls that it allowed ask again, in runs that are under way too."
 
 
-def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: RunHost) -> str:
+def undo(runs: Sequence[RunState], changes: "Sequence[KeptChange]", default: RunHost) -> str:
     """Undo the latest file change that can be undone, by the host of its run. Raises `AgentKernelError`."""
     change = next((one for one in reversed(changes) if one.state == "as_left"), None)
     if change is None:
@@ -104,7 +107,7 @@ def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: RunHo
     return f"Undone: {reveal(change.path)} {_way_back(change)}. The model is told.{more}"
 
 
-def changed_files(changes: Sequence[KeptChange]) -> str:
+def changed_files(changes: "Sequence[KeptChange]") -> str:
     """The file changes by calls of this kernel, the latest first."""
     if not changes:
         return "There is nothing to undo: no call has changed a file in this kernel, or it is too long ago."
@@ -114,11 +117,11 @@ def changed_files(changes: Sequence[KeptChange]) -> str:
     return "\n".join([*lines, "%agent undo undoes the last one that can be." if can else "None of them can be undone."])
 
 
-def _host_of(change: KeptChange, runs: Sequence[RunState], default: RunHost) -> RunHost:
+def _host_of(change: "KeptChange", runs: Sequence[RunState], default: RunHost) -> RunHost:
     return next((run.host for run in runs if run.run_id == change.run_id), default)
 
 
-def _way_back(change: KeptChange) -> str:
+def _way_back(change: "KeptChange") -> str:
     return "is as it was before" if change.changed_at else "is removed again"
 
 

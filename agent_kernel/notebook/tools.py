@@ -10,22 +10,21 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
-from agent_kernel.notebook.execution.executor import approved_path, current_entry
-from agent_kernel.notebook.execution.undo import backups
-from agent_kernel.notebook.execution.values import ToolText
 from agent_kernel.protocol.tools import FileCard
 from agent_kernel.protocol.views import Place
-from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
 from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from agent_kernel.notebook.execution.values import ToolText
 
 FOLDER = Path.cwd()
 """The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
@@ -127,6 +126,8 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
     def in_folder(module: str, name: str) -> Callable[..., str]:
         def run(**arguments: Any) -> str:
+            from agent_kernel.notebook.execution.executor import approved_path
+
             function = getattr(importlib.import_module(f"agent_kernel.tools.builtin.{module}"), name)
             text: str = function(FOLDER, **arguments, approved=approved_path())
             return text
@@ -146,6 +147,10 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
 
 def _change_file(name: str, **arguments: Any) -> str:
+    from agent_kernel.notebook.execution.executor import approved_path, current_entry
+    from agent_kernel.notebook.execution.undo import backups
+    from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
+
     change = planned_change(FOLDER, name, arguments, approved_path())
     assert change is not None
     entry = current_entry.get()
@@ -156,8 +161,9 @@ def _change_file(name: str, **arguments: Any) -> str:
     return backups.carry_out(entry.call.approval_id, change, arguments["path"], entry.run_id)
 
 
-def _run_shell(**arguments: Any) -> ToolText:
+def _run_shell(**arguments: Any) -> "ToolText":
     """The output is shown as it comes, and is part of the result."""
+    from agent_kernel.notebook.execution.values import ToolText
     from agent_kernel.tools.builtin.shell import run_shell
 
     return ToolText(run_shell(FOLDER, **arguments, emit=_show))

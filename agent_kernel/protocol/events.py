@@ -94,7 +94,8 @@ class RunEvent(Event):
 
 
 class UsageEvent(Event):
-    """The run's usage so far, after each turn of the model. The next `run` event contains it as well."""
+    """The run's usage so far, after each turn of the model that asks for calls. The next `run` event contains it as
+    well. A turn without calls is the last; `complete` has its usage."""
 
     type: Literal["usage"] = "usage"
     usage: Usage

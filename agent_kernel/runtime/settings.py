@@ -3,14 +3,17 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
-from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.views import BudgetLimits, ImageRefs
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import ToolDeclaration
+
+if TYPE_CHECKING:
+    from agent_kernel.approvals.user_rules import UserRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class RuntimeSettings:
     policy_cap: PolicyMode | None = None
     """The most permissive mode a notebook may choose; a site sets it."""
     site_rules: tuple[str, ...] = ()
-    user_rules: UserRules | None = None
+    user_rules: "UserRules | None" = None
     """Keeps the rules for all notebooks where the log does not outlive the process."""
     read_limits: Callable[[str | None], FolderLimits] | None = None
     """Reads the files in the folder of a notebook, by its path, that tighten its runs. Called in a thread."""

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import agent_kernel_widgets
-from agent_kernel_widgets import AgentRun
+from agent_kernel_widgets import AgentRun, opened
 
 STATIC = Path(agent_kernel_widgets.__file__).parent / "static"
 PARTS = STATIC / "parts"
@@ -24,10 +24,10 @@ def first_part() -> str:
     return name
 
 
-def test_a_run_sends_a_page_less_than_4_kilobytes() -> None:
-    widget = AgentRun(conversation_id="c" * 40, run_id="r" * 40, prompt="A prompt. " * 50)
-    messages = [widget.get_state(), *(widget._repr_mimebundle_() or ())]
-    assert len(json.dumps(messages)) < 4_000  # the envelopes of two messages come to less than 1,500
+def test_a_run_sends_a_page_a_widget_of_less_than_2_kilobytes() -> None:
+    state = opened.sent_state(conversation_id="c" * 40, run_id="r" * 40, prompt="Say it.", receives="usually")
+    assert len(json.dumps(state)) < 1_800
+    assert len(opened.built("loader.js")) < 1_250
 
 
 def test_the_layout_is_sent_with_a_kernels_first_run_only() -> None:

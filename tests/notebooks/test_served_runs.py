@@ -95,7 +95,7 @@ def test_the_widget_of_a_first_prompt_is_like_every_other(served: TestKernel) ->
     served.run("%agent go")
     served.run("%agent go")
     first, second = (one["data"]["state"] for one in widgets)
-    assert second.keys() - first.keys() == {"layout"}
+    assert second.keys() == first.keys()
     assert {name for name in first if first[name] != second[name]} == {"run_id"}
     assert [one["target_name"] for one in widgets] == ["jupyter.widget"] * 2
 

@@ -1,5 +1,5 @@
-"""A run's widget as pages see it, opened before `ipywidgets` is imported, which takes longest of all that a first
-prompt needs. `AgentRun` takes it over afterwards."""
+"""A run's widget as pages see it, opened before there is one in Python: the import of `ipywidgets` takes longest of all
+that a first prompt needs. `AgentRun` takes it over afterwards."""
 
 import functools
 from importlib.metadata import version
@@ -29,13 +29,20 @@ def open_widget(model_id: str, **state: str) -> Any:
 
     Raises `ImportError` where the front end is not built, or the widget's package is missing.
     """
-    whole = _anywidget() | {"_esm": built("loader.js"), "transport": "server"} | state
-    data = {"state": whole, "buffer_paths": []}
+    data = {"state": sent_state(**state), "buffer_paths": []}
     return comm.create_comm(target_name="jupyter.widget", comm_id=model_id, data=data, metadata={"version": PROTOCOL})
 
 
+def sent_state(**state: str) -> dict[str, Any]:
+    """The state of such a widget, as each run sends it to its page: without what a page takes for granted."""
+    whole = _anywidget() | {"_esm": built("loader.js"), "transport": "server"} | state
+    if whole.get("receives") == "usually":
+        del whole["receives"]
+    return whole
+
+
 def _anywidget() -> dict[str, Any]:
-    """What pages find the widget's classes by, and what has no other value in a run."""
+    """What pages find the widget's classes by."""
     major, minor, *_ = version("anywidget").split(".")
     release = f"~{major}.{minor}.*"
     return {
@@ -46,8 +53,4 @@ def _anywidget() -> dict[str, Any]:
         "_view_module": "anywidget",
         "_view_module_version": release,
         "_anywidget_id": "agent_kernel_widgets.run.AgentRun",
-        "_view_count": None,
-        "_dom_classes": (),
-        "tabbable": None,
-        "tooltip": None,
     }

@@ -1,8 +1,8 @@
 import { beforeEach, expect, it, vi } from "vitest";
 import { loadsAhead } from "../lab/src/ahead";
-import { loadAhead } from "../src/loader";
+import { loadAhead } from "../src/served";
 
-vi.mock("../src/loader", () => ({ loadAhead: vi.fn() }));
+vi.mock("../src/served", () => ({ loadAhead: vi.fn() }));
 
 type Opened = (tracker: unknown, panel: unknown) => void;
 

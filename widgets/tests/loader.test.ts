@@ -1,6 +1,7 @@
 /** What a page is sent in place of the front end: where it looks for it, and what it does where that is not there. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import loader, { addressOf } from "../src/loader";
+import loader from "../src/loader";
+import { addressOf } from "../src/served";
 
 const FILE = "cards-0000AAAA.js";
 const sent: unknown[] = [];
@@ -42,15 +43,15 @@ describe("the front end is looked for", () => {
     (baseUrl) => {
       pageOf({ baseUrl });
       const base = new URL(baseUrl.replace(/\/?$/, "/"), "http://localhost:3000").href;
-      expect(addressOf(FILE, document)).toBe(`${base}agent-kernel/static/${FILE}`);
+      expect(addressOf(FILE)).toBe(`${base}agent-kernel/static/${FILE}`);
     },
   );
 
   test("nowhere in a page that is of no Jupyter server", () => {
     pageOf(null);
-    expect(addressOf(FILE, document)).toBeNull();
+    expect(() => addressOf(FILE)).toThrow();
     pageOf({ token: "t" });
-    expect(addressOf(FILE, document)).toBeNull();
+    expect(() => addressOf(FILE)).toThrow();
   });
 });
 

@@ -23,8 +23,8 @@ GOING_ON = "Agent run: going on. Its cards are shown where widgets are."
 class LiveView:
     """The widget in the cell's output, until the record replaces it.
 
-    A kernel's first one is shown before the widget is there: what that is made of takes longest to import, and neither
-    the page nor the run needs it.
+    Where a server serves the kernel, it is shown before the widget is there (`show_opened`): what that is made of takes
+    longest to import, and neither the page nor the run needs it. What the page is sent is less that way, too.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class LiveView:
         """Show the widget in the current cell. The record will replace it, followed by the run's results."""
         self._show(self._run_id)
 
-    def show_first(self) -> None:
-        """Show the widget in the current cell though what it is made of is not imported. `open` has to follow. Raises
-        as `open`."""
+    def show_opened(self) -> None:
+        """Show the widget in the current cell though there is none in Python yet. `open` has to follow. Raises as
+        `open`."""
         opened = importlib.import_module("agent_kernel_widgets.opened")
         self._opened = opened.open_widget(self.model_id, **self._state)
         self.show()
@@ -71,9 +71,9 @@ class LiveView:
         self._show(self._elsewhere[-1])
 
     def _show(self, display_id: str) -> None:
-        # The texts are for front ends without widgets. They are always the same, because nbval compares them.
+        # The text is for front ends without widgets. It is always the same, because nbval compares it.
         view = {"version_major": 2, "version_minor": 1, "model_id": self.model_id}
-        data = {VIEW: view, "text/plain": GOING_ON, "text/html": f"<p>{GOING_ON}</p>"}
+        data = {VIEW: view, "text/plain": GOING_ON}
         display(data, raw=True, display_id=display_id)
 
     def set_receives(self, receives: Receives) -> None:

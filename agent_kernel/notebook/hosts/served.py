@@ -50,16 +50,13 @@ class ServedHost:
         self._views.on_start(run.conversation_id)
         view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "server")
         run.shown_by(view.model_id, prompt_in_cell=view.prompt_in_cell)
-        if "ipywidgets" in sys.modules:
-            view.open()
-            view.show()
-            self._announce(run)
-        else:
-            view.show_first()
-            self._announce(run)
-            # An import now would hold up the thread that answers the server.
+        view.show_opened()
+        self._announce(run)
+        if "ipywidgets" not in sys.modules:
+            # Its import now would hold up the thread that answers the server.
             run.acknowledged.wait(ACKNOWLEDGED_SECONDS)
-            view.open()
+        view.open()
+        _ = self._state.executor  # its import, which no call of this run has to wait for
 
     def _announce(self, run: RunState) -> None:
         announced = RunAnnounced(

@@ -24,9 +24,7 @@ from typing import Any, Protocol
 import zmq
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.notebook.execution.executor import drive
 from agent_kernel.notebook.execution.interrupts import InterruptGate
-from agent_kernel.notebook.execution.redirect import own_figures
 from agent_kernel.notebook.kernel.cell_requests import CellRequest, read_frames
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.self_client import SelfClient
@@ -162,6 +160,9 @@ class ShellPolling:
         kernel.shell_stream.flush()  # a reply does not wait for the event loop
 
     def _handle(self, identities: list[bytes], request: dict[str, Any], gate: InterruptGate) -> None:
+        from agent_kernel.notebook.execution.executor import drive
+        from agent_kernel.notebook.execution.redirect import own_figures
+
         kernel: Any = self._kernel
         handler = kernel.shell_handlers[request["header"]["msg_type"]]
         # An interrupt that came since the message was taken from the queue must not cost the message.

@@ -4,13 +4,12 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, UnknownRun
-from agent_kernel.notebook.execution.executor import MainThreadExecutor
 from agent_kernel.notebook.execution.mailbox import Mailbox
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.cells import Cells
@@ -20,6 +19,9 @@ from agent_kernel.notebook.kernel.questions import Questions
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel import MOST_REPLACED
 from agent_kernel.tools.function import Tool
+
+if TYPE_CHECKING:
+    from agent_kernel.notebook.execution.executor import MainThreadExecutor
 
 KEPT_RUNS = 200
 """How many runs can be found by id, besides the open ones. A `Run` that the user holds works without that."""
@@ -34,7 +36,6 @@ class KernelState:
         self._tools: dict[str, Tool] = {}
         self.mailbox = Mailbox()
         self.interrupts = IdleInterrupts(shell, self.open_runs)
-        self.executor = MainThreadExecutor(shell, self.mailbox, self.find_tool, self.interrupts, self.is_open)
         self.questions = Questions()
         self.on_deposit: Callable[[str], bool] = lambda _request: False
         """Deposits a call that came with the code which claims it; false where that is refused. Set by the link."""
@@ -42,6 +43,13 @@ class KernelState:
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self.cells = Cells(shell, self.open_runs)
         self.polling = ShellPolling(shell, self.cells.on_request)
+
+    @functools.cached_property
+    def executor(self) -> "MainThreadExecutor":
+        """Imported when a call may come soon: `%load_ext` and a first prompt do not wait for it."""
+        from agent_kernel.notebook.execution.executor import MainThreadExecutor
+
+        return MainThreadExecutor(self.shell, self.mailbox, self.find_tool, self.interrupts, self.is_open)
 
     def add_run(self, run: RunState) -> None:
         self._runs[run.run_id] = run

@@ -179,7 +179,8 @@ class Answer:
     def _on_message(self, event: dict[str, Any]) -> list[Piece]:
         """A whole message of the model. An empty one takes back what was streamed of it."""
         if event["role"] != "assistant":
-            return []
+            self._writing = False  # a person's message begins another turn
+            return self._end_text()
         message_id, streamed = event["message_id"], self._streamed.get(event["message_id"], 0)
         if not event["content"]:
             self._writing = False
@@ -314,7 +315,7 @@ class Answer:
         return [self._data("unknown-outcome", event["tool_call_id"], {"answer": event["answer"]}, event)]
 
     def _on_usage(self, event: dict[str, Any]) -> list[Piece]:
-        """The end of a turn."""
+        """The end of a turn that is not the last."""
         self._writing = False
         return [*self._end_text(), Piece(self._metadata(event["usage"]), self._step)]
 

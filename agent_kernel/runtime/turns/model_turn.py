@@ -183,7 +183,7 @@ async def _record(
     beyond = {proposal.approval_id for proposal, _ in checked[left:]}
     body = _assistant_body(turn)
     counted = completed(run, turn.usage, body)
-    write_spent = await spend(run, turn.usage, len(checked) - len(beyond), counted=counted)
+    write_spent = await spend(run, turn.usage, len(checked) - len(beyond), counted=counted, tells=bool(checked))
     learn(run, turn.usage.input_tokens)
     message_id = run.last_message_id or new_message_id()
     run_id = run.run_id

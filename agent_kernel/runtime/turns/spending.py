@@ -20,12 +20,18 @@ _KINDS = tuple(field.name for field in fields(TokenUsage))
 
 
 async def spend(
-    run: ActiveRun, reported: TokenUsage, calls: int, *, steps: int = 1, counted: TokenUsage | None = None
+    run: ActiveRun,
+    reported: TokenUsage,
+    calls: int,
+    *,
+    steps: int = 1,
+    counted: TokenUsage | None = None,
+    tells: bool = True,
 ) -> Callable[[Commit], None]:
     """Count a turn of the run's model. Returns the function that writes it in the commit of the turn.
 
     `steps` is 0 for a turn that the run does not show. `counted` has estimates for what the service did not report;
-    prices are never computed from estimates."""
+    prices are never computed from estimates. `tells` is false for a run's last turn: `complete` tells its usage."""
     await ready(run)
     model = run.model
     tokens = counted or reported
@@ -38,7 +44,8 @@ async def spend(
         save_spent(commit.sql, run.view)
         if turn is not None:
             add_turn(commit.sql, commit.number, turn)
-        commit.emit(UsageEvent(run_id=run.run_id, usage=run.view.usage))
+        if tells:
+            commit.emit(UsageEvent(run_id=run.run_id, usage=run.view.usage))
 
     return write
 

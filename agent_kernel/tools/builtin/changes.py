@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.errors import ToolFailed
+from agent_kernel.tools.builtin.declarations import MOST_CHANGED
 from agent_kernel.tools.builtin.opening import read_start
 from agent_kernel.tools.builtin.paths import PROBED, TextFile, existing, failed, is_binary, place_of, read_text
 
-MOST_CHANGED = 5 * 1024 * 1024
-"""The most characters that one call may write or replace, more than a person could review on a card."""
 _MATCHES_SHOWN = 10
 _NEAR_LINES = 5_000
 _NEAR_SHOWN = 2_000

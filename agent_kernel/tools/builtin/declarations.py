@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.protocol.tools import ToolVerdict
-from agent_kernel.tools.builtin.changes import MOST_CHANGED
 from agent_kernel.tools.builtin.places import locate, may_edit, may_read
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
 
+MOST_CHANGED = 5 * 1024 * 1024
+"""The most characters that one call may write or replace, more than a person could review on a card."""
 READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_file"})
 """The tools declared `dynamic`, because only the executor knows whether a path is in the notebook's folder."""
 

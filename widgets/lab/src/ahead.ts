@@ -1,5 +1,5 @@
 /** Loads the front end of the cards when a notebook that has a prompt is opened. */
-import { loadAhead } from "../../src/loader";
+import { loadAhead } from "../../src/served";
 
 /** What a cell has that asks an agent, or loads what does. */
 const PROMPTS = ["agent_kernel", "%agent"];

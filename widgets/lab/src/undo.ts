@@ -40,7 +40,7 @@ export class UndoOffers {
 
   private async look(panel: NotebookPanel): Promise<void> {
     const kernelId = panel.sessionContext.session?.kernel?.id;
-    if (panel.isDisposed || recordsOf(panel).length === 0) return;
+    if (panel.isDisposed || !recordsOf(panel).some(hasCalls)) return;
     const asked =
       kernelId === undefined ? null : await this.request(`changes?kernel_id=${encodeURIComponent(kernelId)}`, "GET");
     // Without the server extension, or its log, there is nothing to undo.
@@ -78,6 +78,11 @@ function holdsRecord(node: Node): boolean {
 
 function recordsOf(panel: NotebookPanel): HTMLElement[] {
   return [...panel.content.node.querySelectorAll<HTMLElement>(`.jp-OutputArea-output [${RUN}]`)];
+}
+
+/** A run without calls has changed nothing. */
+function hasCalls(record: HTMLElement): boolean {
+  return record.querySelector("summary > code") !== null;
 }
 
 function show(

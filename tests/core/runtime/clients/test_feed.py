@@ -136,12 +136,19 @@ async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_o
         "tool_output",
         "tool_complete",
         "message",
-        "usage",
         "complete",
         "run",
     ]
     assert result.text == "The answer is 42."
     assert stage.of(CompleteEvent)[0].message_id == list(messages)[-1]
+
+
+async def test_a_run_without_calls_tells_what_it_spent_at_its_end_only(stages: Stages) -> None:
+    with ScriptedModel([say("Done.")]) as model:
+        stage = await stages(model)
+        await (await stage.start()).wait()
+        await stage.until(lambda: stage.events and stage.events[-1].type == "run" and stage.events[-1].run.ended_at)
+    assert [event.type for event in stage.events] == ["run", "message", "token", "message", "complete", "run"]
 
 
 async def test_a_card_appears_while_the_model_still_writes_the_call(stages: Stages) -> None:

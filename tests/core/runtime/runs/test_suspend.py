@@ -37,7 +37,7 @@ async def test_a_decision_on_a_suspended_run_is_acted_on_as_on_any_other(stages:
     assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", "assistant", "tool"]
     assert [event.type for event in stage.events if event.type != "token"] == [
         *("run", "message", "tool_state", "usage", "approval_request", "approval_response"),
-        *("tool_start", "tool_output", "tool_complete", "message", "usage", "complete", "run"),
+        *("tool_start", "tool_output", "tool_complete", "message", "complete", "run"),
     ]
 
 

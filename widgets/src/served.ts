@@ -1,0 +1,47 @@
+/** The front end as a file of the page's server. A page imports it once, whoever asks first. */
+
+/** The name of the front end's first file, by its content. Put in by the build. */
+declare const FIRST_PART: string;
+
+interface Model {
+  on(event: "msg:custom", callback: (message: unknown) => void): void;
+  off(event: "msg:custom", callback: (message: unknown) => void): void;
+  send(content: unknown): void;
+}
+
+export interface Place {
+  readonly model: Model;
+  readonly el: HTMLElement;
+}
+
+export interface FrontEnd {
+  readonly default: { render(place: Place): () => void };
+}
+
+const file = FIRST_PART;
+/** By the name of the first file: each widget has its own copy of this module, and pages may have several versions. */
+const loaded = ((globalThis as unknown as Record<symbol, Map<string, Promise<FrontEnd>>>)[
+  Symbol.for("agent_kernel.front_ends")
+] ??= new Map());
+
+/** Where the server has a file. Throws in pages that are of no Jupyter server. */
+export function addressOf(name: string): string {
+  const { baseUrl } = JSON.parse(document.getElementById("jupyter-config-data")!.textContent!) as { baseUrl: string };
+  return new URL(baseUrl.replace(/\/*$/, "/agent-kernel/static/") + name, location.href).href;
+}
+
+/** `again` makes the address a new one: browsers remember that a module could not be loaded. */
+export function fromServer(again = ""): Promise<FrontEnd> {
+  return (!again && loaded.get(file)) || keep((async () => (await import(addressOf(file) + again)) as FrontEnd)());
+}
+
+/** The cards of other runs in this page are made of it too. */
+export function keep(coming: Promise<FrontEnd>): Promise<FrontEnd> {
+  loaded.set(file, coming);
+  return coming;
+}
+
+/** In JupyterLab where a notebook with a prompt is opened: its first cards need not wait for what they are made of. */
+export function loadAhead(): void {
+  fromServer().catch(() => loaded.delete(file)); // the widget tries again, and says what to do
+}
