@@ -16,6 +16,7 @@ interface Place {
 }
 
 interface FrontEnd {
+  connectAhead(conversationId: string): void;
   readonly default: { render(place: Place): () => void };
 }
 
@@ -40,9 +41,12 @@ export function addressOf(file: string, document: Document): string | null {
   return new URL(`${baseUrl.replace(/\/*$/, "/")}agent-kernel/static/${file}`, document.location.href).href;
 }
 
-/** In JupyterLab where a notebook with a prompt is opened: its first cards need not wait for what they are made of. */
-export function loadAhead(): void {
-  fromServer("").catch(() => loaded.delete(FIRST_PART)); // the widget tries again, and says what to do
+/** In JupyterLab where a notebook with a prompt is opened: its first cards need not wait for what they are made of. Nor
+ * for what these conversations, whose runs go on, have so far. */
+export function loadAhead(conversationIds: readonly string[] = []): void {
+  fromServer("")
+    .then((frontEnd) => conversationIds.forEach((id) => frontEnd.connectAhead(id)))
+    .catch(() => loaded.delete(FIRST_PART)); // the widget tries again, and says what to do
 }
 
 /** `again` makes the address a new one: browsers remember that a module could not be loaded. */
