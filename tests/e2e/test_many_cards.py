@@ -1,5 +1,7 @@
 """A run of many calls: what is off screen is not laid out, and is there for search, readers, keys and printing."""
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call
@@ -17,6 +19,7 @@ def test_folded_calls_off_screen_are_not_laid_out_and_are_found_all_the_same(
     model.says(*(call("run_python", call_id=f"c{n}", code=f"number_{n} = {n}") for n in range(CALLS)), end)
     notebook = open_notebook(["%load_ext agent_kernel", "%%agent --policy allow\nGo."])
     notebook.run_through(1)
+    expect(notebook.cards()).to_have_count(CALLS, timeout=180_000)
     notebook.wait_for_state("success", CALLS - 1)
     notebook.save()
     page.set_viewport_size({"width": 1200, "height": 400})  # a browser lays out two and a half screens
@@ -38,3 +41,24 @@ def test_folded_calls_off_screen_are_not_laid_out_and_are_found_all_the_same(
     end.open()
     page.emulate_media(media="screen")
     expect(page.locator(".ak-run")).to_have_attribute("data-status", "complete")
+
+
+def test_a_conversation_comes_while_the_widgets_are_restored(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page, end: Gate
+) -> None:
+    model.says(call("run_python", code="1"), end)
+    notebook = open_notebook(["%load_ext agent_kernel", "%%agent --policy allow\nGo."])
+    notebook.run_through(1)
+    notebook.wait_for_state("success", 0)
+    notebook.save()
+    channels: list[str] = []
+    page.on("websocket", lambda socket: channels.append(socket.url) if socket.url.endswith("/channel") else None)
+    notebook.reload()
+    expect(notebook.cards()).to_have_count(1)
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+    assert len(channels) == 1  # the widget takes the one that was there
+    # Without a line to the kernel no widget is restored.
+    page.route_web_socket(re.compile("/api/kernels/"), lambda _: None)
+    with page.expect_websocket(lambda socket: socket.url.endswith("/channel")):
+        page.reload()
+    end.open()

@@ -13,6 +13,9 @@ import { DrawingsContext, TypesetContext } from "./card/context";
 import { Run } from "./run/run";
 import css from "./styles.css";
 
+/** How long a channel waits for its first view. */
+const AHEAD_MS = 10_000;
+
 const STYLE_ID = "agent-kernel-styles";
 
 interface Model extends MessageModel {
@@ -48,8 +51,16 @@ function lease(model: Model): Lease {
   if (model.get("transport") === "kernel") {
     return leaseChannel(`kernel/${model.get("run_id")}`, () => new KernelTransport(model));
   }
-  const id = model.get("conversation_id");
+  return leaseFromServer(model.get("conversation_id"));
+}
+
+function leaseFromServer(id: string): Lease {
   return leaseChannel(`server/${id}`, () => new SocketTransport(channelAddress(id)));
+}
+
+/** In JupyterLab where a notebook with an open run is opened: the conversation comes while the widgets are restored. */
+export function connectAhead(conversationId: string): void {
+  setTimeout(leaseFromServer(conversationId).release, AHEAD_MS);
 }
 
 /** One style sheet for the page. That of a newer version takes the place of an older one's, as its cards come. */

@@ -15,6 +15,7 @@ export interface Place {
 }
 
 export interface FrontEnd {
+  connectAhead(conversationId: string): void;
   readonly default: { render(place: Place): () => void };
 }
 
@@ -41,7 +42,10 @@ export function keep(coming: Promise<FrontEnd>): Promise<FrontEnd> {
   return coming;
 }
 
-/** In JupyterLab where a notebook with a prompt is opened: its first cards need not wait for what they are made of. */
-export function loadAhead(): void {
-  fromServer().catch(() => loaded.delete(file)); // the widget tries again, and says what to do
+/** In JupyterLab where a notebook with a prompt is opened: its first cards need not wait for what they are made of. Nor
+ * for what these conversations, whose runs go on, have so far. */
+export function loadAhead(conversationIds: readonly string[] = []): void {
+  fromServer()
+    .then((frontEnd) => conversationIds.forEach((id) => frontEnd.connectAhead(id)))
+    .catch(() => loaded.delete(file)); // the widget tries again, and says what to do
 }

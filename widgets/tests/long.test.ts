@@ -31,7 +31,7 @@ test("a long run comes into the page in slices of a frame, in order, and all of 
     (one) => one.dataset["toolCallId"],
   );
   expect(ids).toEqual(Array.from({ length: CALLS }, (_, number) => `t${number}`));
-});
+}, 60_000);
 
 test("what comes later is there at once", async () => {
   const root = await show(many);

@@ -1,4 +1,6 @@
 /** Which components render when a token comes. A conversation with many cards must stream as fast as an empty one. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { options, type FunctionComponent, type VNode } from "preact";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { card, happens, settle, show, usePage } from "./page";
@@ -108,4 +110,27 @@ test("what the model thinks renders by itself, and only where it is shown", asyn
   await thinks(" what");
   expect(root.querySelector(".ak-thinking")?.textContent).toContain("Let me see what");
   expect(renders).not.toContain("Items");
+});
+
+test("a card is not styled by what stands before it, or each card that is added would have all of them styled again", () => {
+  const selectors = readFileSync(join(import.meta.dirname, "../src/styles.css"), "utf8").match(/[^{};]+(?=\{)/g) ?? [];
+  const bySiblings = selectors.filter((one) =>
+    /\.ak-card\S*\s*[+~]|[+~]\s*\.ak-card|\.ak-card\S*:(nth|first|last)/.test(one),
+  );
+  expect(bySiblings).toEqual([]);
+});
+
+test("lines below each other are joined, and what stands between them parts them", async () => {
+  const root = await show((run) => {
+    for (const id of ["a", "b"]) run.did(id, "run_python", { code: "1" }, 10);
+    run.say("In between.");
+    for (const id of ["c", "d", "e", "f"]) run.did(id, "run_python", { code: "1" }, 10);
+  });
+  await settle(100);
+  const joined = (): (string | undefined)[] =>
+    [...root.querySelectorAll<HTMLElement>("[data-joined]")].map((one) => one.dataset["toolCallId"]);
+  expect(joined()).toEqual(["b", "d", "e"]); // the last one is open
+  card(root, "d").querySelector<HTMLElement>(".ak-head")?.click();
+  await settle();
+  expect(joined()).toEqual(["b"]);
 });

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from logging import Logger
 from typing import Any
 
+import zmq
 from jupyter_core.utils import ensure_async
 from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 from pydantic import ValidationError
@@ -109,7 +110,9 @@ class ZmqWire:
 
     def send(self, channel: str, message_type: str, content: dict[str, Any]) -> str:
         message = self._session.msg(message_type, content)
-        self._session.send(self._streams[channel], message)
+        stream = self._streams[channel]
+        self._session.send(stream, message)
+        stream.flush(zmq.POLLOUT)  # else it leaves in a later turn of the event loop, behind what goes to pages
         message_id: str = message["header"]["msg_id"]
         return message_id
 

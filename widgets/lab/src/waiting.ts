@@ -7,6 +7,7 @@ import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPan
 import { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
 import { Widget } from "@lumino/widgets";
+import { connectsAhead } from "./ahead";
 import { summary, type Waiting, waitingRuns } from "./waits";
 
 /** The kernel's own messages to the server pass through the page, too: a run begins, or goes on. */
@@ -24,6 +25,7 @@ export class WaitingRuns {
   private waiting: readonly Waiting[] = [];
   private expectUntil = 0;
   private shown: string | null = null;
+  private readonly connectAhead = connectsAhead();
   private readonly poll = new Poll({
     auto: false,
     name: "agent-kernel:waiting",
@@ -86,11 +88,18 @@ export class WaitingRuns {
     // Without the server extension, or its log, there is nothing to show.
     const runs: unknown = response.ok ? await response.json() : [];
     const open = Array.isArray(runs) ? runs : [];
+    this.connectAhead(this.panels(), open);
     this.waiting = waitingRuns(open);
     this.item.node.textContent = summary(this.waiting);
     this.item.setHidden(!this.any);
-    this.tracker.forEach((panel) => this.mark(panel));
+    this.panels().forEach((panel) => this.mark(panel));
     if (open.length === 0 && Date.now() > this.expectUntil) void this.poll.stop();
+  }
+
+  private panels(): NotebookPanel[] {
+    const panels: NotebookPanel[] = [];
+    this.tracker.forEach((panel) => panels.push(panel));
+    return panels;
   }
 
   private mark(panel: NotebookPanel): void {

@@ -19,6 +19,7 @@ import { CallBody, changeCount } from "./code";
 import { useRun, type CallSignals, type CardRun, type RunSignals } from "./context";
 import { DecisionRow, SentRow } from "./decision";
 import { Draft, EditActions, EditPanel } from "./edit";
+import { folds } from "./folding";
 import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "./looks";
 import { OutputList, OutputNote } from "./outputs";
 import { ProblemWords } from "./problem";
@@ -30,14 +31,17 @@ import { UndoRow } from "./undo";
 /** The reason that the log has where a cell was run again: see `stop_for`. */
 const RUN_AGAIN = "Its cell was run again.";
 
-/** States that a call ends in, and that fold to a line. */
-const FOLDING = new Set(["success", "error", "invalid", "denied", "cancelled", "superseded", "expired"]);
-
 const UP = ["ArrowUp"];
 const DOWN = ["ArrowDown"];
 
+interface CardProps {
+  card: CallSignals;
+  /** The card straight before it. */
+  before?: CallSignals | undefined;
+}
+
 /** A folded call is one row, of which a run may have hundreds: it consists of no more components than this and its head. */
-export const Card = memo(function Card({ card }: { card: CallSignals }): JSX.Element {
+export const Card = memo(function Card({ card, before }: CardProps): JSX.Element {
   const run = useRun();
   const around = useContext(KeyScopeContext);
   const keys = useMemo(() => scopeOf(card, run, around), [card, run, around]);
@@ -45,8 +49,8 @@ export const Card = memo(function Card({ card }: { card: CallSignals }): JSX.Ele
   const call = card.call.value;
   const yours = card.yours.value;
   const fold = card.fold.value;
-  const folded = FOLDING.has(call.state) && fold === "line";
-  const line = folded || call.state === "proposed";
+  const line = card.line.value;
+  const folded = line && folds(call.state);
   useLayoutEffect(() => {
     if (yours) run.cameToAsk();
   }, [run, yours]);
@@ -60,6 +64,7 @@ export const Card = memo(function Card({ card }: { card: CallSignals }): JSX.Ele
       data-turn={yours ? "you" : undefined}
       data-current={card.current.value ? "" : undefined}
       data-line={line ? "" : undefined}
+      data-joined={line && before?.line.value ? "" : undefined}
       data-shown={fold === "shown" && call.state === "success" ? "" : undefined}
       tabIndex={yours ? 0 : -1}
       onKeyDown={(event) => takeKey(event, keys, call)}
@@ -109,7 +114,7 @@ function Head({ card, draft }: PartProps): JSX.Element {
   const call = card.call.value;
   const open = card.fold.value === "open";
   const look = lookOf(card, run.store);
-  const ends = FOLDING.has(call.state);
+  const ends = folds(call.state);
   const inner = [
     icon(look.icon, look.tone),
     <code class="ak-tool">{plain(call.name)}</code>,

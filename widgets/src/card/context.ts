@@ -37,6 +37,8 @@ export interface CallSignals {
   readonly retry: ReadonlySignal<Retry>;
   readonly undo: ReadonlySignal<Undo>;
   readonly fold: ReadonlySignal<Fold>;
+  /** The card is no more than its head. */
+  readonly line: ReadonlySignal<boolean>;
   /** Whether the person has opened or closed the card. */
   readonly opened: Signal<boolean | null>;
   /** Known to the run: one answer to all calls leaves out a call that is being edited. */

@@ -7,6 +7,8 @@ import { hasRichOutput } from "../state/outputs";
 /** `shown`: what came out, without the call. */
 export type Fold = "open" | "shown" | "line";
 
+/** States that a call ends in, and that fold to a line. */
+const FOLDING = new Set<CallState>(["success", "error", "invalid", "denied", "cancelled", "superseded", "expired"]);
 const ALWAYS_OPEN = new Set<CallState>(["proposed", "awaiting_approval", "approved", "executing", "unknown"]);
 /** The number of plots and tables of earlier steps that stay in view; and, while a call waits, of steps whose texts do. */
 const RICH_CALLS = 20;
@@ -22,6 +24,16 @@ export function foldsOf(state: RunState): ReadonlyMap<string, Fold> {
     return asking !== undefined && call.step >= asking.step - TEXT_STEPS && hasResult(call);
   };
   return new Map(calls.map((call) => [call.id, foldOf(call, call.step === state.step, isInView)]));
+}
+
+/** Whether a call with this state has a head that opens and closes it. */
+export function folds(state: CallState): boolean {
+  return FOLDING.has(state);
+}
+
+/** Whether a card is no more than its head. */
+export function isLine({ state }: Call, fold: Fold): boolean {
+  return state === "proposed" || (FOLDING.has(state) && fold === "line");
 }
 
 function foldOf(call: Call, isLast: boolean, isInView: (call: Call) => boolean): Fold {

@@ -1,7 +1,7 @@
 /** One call on one view, as signals. */
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { CallSignals, Panel } from "../card/context";
-import type { Fold } from "../card/folding";
+import { isLine, type Fold } from "../card/folding";
 import type { PendingDecision } from "../channel/decisions";
 import { asksWhatNow, callOf, emptyCall, needsYou, type RunState } from "../state";
 import { retryOf, undoOf, type Asked } from "./followUps";
@@ -47,4 +47,5 @@ export class CallModel implements CallSignals {
     if (this.opened.value !== null) return this.opened.value ? "open" : "line";
     return this.run.folds.value.get(this.id) ?? "open";
   });
+  readonly line = computed(() => isLine(this.call.value, this.fold.value));
 }

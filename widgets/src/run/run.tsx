@@ -1,7 +1,7 @@
 /** A run: its header, then answers, calls and notices in the model's order. */
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Card } from "../card/card";
 import { RunContext } from "../card/context";
 import { InterruptNote } from "../card/kernelBusy";
@@ -24,10 +24,10 @@ import { Thinking } from "./thinking";
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
 
-/** Items of a long run that are put into the page at a time, so that a slice takes this long with its paint. */
+/** Items of a long run that are put into the page at a time, so that a slice and its paint fit in two frames. */
 const FIRST_SLICE = 10;
 const LARGEST_SLICE = 60;
-const SLICE_MS = 30;
+const SLICE_MS = 28;
 
 interface Props {
   channel: Channel;
@@ -84,7 +84,7 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
   const shown = useSlices(items.length);
   return (
     <>
-      {items.slice(0, shown).flatMap((item) => {
+      {items.slice(0, shown).flatMap((item, index) => {
         switch (item.kind) {
           case "answer": {
             const text = store.writing.value === item.id ? null : (texts[item.id] ?? "");
@@ -99,7 +99,9 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
             return <Notice key={item.id} problem={item.problem} onRetry={retry} />;
           }
           case "call": {
-            const card = <Card key={`call ${item.id}`} card={store.call(item.id)} />;
+            const last = items[index - 1];
+            const before = last?.kind === "call" ? store.call(last.id) : undefined;
+            const card = <Card key={`call ${item.id}`} card={store.call(item.id)} before={before} />;
             const isFirst = item.id === firstWaiting && store.answerable.value.length > 1;
             return isFirst ? [<BatchBar key="batch" controller={controller} />, card] : card;
           }
@@ -114,16 +116,26 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
 /** How many of the items to show: a long run comes into the page in slices, each as long as a frame has time for. */
 function useSlices(total: number): number {
   const [shown, show] = useState(FIRST_SLICE);
-  const slice = useRef({ size: FIRST_SLICE, began: 0 });
+  const slice = useRef({ size: FIRST_SLICE, began: 0, made: 0, frame: 0 });
   slice.current.began = performance.now();
+  // The wait for the frame that paints it is no part of what a slice takes.
+  useLayoutEffect(() => {
+    const { current } = slice;
+    current.made = performance.now() - current.began;
+    current.frame = 0;
+    const frame = requestAnimationFrame(() => void (current.frame = performance.now()));
+    return () => cancelAnimationFrame(frame);
+  }, [total, shown]);
   useEffect(() => {
-    const { size, began } = slice.current;
+    const { size, made, frame } = slice.current;
     if (total <= shown) {
       if (total > 0) show(Infinity);
       return;
     }
-    const fitting = (size * SLICE_MS) / Math.max(1, performance.now() - began);
-    slice.current.size = Math.min(LARGEST_SLICE, Math.max(FIRST_SLICE, Math.round(fitting)));
+    const painted = frame === 0 ? 0 : performance.now() - frame; // a hidden page has no frames
+    const fitting = (size * SLICE_MS) / Math.max(1, made + painted);
+    // The first ones say little of those that follow: what they begin with is the same for any size.
+    slice.current.size = Math.min(LARGEST_SLICE, 2 * size, Math.max(FIRST_SLICE, Math.round(fitting)));
     show(shown + slice.current.size);
   }, [total, shown]);
   return shown;
