@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from agent_kernel.models.provider_items import ProviderItems
+from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.vocabulary import Effort, FinishReason
 
 WireMessage = dict[str, Any]
@@ -160,6 +161,16 @@ class Model(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class RecordsDecisions(Protocol):
+    """A model that writes a recording."""
+
+    async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
+        """Add a decision of a person or a script, which is bound to its call by the digest. Called in the order of the
+        calls, after their step. Raises `ModelError` if it can't be written."""
+        ...
 
 
 def facts_of(model: Model) -> ModelFacts:
