@@ -94,7 +94,8 @@ def script(entries: Iterable[ScriptEntry]) -> tuple[ScriptedDecision, ...]:
 def _decision(entry: ScriptEntry) -> ScriptedDecision:
     if isinstance(entry, ScriptedDecision):
         return entry
-    match entry if isinstance(entry, tuple) else (entry,):
+    parts: tuple[object, ...] = entry if isinstance(entry, tuple) else (entry,)
+    match parts:
         case (bool(approved),):
             return ScriptedDecision(approved)
         case (str(reason),):

@@ -243,12 +243,11 @@ async def test_what_people_decide_is_recorded_in_the_order_of_the_calls(stages: 
         result = await handle.wait()
     assert result.run.status == "complete"
     assert [prompt for prompt, _ in model.written] == ["Clean up"] * 4
-    python = {"tool_name": "run_python"}
     question_asked = {"question": "Which?"}
     assert [one for _, one in model.written] == [
-        ScriptedDecision(True, **python, arguments=X1, digest=digest_of(X1)),
-        ScriptedDecision(False, **python, reason="Once is enough.", arguments=X1, digest=digest_of(X1)),
-        ScriptedDecision(True, **python, arguments=X9, digest=digest_of(X9), edited_input={"code": "x = 2"}),
+        ScriptedDecision(True, "run_python", arguments=X1, digest=digest_of(X1)),
+        ScriptedDecision(False, "run_python", reason="Once is enough.", arguments=X1, digest=digest_of(X1)),
+        ScriptedDecision(True, "run_python", arguments=X9, digest=digest_of(X9), edited_input={"code": "x = 2"}),
         ScriptedDecision(
             True, "ask_user", arguments=question_asked, digest=digest_of(question_asked), answer="The first."
         ),
