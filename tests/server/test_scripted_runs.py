@@ -30,9 +30,7 @@ async def loaded(kernel: Kernel, model: FakeOpenAI) -> Kernel:
 async def test_a_script_decides_on_the_server_with_a_person_there(kernel: Kernel, model: FakeOpenAI) -> None:
     await loaded(kernel, model)
     assert await kernel.text(READ) == "success:script denied:script denied:policy True False\n"
-    notes = await kernel.text(
-        "from agent_kernel.notebook.run import state_of\nprint(state_of(run).view.policy.notes)"
-    )
+    notes = await kernel.text("from agent_kernel.notebook.run import state_of\nprint(state_of(run).view.policy.notes)")
     assert "A script in the notebook's code decides on calls that ask (2 decisions)" in notes
 
 
