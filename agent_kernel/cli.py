@@ -1,5 +1,4 @@
-"""The command line: `agent-kernel demo | chat | run NOTEBOOK | record NOTEBOOK | export RUN | doctor | audit | rules |
-setup`.
+"""The command line: `agent-kernel demo | chat | run | record | export | doctor | audit | rules | setup`.
 
 Commands import what they need when they run, so that this module, like the rest of the core, loads without Jupyter.
 """
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.terminal import command
+from agent_kernel.terminal.record_options import add_record_options
 
 if TYPE_CHECKING:
     from agent_kernel.approvals.user_rules import UserRules
@@ -44,9 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 demo(options.directory, rest)
             case "run":
                 return run(options.notebook, options.output, options.timeout)
-            case "record" | "chat" | "audit" | "rules" | "export":
-                handle = {"record": record, "chat": chat, "audit": _audit, "rules": _rules, "export": _export}
-                return handle[options.command](options)
+            case "record":
+                from agent_kernel.notebook import record_notebook
+
+                return record_notebook.run_command(options)
+            case "chat" | "audit" | "rules" | "export":
+                handlers = {"chat": chat, "audit": _audit, "rules": _rules, "export": _export}
+                return handlers[options.command](options)
             case "setup":
                 return setup(undo=options.undo, yes=options.yes)
             case _:
@@ -78,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", type=Path, help="where the executed notebook goes (in place)")
     run.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")
 
-    _add_record(commands)
+    add_record_options(commands)
     command.add_options(commands)
     _add_export(commands)
 
@@ -118,27 +122,6 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("action", nargs="?", choices=("list", "remove"), default="list")
     parser.add_argument("rule", nargs="?", metavar="ID", help="the id of the rule to be removed, or its beginning")
     parser.add_argument("--log", type=Path, help="the log's file (the server's default)")
-
-
-def _add_record(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "record",
-        help="run a notebook and record what its models answer, for replay:PATH; all turns, or some anew",
-        description="Cells that name a recording (--model replay:PATH, --record PATH) are recorded there, the others "
-        "next to the notebook. The models are those of AGENT_KERNEL_MODEL or of your key. The notebook stays as it is.",
-    )
-    parser.add_argument("notebook", type=Path)
-    turns = parser.add_mutually_exclusive_group()
-    turns.add_argument("--turn", type=_turn, metavar="N", help="record only the Nth turn anew, and keep all others")
-    turns.add_argument("--from", type=_turn, metavar="N", dest="first", help="play up to turn N, and record from it on")
-    parser.add_argument("--to", type=Path, metavar="PATH", help="the recording of cells that name none (NAME.jsonl)")
-    parser.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")
-
-
-def _turn(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 999_999_999:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of a turn: 1 is the first")
-    return int(text)
 
 
 def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -285,23 +268,6 @@ def run(notebook: Path, output: Path | None, timeout: float | None) -> int:
     for failure in failures:
         print(failure, file=sys.stderr)
     print(f"{output or notebook}: {'failed' if failures else 'all cells ran'}")
-    return 1 if failures else 0
-
-
-def record(options: argparse.Namespace) -> int:
-    """Run a notebook and record its models' turns. Returns the exit code."""
-    if importlib.util.find_spec("nbclient") is None:
-        raise _CommandError("nbclient is not installed. Run: pip install nbclient")
-    if not options.notebook.is_file():
-        raise _CommandError(f"There is no notebook {options.notebook}.")
-    from agent_kernel.models.recordings.names import Anew
-    from agent_kernel.notebook.record_notebook import record_notebook
-
-    anew = Anew(options.turn, options.turn) if options.turn is not None else Anew(options.first or 1)
-    failures = record_notebook(options.notebook, options.to, anew, timeout=options.timeout)
-    for failure in failures:
-        print(failure, file=sys.stderr)
-    print(f"{options.notebook}: {'not all of it could be recorded' if failures else 'recorded'}")
     return 1 if failures else 0
 
 

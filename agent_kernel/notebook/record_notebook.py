@@ -1,12 +1,31 @@
 """Records the models' turns of a notebook, for `agent-kernel record`: all, or some of them anew."""
 
+import argparse
+import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import nbformat
-from nbclient import NotebookClient
 
+from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.recordings.names import VARIABLE, Anew, read_name
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Carry out `agent-kernel record`. Returns the exit code. Raises `ConfigurationError`."""
+    notebook: Path = options.notebook
+    anew = Anew(options.turn, options.turn) if options.turn is not None else Anew(options.first or 1)
+    if importlib.util.find_spec("nbclient") is None:
+        raise ConfigurationError("nbclient is not installed. Run: pip install nbclient")
+    try:
+        failures = record_notebook(notebook, options.to, anew, timeout=options.timeout)
+    except (OSError, nbformat.reader.NotJSONError) as error:
+        raise ConfigurationError(f"The notebook {notebook} can't be read: {error}") from None
+    for failure in failures:
+        sys.stderr.write(f"{failure}\n")
+    sys.stdout.write(f"{notebook}: {'not all of it could be recorded' if failures else 'recorded'}\n")
+    return 1 if failures else 0
 
 
 def record_notebook(notebook: Path, recording: Path | None, anew: Anew, *, timeout: float | None = None) -> list[str]:
@@ -16,6 +35,8 @@ def record_notebook(notebook: Path, recording: Path | None, anew: Anew, *, timeo
     notebook's file is not changed. `timeout` is the longest time of one cell, in seconds. Returns one line for each
     cell that failed. Raises `OSError` where the notebook can't be read, and nbformat's errors for a file that is none.
     """
+    from nbclient import NotebookClient
+
     document = nbformat.read(notebook, as_version=4)
     failures: list[str] = []
 
