@@ -1,5 +1,6 @@
 """Recordings as files: readable in a diff, written by several at once, and faults with file, line and remedy."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import orjson
 import pytest
 
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import ConfigurationError
+from agent_kernel.errors import ConfigurationError, ModelUnavailable
 from agent_kernel.models.recordings import format as recordings
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import Anew
@@ -40,6 +41,10 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def answers(path: Path) -> list[str]:
     return [row["answer"].get("content", "") for row in rows(path) if row["kind"] == "turn"]
+
+
+def is_there(path: Path) -> bool:
+    return path.exists()
 
 
 def fault(path: Path) -> str:
@@ -105,6 +110,19 @@ async def test_decisions_are_lines_and_are_replaced_with_their_run(whole: Path) 
     assert played.scripted_decisions("Thank you") == ()
     await recorded(whole, (FIRST, say("4")))
     assert load(whole).decisions == ()
+
+
+async def test_a_turn_that_failed_is_not_recorded(tmp_path: Path) -> None:
+    model = record(tmp_path / "a.jsonl", ScriptedModel([ModelUnavailable("gone")]))
+    with pytest.raises(ModelUnavailable):
+        await turn_of(model, FIRST)
+    assert not is_there(tmp_path / "a.jsonl")
+
+
+async def test_turns_recorded_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    model = record(tmp_path / "a.jsonl", ScriptedModel([say(str(number)) for number in range(10)]))
+    await asyncio.gather(*(turn_of(model, request(user(f"prompt {number}"))) for number in range(10)))
+    assert sorted(answers(tmp_path / "a.jsonl")) == [str(number) for number in range(10)]
 
 
 WRITE = """
