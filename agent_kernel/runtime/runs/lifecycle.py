@@ -138,7 +138,7 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
     resources, row = shared.runtime, shared.row
     name = spec.model or row.model or resources.settings.default_model
     # Resolving may import the openai package, which takes half a second.
-    model = await asyncio.to_thread(resources.models.resolve, name)
+    model = await asyncio.to_thread(resources.models.resolve, name, spec.notebook_path or row.notebook_path)
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
         resources.tasks.spawn(asyncio.to_thread(load), "prices")
     spec = await _with_folder_limits(resources, row, spec)

@@ -51,8 +51,9 @@ WRITERS = {
 
 
 class ModelSource(Protocol):
-    def resolve(self, name: str | None) -> Model:
-        """Raises `NoModelError` or `ConfigurationError`. May block: it is called in a thread."""
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
+        """Paths of recordings are relative to the notebook's folder. Raises `NoModelError` or `ConfigurationError`. May
+        block: it is called in a thread."""
         ...
 
 
