@@ -185,17 +185,18 @@ def _summary(run: Sequence[WireMessage], clean: Clean) -> str:
 def _settings(request: ModelRequest, clean: Clean) -> Settings:
     texts = [text_of(message) for message in request.messages if message.get("role") == "system"]
     system = tuple(clean("\n".join(texts)).split("\n")) if texts else ()
-    tools = tuple(_cleaned(tool.get("function", tool), clean) for tool in request.tools)
+    tools = tuple(mapped(tool.get("function", tool), clean) for tool in request.tools)
     return Settings(id=_digest([system, tools]), system=system, tools=tools)
 
 
-def _cleaned(value: Any, clean: Clean) -> Any:
+def mapped(value: Any, clean: Clean) -> Any:
+    """The value with every text in it cleaned."""
     match value:
         case str():
             return clean(value)
         case dict():
-            return {name: _cleaned(one, clean) for name, one in value.items()}
+            return {name: mapped(one, clean) for name, one in value.items()}
         case list() | tuple():
-            return [_cleaned(one, clean) for one in value]
+            return [mapped(one, clean) for one in value]
         case _:
             return value

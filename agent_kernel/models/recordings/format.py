@@ -136,7 +136,7 @@ class DecisionLine(_Wire):
     occurrence: PositiveInt = 1
     tool: str | None = None
     digest: str | None = None
-    """SHA-256 of the call's canonical arguments."""
+    """SHA-256 of the call's canonical arguments, as they were before keys were left out."""
     arguments: dict[str, Any] | None = None
     """The call's arguments, for the message where another call has come."""
     approved: bool

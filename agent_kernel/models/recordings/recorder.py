@@ -10,11 +10,12 @@ from typing import Any
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import RecordingDiffers
 from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice, facts_of
-from agent_kernel.models.recordings.asked import Question, Reader, scrub_keys
+from agent_kernel.models.recordings.asked import Question, Reader, mapped, scrub_keys
 from agent_kernel.models.recordings.decisions import of_scripted
 from agent_kernel.models.recordings.file import RecordingFile
 from agent_kernel.models.recordings.format import (
     Answer,
+    DecisionLine,
     Header,
     RecordedCall,
     RecordedUsage,
@@ -97,8 +98,7 @@ class RecordingModel:
         """Write a decision on a call of the latest run of `prompt`. Raises `ConfigurationError`."""
         prompt = self._reader.prompt(prompt)
         line = of_scripted(decision, prompt=prompt, occurrence=self._latest.get(prompt, 1))
-        if line.reason is not None:
-            line = line.model_copy(update={"reason": self._scrubbed(line.reason)})
+        line = DecisionLine.model_validate(mapped(line.model_dump(), self._scrubbed))
         async with self._writing:
             await asyncio.to_thread(self._file.add_decision, line)
 
