@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_kernel.approvals.scripted import ScriptedDecision
+    from agent_kernel.approvals.scripted import ScriptedDecision, answer, approve, deny, edit
     from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run, runs
     from agent_kernel.notebook.run import Run
     from agent_kernel.tools.function import Tool, tool
@@ -27,6 +27,10 @@ __all__ = [
     "ScriptedDecision",
     "Tool",
     "__version__",
+    "answer",
+    "approve",
+    "deny",
+    "edit",
     "last_run",
     "load_ipython_extension",
     "runs",
@@ -43,6 +47,10 @@ _MODULES = {
     "runs": "agent_kernel.notebook.agent",
     "Run": "agent_kernel.notebook.run",
     "ScriptedDecision": "agent_kernel.approvals.scripted",
+    "answer": "agent_kernel.approvals.scripted",
+    "approve": "agent_kernel.approvals.scripted",
+    "deny": "agent_kernel.approvals.scripted",
+    "edit": "agent_kernel.approvals.scripted",
     "__version__": "agent_kernel.version",
     "Tool": "agent_kernel.tools.function",
     "tool": "agent_kernel.tools.function",

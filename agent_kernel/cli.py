@@ -1,4 +1,4 @@
-"""The command line: `agent-kernel demo | chat | run NOTEBOOK | export RUN | doctor | audit | rules | setup`.
+"""The command line: `agent-kernel demo | chat | run | record | export | doctor | audit | rules | setup`.
 
 Commands import what they need when they run, so that this module, like the rest of the core, loads without Jupyter.
 """
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.terminal import command
+from agent_kernel.terminal.record_options import add_record_options
 
 if TYPE_CHECKING:
     from agent_kernel.approvals.user_rules import UserRules
@@ -43,14 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 demo(options.directory, rest)
             case "run":
                 return run(options.notebook, options.output, options.timeout)
-            case "chat":
-                return chat(options)
-            case "audit":
-                return _audit(options)
-            case "rules":
-                return _rules(options)
-            case "export":
-                return _export(options)
+            case "record":
+                from agent_kernel.notebook import record_notebook
+
+                return record_notebook.run_command(options)
+            case "chat" | "audit" | "rules" | "export":
+                handlers = {"chat": chat, "audit": _audit, "rules": _rules, "export": _export}
+                return handlers[options.command](options)
             case "setup":
                 return setup(undo=options.undo, yes=options.yes)
             case _:
@@ -82,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", type=Path, help="where the executed notebook goes (in place)")
     run.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")
 
+    add_record_options(commands)
     command.add_options(commands)
     _add_export(commands)
 

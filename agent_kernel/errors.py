@@ -19,6 +19,7 @@ AgentKernelError
 ├── ModelError                    the model's service failed; the message gives advice
 │   ├── ModelRefused              400, 401, 403, 404: a retry will not help
 │   │   └── ContextExceeded       the request is longer than the model's context
+│   ├── RecordingDiffers          a recording has no answer to what is asked, or one to something else
 │   └── ModelUnavailable          it still failed after the retries
 ├── BudgetExceeded                a limit of the run was reached
 ├── ToolFailed                    a built-in tool failed; the message is for the model
@@ -139,6 +140,10 @@ class ContextExceeded(ModelRefused):
         super().__init__(message)
         self.size = size
         self.limit = limit
+
+
+class RecordingDiffers(ModelError):
+    pass
 
 
 class ModelUnavailable(ModelError):

@@ -1,51 +1,216 @@
-"""Scripted decisions on approvals, for headless runs."""
+"""Scripts: decisions that were written down beforehand, and the order in which they are used.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+What a script may approve is judged in `agent_kernel.runtime.tool_calls.script`; this module is pure.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from agent_kernel.errors import ConfigurationError, InvalidArguments
+from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
+from agent_kernel.tools.arguments import canonical, digest, parse
+
+__all__ = [
+    "Script",
+    "ScriptEntry",
+    "ScriptedDecision",
+    "answer",
+    "approve",
+    "approve_all",
+    "deny",
+    "deny_all",
+    "edit",
+    "script",
+]
+
+ScriptEntry = ScriptedDecision | bool | str | tuple[bool, str] | tuple[str, bool] | tuple[str, bool, str]
+"""A decision; `True` or `False` for any tool; a text, which is the reason of a denial; (False, reason); or (tool name,
+approved) and (tool name, approved, reason)."""
+
+_SHOWN = 300
+"""Characters of a call's arguments in the reason of a denial."""
+_BEFORE = 60
+"""How many of them may be before the first difference."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedDecision:
-    """A decision on the next undecided call that matches, used once."""
+class DecidedCall(Protocol):
+    """The part of a call that a script looks at."""
 
-    approved: bool
-    tool_name: str | None = None
-    """The tool to match; `None` matches any."""
-    reason: str | None = None
-
-
-ScriptEntry = ScriptedDecision | bool | str | tuple[str, bool] | tuple[str, bool, str]
-"""A decision; `True` or `False` for any tool; a text, which is the reason of a denial; or (tool name, approved) and
-(tool name, approved, reason)."""
-
-_ENOUGH = 1_000
-"""The default number of decisions. Each answers one call, and runs are limited to far fewer calls."""
+    @property
+    def tool_name(self) -> str: ...
+    @property
+    def tool_input(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
 
 
-def approve_all(*, times: int = _ENOUGH) -> tuple[ScriptedDecision, ...]:
+def approve(tool_name: str | None = None, arguments: Mapping[str, Any] | None = None) -> ScriptedDecision:
+    """Approve the next call: of any tool, of this one, or of this one with exactly these arguments."""
+    return ScriptedDecision(approved=True, tool_name=tool_name, arguments=_checked(arguments))
+
+
+def deny(
+    reason: str | None = None, tool_name: str | None = None, arguments: Mapping[str, Any] | None = None
+) -> ScriptedDecision:
+    """Deny the next such call. The model gets the reason."""
+    return ScriptedDecision(approved=False, tool_name=tool_name, reason=reason, arguments=_checked(arguments))
+
+
+def edit(
+    new_arguments: Mapping[str, Any], tool_name: str, arguments: Mapping[str, Any] | None = None
+) -> ScriptedDecision:
+    """Run the next such call with other arguments, which are checked as a person's edit is."""
+    return ScriptedDecision(
+        approved=True, tool_name=tool_name, arguments=_checked(arguments), edited_input=_checked(new_arguments)
+    )
+
+
+def answer(text: str, tool_name: str = "ask_user", arguments: Mapping[str, Any] | None = None) -> ScriptedDecision:
+    """Answer the next question of the model."""
+    return ScriptedDecision(approved=True, tool_name=tool_name, arguments=_checked(arguments), answer=text)
+
+
+def approve_all(*, times: int = MOST_DECISIONS) -> tuple[ScriptedDecision, ...]:
     """Approve the next `times` calls, whatever they are."""
     return (ScriptedDecision(approved=True),) * times
 
 
-def deny_all(reason: str | None = None, *, times: int = _ENOUGH) -> tuple[ScriptedDecision, ...]:
+def deny_all(reason: str | None = None, *, times: int = MOST_DECISIONS) -> tuple[ScriptedDecision, ...]:
     """Deny the next `times` calls, whatever they are."""
     return (ScriptedDecision(approved=False, reason=reason),) * times
 
 
 def script(entries: Iterable[ScriptEntry]) -> tuple[ScriptedDecision, ...]:
-    """Answer the calls in order: `script([True, "not that table", ("run_shell", False)])`."""
-    return tuple(_decision(entry) for entry in entries)
+    """Answer the calls in order: `script([True, "not that table", ("run_shell", False)])`. Raises
+    `ConfigurationError` for an entry of another form, and for more than 1,000."""
+    if isinstance(entries, str | bool | ScriptedDecision):
+        raise ConfigurationError("Decisions are a list, such as [True] or [ak.approve('run_python')].")
+    decisions = tuple(_decision(entry) for entry in entries)
+    if len(decisions) > MOST_DECISIONS:
+        raise ConfigurationError(f"A script has at most {MOST_DECISIONS:,} decisions; this one has {len(decisions):,}.")
+    return decisions
 
 
 def _decision(entry: ScriptEntry) -> ScriptedDecision:
-    match entry:
-        case ScriptedDecision():
-            return entry
-        case bool():
-            return ScriptedDecision(approved=entry)
-        case str():
-            return ScriptedDecision(approved=False, reason=entry)
-        case (tool_name, approved):
-            return ScriptedDecision(approved=approved, tool_name=tool_name)
-        case (tool_name, approved, reason):
-            return ScriptedDecision(approved=approved, tool_name=tool_name, reason=reason)
+    if isinstance(entry, ScriptedDecision):
+        return entry
+    parts: tuple[object, ...] = entry if isinstance(entry, tuple) else (entry,)
+    match parts:
+        case (bool(approved),):
+            return ScriptedDecision(approved)
+        case (str(reason),):
+            return ScriptedDecision(approved=False, reason=reason)
+        case (bool(approved), str(reason)):
+            return ScriptedDecision(approved, reason=reason)
+        case (str(tool_name), bool(approved)):
+            return ScriptedDecision(approved, tool_name)
+        case (str(tool_name), bool(approved), str(reason)):
+            return ScriptedDecision(approved, tool_name, reason)
+    raise ConfigurationError(
+        f"{str(entry)[:100]!r} is no decision. Use True, False, (False, 'why'), or ak.approve, ak.deny, ak.edit, "
+        "ak.answer."
+    )
+
+
+def _checked(arguments: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if arguments is None:
+        return None
+    try:
+        return parse(dict(arguments))
+    except InvalidArguments as error:
+        raise ConfigurationError(f"The arguments of a decision can't be those of a call. {error}") from None
+
+
+def covers(decision: ScriptedDecision, call: DecidedCall) -> bool:
+    """Whether a decision may be on this call."""
+    if decision.tool_name not in (None, call.tool_name):
+        return False
+    if decision.digest is not None:
+        return decision.digest == call.digest
+    if decision.arguments is None:
+        return True
+    try:
+        return digest(canonical(decision.arguments)) == call.digest
+    except InvalidArguments:
+        return False
+
+
+class Script:
+    """The decisions of one run that are left. Each is used once, in the order in which they are given."""
+
+    def __init__(self, decisions: Iterable[ScriptedDecision] = ()) -> None:
+        self._left = list(decisions)
+        self._answers: dict[str, str] = {}
+        self.given = bool(self._left)
+        """Whether the run has a script, used up or not: what a script does not cover is not approved."""
+        self._recorded = any(one.recorded for one in self._left)
+
+    def take(self, call: DecidedCall, *, question: bool) -> ScriptedDecision | None:
+        """The next decision that covers a call. A question needs an answer, or a denial that names its tool."""
+        for index, decision in enumerate(self._left):
+            if covers(decision, call) and _fits(decision, question=question):
+                return self._left.pop(index)
+        return None
+
+    def keep_answer(self, tool_call_id: str, text: str) -> None:
+        """Keep the answer to a question until its call starts."""
+        self._answers[tool_call_id] = text
+
+    def take_answer(self, tool_call_id: str) -> str | None:
+        return self._answers.pop(tool_call_id, None)
+
+    def note_used(self, call: DecidedCall, *, approved: bool, edited: bool, question: bool) -> None:
+        """Take the decision out that was used for a call in the log, after the run came back into memory."""
+        for index, decision in enumerate(self._left):
+            if decision.approved is not approved or not _fits(decision, question=question):
+                continue
+            if edited:
+                new = decision.edited_input
+                used = new is not None and digest(canonical(new)) == call.digest
+                used = used and decision.tool_name in (None, call.tool_name)
+            else:
+                used = decision.edited_input is None and covers(decision, call)
+            if used:
+                del self._left[index]
+                return
+
+    def uncovered(self, call: DecidedCall) -> str:
+        """Why a call that no decision covers is not approved, with the nearest decision and the call one below the
+        other."""
+        actual = f"{call.tool_name} {call.tool_input}"
+        near = next((one for one in self._left if one.tool_name == call.tool_name), next(iter(self._left), None))
+        what, kind = ("recording", "recorded") if self._recorded else ("run's script", "scripted")
+        expected = "no decision is left" if near is None else _described(near)
+        at = _first_difference(expected, actual)
+        advice = "Record it again to decide anew." if self._recorded else "Give the run a decision on it."
+        return (
+            f"The {what} has no decision on this call.\n{kind}: {_window(expected, at)}\nactual:   "
+            f"{_window(actual, at)}\n{advice}"
+        )
+
+
+def _fits(decision: ScriptedDecision, *, question: bool) -> bool:
+    if not question:
+        return decision.answer is None
+    return decision.answer is not None or (not decision.approved and decision.tool_name is not None)
+
+
+def _described(decision: ScriptedDecision) -> str:
+    name = decision.tool_name or "any tool"
+    if decision.arguments is not None:
+        return f"{name} {canonical(decision.arguments)}"
+    return f"{name} with arguments of the digest {decision.digest}" if decision.digest is not None else name
+
+
+def _first_difference(one: str, other: str) -> int:
+    for index, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return index
+    return min(len(one), len(other))
+
+
+def _window(text: str, at: int) -> str:
+    """A part of a text, around a place in it."""
+    start = max(0, at - _BEFORE) if len(text) > _SHOWN else 0
+    part = text[start : start + _SHOWN]
+    return f"{'…' if start else ''}{part}{'…' if start + _SHOWN < len(text) else ''}"

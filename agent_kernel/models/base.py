@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from agent_kernel.models.provider_items import ProviderItems
+from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.vocabulary import Effort, FinishReason
 
 WireMessage = dict[str, Any]
@@ -162,6 +163,16 @@ class Model(Protocol):
     async def aclose(self) -> None: ...
 
 
+@runtime_checkable
+class RecordsDecisions(Protocol):
+    """A model that writes a recording."""
+
+    async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
+        """Add a decision of a person or a script, which is bound to its call by the digest. Called in the order of the
+        calls, after their step. Raises `ModelError` if it can't be written."""
+        ...
+
+
 def facts_of(model: Model) -> ModelFacts:
     """The model's facts; empty ones for a user's object without `facts`."""
     facts = getattr(model, "facts", None)
@@ -172,6 +183,10 @@ CONTEXT_OPEN = "\n\n<notebook_context>\n"
 CONTEXT_CLOSE = "\n</notebook_context>"
 """Delimiters of the notebook's summary that is appended to a prompt. Cassettes ignore everything from `CONTEXT_OPEN`
 on."""
+FOLDER_OPEN = ", in the folder "
+VARIABLES_OPEN = "The user's variables:\n"
+CELLS_OPEN = "The cells that were run last:\n"
+"""Beginnings of parts of that summary: recordings compare the variables, and nothing else of it."""
 SUMMARY_OPEN = "<conversation_summary>\n"
 SUMMARY_CLOSE = "\n</conversation_summary>"
 """Delimiters of the summary that replaces older messages; it is appended to a user's message."""

@@ -22,6 +22,12 @@ from agent_kernel.models.endpoints import (
 )
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.known import DEFAULT_MODELS, OPENAI_NAMES
+from agent_kernel.models.recordings.format import is_version_1, parse
+from agent_kernel.models.recordings.format import read as read_recording
+from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
+from agent_kernel.models.recordings.names import RecordingName, read_name
+from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.models.recordings.recorder import RecordingModel
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
 from agent_kernel.models.suggestions import OtherModels, near
@@ -35,7 +41,8 @@ class ModelResolver:
     """Resolves names to models. One per host; used from its event loop.
 
     - `demo`: the shipped cassette
-    - `replay:PATH`: a cassette; relative to `base_directory`, and never outside of it if one is given
+    - `replay:PATH`, `record:PATH`: a recording (`agent_kernel.models.recordings.names`); relative to the notebook's
+      folder, and never outside of `base_directory` if one is given
     - `ENDPOINT/MODEL`: a model of a named endpoint
     - `MODEL`: of the endpoint that lists it, else of the endpoint `openai`, else of the only endpoint there is
     - the name of a registered model
@@ -118,8 +125,9 @@ class ModelResolver:
             f"Anthropic set AGENT_KERNEL_MODEL={DEFAULT_MODELS['Anthropic']}."
         )
 
-    def resolve(self, name: str | None = None) -> Model:
-        """The model of a name; `None` means the default. Raises `NoModelError` if nothing is configured and
+    def resolve(self, name: str | None = None, notebook_path: str | None = None) -> Model:
+        """The model of a name; `None` means the default. Paths of recordings are relative to the folder of the notebook
+        at `notebook_path`, which is relative to `base_directory`. Raises `NoModelError` if nothing is configured and
         `ConfigurationError` for an unknown name."""
         self.read_environment()
         wanted = (name or self.default or "").strip()
@@ -127,8 +135,10 @@ class ModelResolver:
             raise NoModelError
         if wanted in self._registered:
             return self._registered[wanted]
-        if wanted.startswith("replay:"):
-            return self._replay(wanted)
+        about = read_name(wanted, self._environ.get(RECORDING_VARIABLE) or "")
+        if about is not None:
+            path = self._recording_path(about, notebook_path)
+            return self._record(about, path) if about.records else self._replay(about, path)
         if wanted not in self._models:
             self._models[wanted] = self._create(wanted)
         return self._models[wanted]
@@ -161,6 +171,9 @@ class ModelResolver:
         """The endpoint of a model; `None` for a recording. Raises as `resolve` does."""
         if name in ("demo", *self._registered) or name.startswith("replay:"):
             return None
+        about = read_name(name)
+        if about is not None:
+            return self.endpoint_of(about.model or self._recorded_default())
         return self._find_listed(name)[0]
 
     def register(self, model: Model) -> str:
@@ -268,26 +281,58 @@ class ModelResolver:
         elsewhere = isinstance(endpoint, Endpoint) and endpoint.ambient and endpoint.provider is None
         return prefix == OPENAI and elsewhere and OPENAI_NAMES.match(rest) is not None
 
-    def _replay(self, name: str) -> Model:
-        path = self._replay_path(name.removeprefix("replay:"))
+    def _replay(self, name: RecordingName, path: Path) -> Model:
         try:
-            version = path.stat().st_mtime_ns
-        except OSError as error:
-            raise ConfigurationError(f"The cassette {path.name} can't be read: {error.strerror}.") from None
-        key = f"{version} {path}"  # a changed cassette is read again
+            changed = path.stat().st_mtime_ns
+        except OSError:
+            changed = 0  # reading it says what is wrong
+        key = f"replay {name.on_change} {changed} {path}"  # a changed recording is read again
         if key not in self._models:
-            self._models[key] = ReplayModel.from_file(path, name=name)
+            content = read_recording(path)
+            shown = f"replay:{name.path}"
+            self._models[key] = (
+                ReplayModel.from_file(path, name=shown)
+                if is_version_1(content)
+                else RecordedModel(parse(path, content), name=shown, on_change=name.on_change)
+            )
         return self._models[key]
 
-    def _replay_path(self, text: str) -> Path:
-        if "://" in text or not text.strip():
-            raise ConfigurationError("replay: takes the path of a cassette file, not an address.")
+    def _record(self, name: RecordingName, path: Path) -> Model:
+        model = self.resolve(name.model or self._recorded_default())
+        key = f"record {name.anew.first}-{name.anew.last} {model.name} {path}"
+        if key not in self._models:
+            self._models[key] = RecordingModel(path, model, anew=name.anew, secrets=self.secrets)
+        return self._models[key]
+
+    def _recorded_default(self) -> str:
+        """The model that is recorded where none is named: the default, if that is one. Raises `NoModelError`."""
+        default = self.default or ""
+        about = read_name(default)
+        if about is None:
+            found: str | None = default
+        elif about.model is not None:
+            found = about.model
+        else:
+            endpoints = [one for one in self.endpoints.values() if isinstance(one, Endpoint)]
+            found = next((one.default_model for one in endpoints if one.default_model is not None), None)
+        if not found:
+            raise NoModelError
+        return found
+
+    def _recording_path(self, name: RecordingName, notebook_path: str | None) -> Path:
         if self._base_directory is None:
-            return Path(text).expanduser().resolve()
+            return Path(name.path).expanduser().resolve()
         base = self._base_directory.resolve()
-        path = (base / text).resolve()
+        folder = (base / (notebook_path or "").lstrip("/")).parent if notebook_path else base
+        path = (folder / name.path).resolve()
         if not path.is_relative_to(base):
-            raise ConfigurationError(f"replay: may only name files inside the server's directory, and {text!r} is not.")
+            kind = "record" if name.records else "replay"
+            raise ConfigurationError(
+                f"{kind}: may only name files inside the server's directory, and {name.path!r} is not."
+            )
+        at_root = (base / name.path).resolve()
+        if not path.exists() and at_root.is_file() and at_root.is_relative_to(base):
+            return at_root
         return path
 
     async def prepare(self) -> None:

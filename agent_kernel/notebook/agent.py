@@ -1,9 +1,10 @@
 """`Agent`: a conversation in this notebook, and the runs in it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_kernel.approvals.rules import check_rules
+from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry, script
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.hosts.discovery import host_for
@@ -11,7 +12,7 @@ from agent_kernel.notebook.kernel.cells import current_request
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.kernel.wait import end_interrupted
-from agent_kernel.notebook.options import Budget, Decision, Policy, as_decisions, as_effort, as_policy
+from agent_kernel.notebook.options import Budget, Policy, as_effort, as_policy
 from agent_kernel.notebook.run import Run, state_of
 from agent_kernel.notebook.tools import offered_tools, with_timeouts
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
@@ -60,12 +61,13 @@ class Agent:
         self.conversation_budget = conversation_budget or Budget()
         self.effort = as_effort(effort)
 
-    def start(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
+    def start(self, prompt: str, approvals: Iterable[ScriptEntry] | None = None) -> Run:
         """Start a run and return at once. `await run` or `run.wait()` holds the cell until it ends.
 
-        `approvals` are the decisions on the run's calls, in order, where there is no page to ask a person: `True`,
-        `(False, "why")`, or a `ScriptedDecision` each. Without them such calls are denied. Raises
-        `ConfigurationError`.
+        `approvals` are decisions on the run's calls, in place of a person's and of its policy's script: `True`,
+        `(False, "why")`, or one of `ak.approve`, `ak.deny`, `ak.edit`, `ak.answer` each. A call that asks takes the
+        first that covers it, and is denied where none does. Without any, calls ask a person, or are denied where there
+        is none. Policy stands above them. Raises `ConfigurationError`.
         """
         if not prompt.strip():
             raise ConfigurationError("The prompt is empty. Say what the agent should do.")
@@ -81,6 +83,7 @@ class Agent:
             tools=tuple(tool.declaration for tool in self.tools),
             policy=None if self.policy is None else self.policy.default,
             rules=() if self.policy is None else tuple(self.policy.rules),
+            script=self._script(approvals),
             system=self.system,
             budget=self.budget.limits(),
             conversation_budget=self.conversation_budget.limits(),
@@ -97,11 +100,15 @@ class Agent:
             number=self._kernel_state.cell_number,
             cell=cell,
             cells_before=self._kernel_state.cells.before(cell),
-            scripted=as_decisions(approvals),
             model=self.model,
         )
         self._start(state)
         return Run(self._kernel_state, state)
+
+    def _script(self, approvals: Iterable[ScriptEntry] | None) -> tuple[ScriptedDecision, ...]:
+        if approvals is not None:
+            return script(approvals)
+        return () if self.policy is None else self.policy.script
 
     def _start(self, run: RunState) -> None:
         """Start the run completely: an interrupt meanwhile is taken for one of the started run."""
@@ -114,7 +121,7 @@ class Agent:
             end_interrupted(self._kernel_state, run)
             raise RunInterrupted
 
-    def run(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
+    def run(self, prompt: str, approvals: Iterable[ScriptEntry] | None = None) -> Run:
         """Start a run and wait for its end; an interrupt cancels it. The arguments and errors are those of `start`."""
         return wait_or_cancel(self.start(prompt, approvals))
 

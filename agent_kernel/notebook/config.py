@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from IPython.core.error import UsageError
 
+from agent_kernel.models.recordings.names import OnChange
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.tools.review.hidden import reveal
 
@@ -18,6 +19,7 @@ _WAIT = {"true": True, "false": False}
 _VALUES: Mapping[str, Sequence[str]] = {
     "policy": get_args(PolicyMode),
     "effort": get_args(Effort),
+    "on-change": get_args(OnChange),
     "wait": tuple(_WAIT),
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from agent_kernel.models.base import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
 from agent_kernel.notebook.inspect import Describer, user_variables
 
 MAX_CHARACTERS = 4_000
@@ -24,7 +25,7 @@ def describe_environment(shell: InteractiveShell, path: str | None) -> str:
     Safe in any thread and while the main thread is busy: it runs none of the user's code.
     """
     place = f"the notebook {path}" if path else "a notebook or script with no known path"
-    parts = [f"You work in {place}, with Python {platform.python_version()}, in the folder {Path.cwd()}."]
+    parts = [f"You work in {place}, with Python {platform.python_version()}{FOLDER_OPEN}{Path.cwd()}."]
     parts.append(_variables(shell))
     parts.append(_recent_cells(shell))
     return "\n\n".join(part for part in parts if part)[:MAX_CHARACTERS]
@@ -43,7 +44,7 @@ def _variables(shell: InteractiveShell) -> str:
             break
         lines.append(line)
     more = len(mine) - len(lines)
-    return "\n".join(["The user's variables:", *lines, *([f"- and {more} more"] if more else [])])
+    return VARIABLES_OPEN + "\n".join([*lines, *([f"- and {more} more"] if more else [])])
 
 
 def _recent_cells(shell: InteractiveShell) -> str:
@@ -60,7 +61,7 @@ def _recent_cells(shell: InteractiveShell) -> str:
         if isinstance(shown, str) and shown.strip():
             block += f"\n  -> {_cut(shown.strip(), _OUTPUT_CHARACTERS)}"
         blocks.append(block)
-    return "\n".join(["The cells that were run last:", *blocks]) if blocks else ""
+    return CELLS_OPEN + "\n".join(blocks) if blocks else ""
 
 
 def _cut(text: str, length: int) -> str:

@@ -14,12 +14,14 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError
+from agent_kernel.models.recordings.names import OnChange
 from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
 from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, warm_up
 from agent_kernel.notebook.kernel.link import install
 from agent_kernel.notebook.kernel.state import kernel_state
+from agent_kernel.notebook.recording import recorded_model
 from agent_kernel.notebook.run import state_of
 from agent_kernel.notebook.tools import named_tools
 from agent_kernel.protocol.ids import new_conversation_id
@@ -52,6 +54,8 @@ HELP = """\
   --effort E      low, medium or high: how much the model reasons, where it has a choice
   --policy P      ask (default), edit (files here unasked), allow, deny, or plan (only reads)
   --tools A,B     your own functions by name, or the built-in tools to offer
+  --record FILE   record the model's answers to FILE.jsonl, for --model replay:FILE.jsonl
+  --on-change C   with replay: strict (default) stops the run where the recording no longer fits, warn goes on
   --new           begin a new conversation; else each prompt continues the last one
 
 The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.runs()."""
@@ -70,6 +74,8 @@ class Options:
     tools: tuple[str, ...] = ()
     new: bool = False
     effort: Effort | None = None
+    record: str | None = None
+    on_change: OnChange | None = None
     prompt: str = ""
 
 
@@ -172,7 +178,7 @@ class AgentMagics(Magics):
         if options.new:
             self._conversation_id = new_conversation_id()
         agent = Agent(
-            model=options.model,
+            model=recorded_model(options.model, options.record, options.on_change),
             tools=self._named_tools(options.tools),
             policy=options.policy,
             effort=options.effort,
@@ -217,12 +223,12 @@ def parse(line: str, defaults: Mapping[str, Any] = NO_DEFAULTS) -> Options:
         if name in ("wait", "new"):
             found[name] = True
             continue
-        if name not in ("model", "policy", "tools", "effort"):
+        if name not in ("model", "policy", "tools", "effort", "record", "on-change"):
             raise UsageError(f"There is no option --{name}.\n\n{HELP}")
         if not equals:
             value, _, rest = rest.partition(" ")
             rest = rest.lstrip()
-        found[name] = _value(name, value)
+        found[name.replace("-", "_")] = _value(name, value)
     return Options(**{**defaults, **found}, prompt=rest)
 
 

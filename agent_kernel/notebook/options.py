@@ -1,18 +1,17 @@
-"""The options of a run that a user sets in Python: `Policy`, `Budget`, scripted decisions."""
+"""The options of a run that a user sets in Python: `Policy`, with a script, and `Budget`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import cast, get_args
+from typing import Self, cast, get_args
 
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rules import Rule
-from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry
+from agent_kernel.approvals.scripted import script as decisions_of
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.kernel import MOST_RULE_CHARACTERS, MOST_RULES
 from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
-
-Decision = ScriptedDecision | bool | tuple[bool, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,22 @@ class Policy:
 
     rules: Sequence[str] = ()
     default: PolicyMode = "ask"
+    script: tuple[ScriptedDecision, ...] = ()
+    """See `scripted`."""
+
+    @classmethod
+    def scripted(
+        cls, decisions: Iterable[ScriptEntry], *, rules: Sequence[str] = (), default: PolicyMode = "ask"
+    ) -> Self:
+        """A policy whose questions a script answers in place of a person, in each run anew.
+
+        `decisions` are of the forms that `approvals` of `Agent.run` takes: `[True, (False, "why"),
+        ak.approve("drop_rows", {"table": "t"}), ak.edit({"n": 5}, "head"), ak.answer("Yes.")]`. A call that asks takes
+        the first that covers it, each is used once, and a call that none covers is denied. What `rules` or `default`
+        deny stays denied, and where a site or a file in the notebook's folder wants a person to be asked, a script does
+        not approve. Raises `ConfigurationError`.
+        """
+        return cls(rules, default, decisions_of(decisions))
 
     def __post_init__(self) -> None:
         if self.default not in get_args(PolicyMode):
@@ -77,16 +92,3 @@ def as_effort(effort: str | None) -> Effort | None:
     if effort is not None and effort not in get_args(Effort):
         raise ConfigurationError(f"There is no effort {effort!r}. Use low, medium or high.")
     return cast("Effort | None", effort)
-
-
-def as_decisions(approvals: Iterable[Decision] | None) -> tuple[ScriptedDecision, ...]:
-    """Decisions for the calls of a run, in order, from `True`, `(False, "why")` or `ScriptedDecision`s."""
-    decisions: list[ScriptedDecision] = []
-    for one in approvals or ():
-        if isinstance(one, ScriptedDecision):
-            decisions.append(one)
-        elif isinstance(one, bool):
-            decisions.append(ScriptedDecision(one))
-        else:
-            decisions.append(ScriptedDecision(one[0], reason=one[1]))
-    return tuple(decisions)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolDeclaration, ToolVerdict
 from agent_kernel.protocol.views import BudgetLimits, ErrorView, OutputView, Place, PolicyView, RunView, Usage
@@ -74,6 +75,7 @@ class RunDeclaration(KernelMessage):
     budget: BudgetLimits = Field(default_factory=BudgetLimits)
     conversation_budget: BudgetLimits = Field(default_factory=BudgetLimits)
     tools: tuple[ToolDeclaration, ...] = ()
+    script: tuple[ScriptedDecision, ...] = Field(default=(), max_length=MOST_DECISIONS)
     widget_model_id: str | None = None
     replaces: tuple[Identifier, ...] = Field(default=(), max_length=MOST_REPLACED)
     continues: int | None = Field(default=None, ge=0)

@@ -308,7 +308,7 @@ def decided(call: ToolCallView) -> str:
     """Who decided, to follow the state: `approved by ana`, `allowed by policy`, `by a script`."""
     if call.by is None:
         return ""
-    who = (call.decided_by if call.by == "user" else None) or DECIDERS[call.by]
+    who = (None if call.by == "policy" else call.decided_by) or DECIDERS[call.by]
     if call.state in ("denied", "superseded", "expired", "invalid"):
         return f"by {who}" if call.state == "denied" else ""
     verb = "allowed" if call.by == "policy" else "approved"

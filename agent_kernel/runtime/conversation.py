@@ -123,11 +123,14 @@ class Conversation:
         scripted: Sequence[ScriptedDecision] = (),
         asked_by: str | None = None,
     ) -> RunHandle:
-        """Queue a run and return at once. Runs of one conversation go one after another."""
+        """Queue a run and return at once. Runs of one conversation go one after another. `scripted` stands in place of
+        the specification's script."""
         await self._end_pause(asked_by)
+        if scripted:
+            spec = replace(spec, script=tuple(scripted))
         view = lifecycle.queued_view(self._resources, self.row, spec)
         await lifecycle.save_queued(self._log, self.row, spec, view, behind=self._queue.is_busy)
-        return self._queue.add(spec, view, executor, scripted)
+        return self._queue.add(spec, view, executor)
 
     def continue_run(self, spec: RunSpec, view: RunView, executor: ToolExecutor | None) -> RunHandle:
         """Continue a run that an earlier process left open."""

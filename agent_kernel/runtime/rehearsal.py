@@ -27,7 +27,7 @@ class _Model:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    def resolve(self, name: str | None) -> Model:  # noqa: ARG002 -- as above
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:  # noqa: ARG002 -- as above
         return self
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
+from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.views import BudgetLimits, ImageRefs
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
@@ -29,6 +30,8 @@ class RunSpec:
     """`None` means ask."""
     rules: tuple[str, ...] = ()
     """The notebook's own rules (`agent_kernel.approvals.rules`); a site's cap drops those that allow."""
+    script: tuple[ScriptedDecision, ...] = ()
+    """Decisions on calls that ask, in place of a person's: see `agent_kernel.runtime.tool_calls.script`."""
     system: str | None = None
     budget: BudgetLimits = field(default_factory=BudgetLimits)
     conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)

@@ -4,7 +4,7 @@
 `FakeOpenAI`        a real HTTP server that speaks Chat Completions and Responses, with the faults of real servers
 `FakeAnthropic`     the same for Anthropic's Messages API, as strict as the service
 `say, call, calls`  turns, for all of them
-`record_cassette`   wraps a real model and records its answers as a cassette, for `replay:PATH`
+`record`            wraps a real model and records its answers, for `replay:PATH`
 `VirtualClock`      a clock for retries that a test advances
 `approve_all, deny_all, script`  decisions for headless runs
 """
@@ -12,7 +12,7 @@
 from typing import TYPE_CHECKING, Any
 
 from agent_kernel.approvals.scripted import approve_all, deny_all, script
-from agent_kernel.models.recorder import record_cassette
+from agent_kernel.models.recordings.recorder import record
 from agent_kernel.testing.clock import VirtualClock
 from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch
 from agent_kernel.testing.turns import call, calls, requested, say
@@ -31,7 +31,7 @@ __all__ = [
     "call",
     "calls",
     "deny_all",
-    "record_cassette",
+    "record",
     "requested",
     "say",
     "script",

@@ -43,7 +43,8 @@ class AgentKernelServer(ExtensionApp):
         None,
         allow_none=True,
         help="""The model of a run that names none: a name that the endpoint serves, `ENDPOINT/NAME` for one of
-        `endpoints`, `demo`, or `replay:PATH`. Where it is unset, the environment's AGENT_KERNEL_MODEL is used.""",
+        `endpoints`, `demo`, `replay:PATH` or `record:PATH`. Where it is unset, the environment's AGENT_KERNEL_MODEL is
+        used.""",
     ).tag(config=True)
 
     endpoints = Dict(

@@ -232,10 +232,10 @@ class Service:
         """Create a conversation, by an id of the client's choice where it has one.
 
         Raises `ConfigurationError` for a model that is not configured."""
-        if model is not None:
-            await asyncio.to_thread(self._models.resolve, model)
-        runtime = await self.runtime()
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
+        if model is not None:
+            await asyncio.to_thread(self._models.resolve, model, path)
+        runtime = await self.runtime()
         return await runtime.create_conversation(
             kernel_id=kernel_id, model=model, notebook_path=path, conversation_id=conversation_id
         )

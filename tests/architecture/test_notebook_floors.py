@@ -7,7 +7,7 @@ from pathlib import Path
 NOTEBOOK = Path(__file__).parents[2] / "agent_kernel" / "notebook"
 PACKAGE = "agent_kernel.notebook"
 FLOORS = (
-    {"batch", "config", "inspect", "options", "startup", "stats"},
+    {"batch", "record_notebook", "recording", "config", "inspect", "options", "startup", "stats"},
     {"execution"},
     {"context", "tools"},
     {"kernel"},

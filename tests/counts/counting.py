@@ -61,7 +61,7 @@ class CountedModel:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    def resolve(self, name: str | None) -> Model:
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         return self
 
 

@@ -66,9 +66,10 @@ class TestKernel:
         self.manager.shutdown_kernel(now=True)
         self.manager.cleanup_resources()
 
-    def send(self, code: str, *, silent: bool = False, allow_stdin: bool = False) -> str:
+    def send(self, code: str, *, silent: bool = False, allow_stdin: bool = False, stored: bool = True) -> str:
+        """`stored` is off for a runner that keeps no history, such as nbval."""
         message_id: str = self.client.execute(
-            code, silent=silent, store_history=not silent, allow_stdin=allow_stdin, stop_on_error=not silent
+            code, silent=silent, store_history=stored and not silent, allow_stdin=allow_stdin, stop_on_error=not silent
         )
         self._cells[message_id] = Cell({})
         return message_id

@@ -37,6 +37,31 @@ def test_a_script_answers_where_nobody_is_there(model_kernel: TestKernel) -> Non
     assert states(model_kernel) == "[('run_python', 'success', 'script')]"
 
 
+def test_a_scripted_policy_approves_denies_edits_and_answers(kernel: TestKernel) -> None:
+    kernel.run(
+        IMPORTS + "turns = [call('run_python', code=code) for code in ('a = 1', 'b = 1', 'c = 1', 'd = 1')]\n"
+        "model = ScriptedModel([calls(*turns), call('ask_user', question='Which?'), say('Done.')])\n"
+        "policy = ak.Policy.scripted([\n"
+        "    ak.approve('run_python', {'code': 'a = 1'}), ak.deny('Not b.', 'run_python', {'code': 'b = 1'}),\n"
+        "    ak.edit({'code': 'c = 2'}, 'run_python', {'code': 'c = 1'}), ak.answer('The first.'),\n"
+        "])\n"
+        "run = ak.Agent(model=model, policy=policy).run('Go')"
+    )
+    assert kernel.value("' '.join(f'{one.state}:{one.by}' for one in run.tool_calls)") == (
+        "'success:script denied:script success:script denied:policy success:script'"
+    )
+    assert kernel.value("a, c, 'b' in dir(), 'd' in dir(), run.tool_calls[-1].result") == (
+        "(1, 2, False, False, 'The first.')"
+    )
+    shown = kernel.run("print(run.tool_calls[3].reason)").streams()
+    assert 'scripted: ask_user\nactual:   run_python {"code":"d = 1"}' in shown
+
+
+def test_what_is_no_decision_is_refused_before_the_run_starts(model_kernel: TestKernel) -> None:
+    cell = model_kernel.run("ak.Agent(model=model).run('Go', approvals=['why', 3])")
+    assert "'3' is no decision" in cell.reply["evalue"]
+
+
 def test_the_record_is_one_display_of_its_own(model_kernel: TestKernel) -> None:
     cell = model_kernel.run("run = ak.Agent(model=model, policy='allow').run('What is 6 * 7?')")
     assert [kind for kind, _ in cell.outputs] == ["display_data"]

@@ -192,7 +192,7 @@ class EmbeddedHost:
             if channel is not None:
                 channel.open(conversation)
             executor = LocalExecutor(self._state, run.run_id, self._self_client)
-            scripted = run.scripted or await self._recorded(spec.model, spec.prompt)
+            scripted = spec.script or (() if attended else await self._recorded(spec.model, spec.prompt))
             async with hosted.lock:
                 handle = await conversation.start_run(spec, executor, scripted=scripted)
                 if run.stop_cause is not None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol
 
-from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.kernel import RunDeclaration, failed_run
@@ -87,7 +86,6 @@ class RunState(Listenable):
         number: int,
         cell: CellRequest | None = None,
         cells_before: tuple[str, ...] = (),
-        scripted: tuple[ScriptedDecision, ...] = (),
         model: Any = None,
     ) -> None:
         """`number` is that of the cell that starts the run, as in `[2]`; `cell` the request to run that cell, where
@@ -102,7 +100,6 @@ class RunState(Listenable):
         self.tools = tools
         self.number = number
         self.cell = cell
-        self.scripted = scripted
         self.model = model
         self.stop_cause: StopCause | None = None
         """Set once this kernel has cancelled the run, which may not have started by then."""

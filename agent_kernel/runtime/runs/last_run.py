@@ -43,6 +43,7 @@ def anew(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpe
         run_id=new_run_id(),
         prompt=prompt,
         policy=policy,
+        script=(),
         widget_model_id=None,
         replaces=(),
         continues=None,

@@ -2,13 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
 from agent_kernel.approvals.limits import least
-from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import events, tool_calls
 from agent_kernel.log.events import START, Mark
@@ -37,6 +36,7 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
     read_stored_policy,
     take_in_user_rules,
 )
+from agent_kernel.runtime.tool_calls.script import with_recorded
 from agent_kernel.runtime.turns.messages import answer_calls, move_unread_messages, read_result, write_tool_messages
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
@@ -90,16 +90,14 @@ async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunVi
 
 
 async def begin(
-    shared: ConversationResources,
-    spec: RunSpec,
-    view: RunView,
-    executor: ToolExecutor | None,
-    scripted: Sequence[ScriptedDecision],
+    shared: ConversationResources, spec: RunSpec, view: RunView, executor: ToolExecutor | None
 ) -> ActiveRun:
     """Begin a new run: resolve the model and the policy, read the history, show that the run has begun, and log the
     prompt. Raises as `prepare`."""
     resources, row, known = shared.runtime, shared.row, spec.limits
     model, spec = await prepare(shared, spec)
+    if resources.attended:  # else the host has chosen the run's script
+        spec = with_recorded(spec, model)
     budget = least(resources.settings.conversation_budget, spec.conversation_budget)
     stored_policy, mark, unknown, whole = await resources.log.read(
         lambda sql: (
@@ -114,7 +112,7 @@ async def begin(
     if spec.replaces:
         past = Past()  # all is read again, without what is left out from now on
     start = StartingPoint(mark, past, Meter.of(view), Repeats(), unknown=unknown)
-    run = ActiveRun(shared, spec, model, executor, view, policy, start, scripted)
+    run = ActiveRun(shared, spec, model, executor, view, policy, start)
     run.change(
         status="running",
         model=model.name,
@@ -139,7 +137,7 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
     The limits only ever become tighter. Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`."""
     resources, row = shared.runtime, shared.row
     name = spec.model or row.model or resources.settings.default_model
-    model = await asyncio.to_thread(_prepare_apart, resources, name, spec)
+    model = await asyncio.to_thread(_prepare_apart, resources, name, spec, spec.notebook_path or row.notebook_path)
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
         resources.tasks.spawn(asyncio.to_thread(load), "prices")
     spec = await _with_folder_limits(resources, row, spec)
@@ -147,10 +145,10 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
     return model, spec
 
 
-def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec) -> Model:
+def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebook_path: str | None) -> Model:
     """What may import much: resolving the model the openai package, for half a second, and the first look at schemas
     the validator, for most of one."""
-    model = resources.models.resolve(name)
+    model = resources.models.resolve(name, notebook_path)
     ToolRegistry(spec.tools).openai_format()
     return model
 

@@ -2,12 +2,11 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AgentKernelError, LogUnavailable
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.events import utc_now
@@ -40,7 +39,6 @@ class QueuedRun:
     spec: RunSpec
     view: RunView
     executor: ToolExecutor | None
-    scripted: Sequence[ScriptedDecision]
     result: asyncio.Future[RunResult]
     begun: asyncio.Event
     """Set when the run is active, or could not begin."""
@@ -87,12 +85,10 @@ class RunQueue:
         beginning = self._current or next(iter(self._waiting), None)
         return beginning is not None and beginning.view.paused is not None
 
-    def add(
-        self, spec: RunSpec, view: RunView, executor: ToolExecutor | None, scripted: Sequence[ScriptedDecision] = ()
-    ) -> RunHandle:
+    def add(self, spec: RunSpec, view: RunView, executor: ToolExecutor | None) -> RunHandle:
         result: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
-        self._waiting.append(QueuedRun(spec, view, executor, scripted, result, asyncio.Event(), number=number))
+        self._waiting.append(QueuedRun(spec, view, executor, result, asyncio.Event(), number=number))
         self._start_worker()
         return RunHandle(spec.run_id, result)
 
@@ -141,7 +137,7 @@ class RunQueue:
     async def _restore(self, kept: SuspendedRun) -> None:
         run = await suspend.restore(self._shared, kept)
         self._waiting.insert(
-            0, QueuedRun(run.spec, run.view, kept.executor, (), kept.result, asyncio.Event(), suspended=True)
+            0, QueuedRun(run.spec, run.view, kept.executor, kept.result, asyncio.Event(), suspended=True)
         )
         self._suspended = None
         self._enter(run)
@@ -207,7 +203,7 @@ class RunQueue:
         shared, spec, view, executor = self._shared, queued.spec, queued.view, queued.executor
         if queued.continued:
             return await suspend.restore(shared, await suspend.left_open(shared, spec, view, executor, queued.result))
-        return await lifecycle.begin(shared, spec, view, executor, queued.scripted)
+        return await lifecycle.begin(shared, spec, view, executor)
 
     async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
         resources = self._resources

@@ -23,6 +23,7 @@ from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, StartingPoint
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy
+from agent_kernel.runtime.tool_calls.script import use_up
 from agent_kernel.tools.executor import ToolExecutor
 
 
@@ -102,7 +103,7 @@ async def left_open(
 async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
     row, run_id = shared.row, kept.run_id
-    stored, view, stored_policy, messages, calls, unknown = await shared.runtime.log.read(
+    stored, view, stored_policy, messages, calls, unknown, decided = await shared.runtime.log.read(
         lambda sql: (
             runs.read_spec(sql, run_id),
             runs.read_run(sql, run_id),
@@ -110,6 +111,7 @@ async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRu
             inbox.read_kept(sql, row.number, run_id),
             [tool_calls.read_call(sql, row.number, tool_call_id) for tool_call_id in kept.calls],
             tool_calls.unknown_digests(sql, row.number),
+            tool_calls.list_calls(sql, run_id=run_id),
         )
     )
     spec = restored(stored, view.prompt)
@@ -126,6 +128,7 @@ async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRu
         unknown=unknown,
     )
     run = ActiveRun(shared, spec, kept.model, kept.executor, view, policy, start)
+    use_up(run, decided)
     if not run.prompted:
         await log_prompt(run)
     return run

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from agent_kernel.approvals.policy import Policy
-from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.approvals.scripted import Script, ScriptedDecision
 from agent_kernel.log import tool_calls
 from agent_kernel.log.events import Mark
 from agent_kernel.log.inbox import KeptMessage
@@ -51,8 +51,9 @@ WRITERS = {
 
 
 class ModelSource(Protocol):
-    def resolve(self, name: str | None) -> Model:
-        """Raises `NoModelError` or `ConfigurationError`. May block: it is called in a thread."""
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
+        """Paths of recordings are relative to the notebook's folder. Raises `NoModelError` or `ConfigurationError`. May
+        block: it is called in a thread."""
         ...
 
 
@@ -113,7 +114,6 @@ class ActiveRun:
         view: RunView,
         policy: Policy,
         start: StartingPoint,
-        scripted: Sequence[ScriptedDecision] = (),
     ) -> None:
         self.spec = spec
         self.run_id = spec.run_id
@@ -136,7 +136,11 @@ class ActiveRun:
         """The policy in force."""
         self.policy_lock = asyncio.Lock()
         """Held by those who read what the policy is to be and then put it in force."""
-        self._scripted = list(scripted)
+        self.script = Script(spec.script)
+        self.script_turn = asyncio.Lock()
+        """Held by a call while it is judged and takes its decision from the script, so that calls take theirs in the
+        model's order."""
+        self._decisions: dict[str, ScriptedDecision] = {}
         self._invalid_steps = 0
         self._tasks = 0
         """The number of tasks that work or wait: one per call, and one where the whole run waits for a person."""
@@ -213,12 +217,13 @@ class ActiveRun:
         self.change(policy=view)
         await self.commit(self.save)
 
-    def next_scripted(self, tool_name: str) -> ScriptedDecision | None:
-        """The next scripted decision that fits a call of this tool. It is used once."""
-        for index, decision in enumerate(self._scripted):
-            if decision.tool_name in (None, tool_name):
-                return self._scripted.pop(index)
-        return None
+    def note_decision(self, tool_call_id: str, decision: ScriptedDecision) -> None:
+        """Keep what a person or a script decided, for `take_decisions`. Called by `tool_calls`; the first one stays."""
+        self._decisions.setdefault(tool_call_id, decision)
+
+    def take_decisions(self, tool_call_ids: Sequence[str]) -> list[ScriptedDecision]:
+        """The decisions on the calls of a step that ended, in the model's order. Called by `turns`."""
+        return [self._decisions.pop(one) for one in tool_call_ids if one in self._decisions]
 
     # Its model.
 

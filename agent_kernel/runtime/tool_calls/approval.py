@@ -3,6 +3,7 @@
 from functools import partial
 
 from agent_kernel.approvals.offers import every_call, offered_rules
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.commands import Decision
@@ -10,11 +11,12 @@ from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import rules, transitions
+from agent_kernel.runtime.tool_calls.edits import checked_edit
 from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_tasks
 from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy, permits
-from agent_kernel.runtime.tool_calls.previews import shown_call
+from agent_kernel.runtime.tool_calls.script import note_decision
 from agent_kernel.tools import outcome_texts
-from agent_kernel.tools.arguments import digest
+from agent_kernel.tools.arguments import parse
 
 
 async def record_decision(
@@ -45,6 +47,8 @@ async def record_decision(
 
         alone = decision.scope == "once"  # a rule concerns other conversations too
         now: ToolCallView = await run.commit(work, urgent=alone, then=partial(start_tasks, run))
+    changed = parse(edit.tool_input) if edit is not None else None
+    note_decision(run, call, ScriptedDecision(decision.approved, reason=decision.reason, edited_input=changed))
     run.calls.resolve_decision(now)
     return now.model_copy(update={"state": "approved", "started_at": None}) if starts else now
 
@@ -77,17 +81,4 @@ async def _edit(run: ActiveRun, call: ToolCallView, decision: Decision) -> tool_
         return None
     if call.state not in tool_calls.UNDECIDED:
         return None  # the commit will find that it was decided
-    tool_input = run.registry.validate(call.tool_name, decision.edited_input)
-    if digest(tool_input) == call.digest:
-        return None
-    judgement = await check_policy(run, call.tool_name, tool_input, edited=True)
-    if judgement.approval == "deny":
-        raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
-    shown, found = await shown_call(run, call.tool_name, tool_input, judgement.place)
-    return tool_calls.Edit(
-        tool_input=tool_input,
-        digest=digest(tool_input),
-        warnings=tuple(found),
-        preview=shown,
-        place=judgement.place,
-    )
+    return await checked_edit(run, call, decision.edited_input)

@@ -76,7 +76,12 @@ def effective_policy(
         cap=settings.policy_cap,
         folder_cap=folder_cap,
         limited_by=limits.words(),
-        notes=[*limits.notes[:_MOST_NAMED], *_dropped(dropped, settings), *_declared_allowed(spec, chosen)],
+        notes=[
+            *limits.notes[:_MOST_NAMED],
+            *_dropped(dropped, settings),
+            *_declared_allowed(spec, chosen),
+            *_scripted(spec),
+        ],
     )
     return Policy(rules=tuple(rule.text for rule in rules), default=chosen), view
 
@@ -91,6 +96,15 @@ def _dropped(rules: Sequence[RuleView], settings: RuntimeSettings) -> list[str]:
         return []
     named = ", ".join(rule.text for rule in rules[:_MOST_NAMED]) + (", ..." if len(rules) > _MOST_NAMED else "")
     return [f"Not in force: {named}. This site allows {settings.policy_cap} at most, so code may not allow calls."]
+
+
+def _scripted(spec: RunSpec) -> list[str]:
+    """A note on the run's script. What it may approve is judged by call: see `script`."""
+    if not spec.script:
+        return []
+    source = "A recording" if any(one.recorded for one in spec.script) else "A script in the notebook's code"
+    count = "1 decision" if len(spec.script) == 1 else f"{len(spec.script):,} decisions"
+    return [f"{source} decides on calls that ask ({count}); what it does not cover is denied."]
 
 
 def _declared_allowed(spec: RunSpec, mode: PolicyMode) -> list[str]:

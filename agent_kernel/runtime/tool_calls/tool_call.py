@@ -4,9 +4,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArguments
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.tools import Outcome
@@ -16,11 +16,13 @@ from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, reserve_turn, start_tasks
 from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import with_file_card
+from agent_kernel.runtime.tool_calls.script import note_decision, scripted_verdict
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.builtin.places import UNKNOWN
 
 logger = logging.getLogger(__name__)
 _MOVED = "Its path leads to another file than when it was approved: a link was changed."
+NO_ANSWER = "The script's answer was lost when the run was interrupted. Run the cell again."
 NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 
@@ -71,6 +73,18 @@ async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 
 
 async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    if not run.script.given:
+        return await _decide_by_policy(run, call)
+    async with run.script_turn:
+        decided = await _decide_by_policy(run, call)
+    if decided.state != "proposed":
+        return decided
+    return await _ask(run, decided)  # not in the turn: the script's say on other calls waits for nobody
+
+
+async def _decide_by_policy(run: ActiveRun, call: ToolCallView) -> ToolCallView:
+    """The call as policy decided it, or the run's script or a person where policy asks. It is still proposed where the
+    run's script leaves it to a person."""
     while True:
         policy = run.policy
         judgement = await check_policy(run, call.tool_name, call.tool_input, edited=False)
@@ -82,16 +96,20 @@ async def _decide(run: ActiveRun, call: ToolCallView) -> ToolCallView:
             return await _refuse(run, call, str(refusal))
         if run.policy is policy:  # else the policy was switched while the executor was asked
             break
+    call = call.model_copy(update={"place": judgement.place})
+    asks = judgement.approval == "ask" or (judgement.approval == "allow" and is_for_page(run, call.tool_name))
+    if asks and run.script.given:
+        said = await scripted_verdict(run, call, judgement)
+        return call if said is None else await commit_verdict(run, call, said)
     match judgement.approval:
         case "deny":
             return await commit_verdict(run, call, tool_calls.Verdict(False, "policy", judgement.reason))
         case "allow":
             return await commit_verdict(run, call, tool_calls.Verdict(True, "policy", place=judgement.place))
         case "ask" if run.attended:
-            return await _ask(run, call.model_copy(update={"place": judgement.place}))
+            return await _ask(run, call)
         case "ask":
-            verdict = replace(_scripted_verdict(run, call.tool_name), place=judgement.place)
-            return await commit_verdict(run, call, verdict)
+            return await commit_verdict(run, call, tool_calls.Verdict(False, "policy", NOBODY, place=judgement.place))
 
 
 async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
@@ -104,21 +122,14 @@ async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallVie
 
 async def commit_verdict(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> ToolCallView:
     """Commit a decision, and the start of an approved call with it where its turn is free."""
-    denial = outcome_texts.denied(f"by {verdict.by}" if verdict.by != "user" else "by the user", verdict.reason)
+    # A script has a person's words, which the model hears as it heard them when they were recorded.
+    denial = outcome_texts.denied("by policy" if verdict.by == "policy" else "by the user", verdict.reason)
     with reserve_turn(run, call, wanted=verdict.approved) as starts:
         now = await run.commit(
             lambda commit: transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, starts=starts)
         )
         start_tasks(run, now)
     return now
-
-
-def _scripted_verdict(run: ActiveRun, tool_name: str) -> tool_calls.Verdict:
-    """The verdict of the next scripted decision that fits; without one the call is denied."""
-    decision = run.next_scripted(tool_name)
-    if decision is not None:
-        return tool_calls.Verdict(decision.approved, "script", decision.reason)
-    return tool_calls.Verdict(False, "policy", NOBODY)
 
 
 async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -180,14 +191,20 @@ async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
 
 
 async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
-    """A call that a client answers."""
-    if not run.attended:
+    """A call that a client answers, or the run's script."""
+    if call.by == "script":
+        answer = run.script.take_answer(call.tool_call_id)
+        outcome = Outcome("error", NO_ANSWER) if answer is None else Outcome("success", answer)
+        await run.commit(lambda commit: transitions.start(commit, call))
+    elif not run.attended:
         outcome = Outcome("error", NOBODY)
         await run.commit(lambda commit: transitions.start(commit, call))
     else:
-        answer = run.calls.expect_answer(call.tool_call_id)
+        answered = run.calls.expect_answer(call.tool_call_id)
         await run.commit(lambda commit: transitions.start(commit, call))
         run.note_time()
-        outcome = await answer
+        outcome = await answered
         run.note_time()
+        if outcome.status == "success":
+            note_decision(run, call, ScriptedDecision(approved=True, answer=outcome.content))
     await finish(run, call, outcome, time.monotonic())

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_kernel.log import events, images, inbox, tool_calls
 from agent_kernel.log.events import START, Mark, append_message
-from agent_kernel.models.base import IMAGES
+from agent_kernel.models.base import IMAGES, RecordsDecisions
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
@@ -23,6 +23,9 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
     step = run.calls.end_step()
     if not step.calls:
         return []
+    if isinstance(run.model, RecordsDecisions):
+        for decision in run.take_decisions(step.calls):
+            await run.model.record_decision(decision, prompt=run.spec.prompt)
     calls, results, shown = step.calls, step.results, step.images
     unknown: list[ToolCallView] = []
     ran = True

@@ -1,6 +1,5 @@
 """Cassettes: what is recorded is said again, and what is not recorded is said to be missing."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,12 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable
+from agent_kernel.errors import ConfigurationError, ModelRefused
 from agent_kernel.models.base import ModelRequest, ModelTurn, ReasoningDelta, TextDelta, TokenUsage, WireMessage
 from agent_kernel.models.cassette import Cassette, load_cassette
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.runtime.state.history import with_context
-from agent_kernel.testing import ScriptedModel, VirtualClock, call, calls, record_cassette, say
+from agent_kernel.testing import VirtualClock
 from agent_kernel.tools.outcome_texts import (
     DENIED_PREFIX,
     EDITED_NOTE,
@@ -212,37 +211,3 @@ def test_a_missing_or_huge_cassette_is_refused(tmp_path: Path) -> None:
         file.truncate(17 * 1024 * 1024)
     with pytest.raises(ConfigurationError, match="larger than 16 MiB"):
         load_cassette(tmp_path / "huge.json")
-
-
-async def test_what_a_model_said_can_be_recorded_and_played_again(tmp_path: Path) -> None:
-    path = tmp_path / "mine.json"
-    first = calls(call("run_python", code="df.describe()"), text="Let me look.", reasoning="Hm.", usage=(5, 6))
-    with ScriptedModel(
-        [first, say("It has 344 rows."), say("I leave it alone."), say("Gladly.")], name="gpt-5.2"
-    ) as real:
-        recording = record_cassette(path, real)
-        await turn_of(recording, ModelRequest([user(with_context("Summarise the table", "df"))]))
-        await turn_of(recording, ModelRequest(after("344 rows")))
-        await turn_of(recording, ModelRequest(after(f"{DENIED_PREFIX} by the user.")))
-        again = record_cassette(path, real)
-        await turn_of(again, ModelRequest([user("Thank you")]))
-    played = ReplayModel.from_file(path)
-    assert played.cassette.model == "gpt-5.2"
-    assert await answer([user("Summarise the table")], played) == first
-    assert (await answer(after("344 rows"), played)).content == "It has 344 rows."
-    assert (await answer(after(f"{DENIED_PREFIX}."), played)).content == "I leave it alone."
-    assert (await answer([user("Thank you")], played)).content == "Gladly."
-    assert names_in(tmp_path) == ["mine.json"]
-
-
-async def test_a_turn_that_failed_is_not_recorded(tmp_path: Path) -> None:
-    recording = record_cassette(tmp_path / "mine.json", ScriptedModel([ModelUnavailable("gone")]))
-    with pytest.raises(ModelUnavailable):
-        await turn_of(recording)
-    assert not (tmp_path / "mine.json").exists()
-
-
-async def test_turns_recorded_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
-    recording = record_cassette(tmp_path / "mine.json", ScriptedModel([say(str(n)) for n in range(10)]))
-    await asyncio.gather(*(turn_of(recording, ModelRequest([user(f"prompt {n}")])) for n in range(10)))
-    assert len(load_cassette(tmp_path / "mine.json").conversations) == 10

@@ -138,7 +138,7 @@ class OneModel:
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def resolve(self, name: str | None) -> Model:
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         return self.model
 
 

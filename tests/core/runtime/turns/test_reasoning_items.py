@@ -12,12 +12,13 @@ import pytest
 
 from agent_kernel.log.events import events_of, read_messages
 from agent_kernel.log.packing import unpack
-from agent_kernel.models.replay import ReplayModel
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
 from agent_kernel.protocol.tools import Outcome
 from agent_kernel.runtime.runtime import Runtime
-from agent_kernel.testing import call, calls, record_cassette, say
+from agent_kernel.testing import call, calls, record, say
 from agent_kernel.testing.fake_service import FakeService
 from agent_kernel.testing.wire.reply import Reply, event_stream, failure
 from agent_kernel.testing.wire.responses import item_events, message, numbered, reasoning
@@ -282,11 +283,11 @@ def stored_texts(sql: sqlite3.Connection) -> str:
 async def test_a_recording_of_a_run_plays_whatever_api_recorded_it(
     api: WireApi, stages: Stages, tmp_path: Path
 ) -> None:
-    path = tmp_path / "cassette.json"
+    path = tmp_path / "run.jsonl"
     async with connected(look("a", "First"), think(say("One."), "Second"), api=api) as (_, model):
-        one = await stages(record_cassette(path, model))
+        one = await stages(record(path, model))
         recorded = await (await one.start("Look.")).wait()
-    two = await stages(ReplayModel.from_file(path))
+    two = await stages(RecordedModel(load(path), name="replay"))
     played = await (await two.start("Look.")).wait()
     assert played.text == recorded.text == "One."
     assert [(call.tool_name, call.tool_input) for call in played.tool_calls] == [("look", "{}")]

@@ -9,11 +9,12 @@ from pathlib import Path
 import orjson
 
 from agent_kernel.log.events import read_messages
-from agent_kernel.models.replay import ReplayModel
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
 from agent_kernel.protocol.tools import Outcome
-from agent_kernel.testing import call, calls, record_cassette, say
+from agent_kernel.testing import call, calls, record, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.wire.messages import END, SIGNED, block_start, block_stop, delta, start, stop, streamed
 from agent_kernel.testing.wire.reply import events
@@ -187,11 +188,11 @@ async def test_a_call_whose_outcome_is_unknown_leaves_it_as_it_was(stages: Stage
 
 
 async def test_a_recording_of_it_plays(stages: Stages, tmp_path: Path) -> None:
-    path = tmp_path / "cassette.json"
+    path = tmp_path / "run.jsonl"
     async with speaking(look("a", "First"), think(say("One."), "Second")) as (_, model):
-        one = await stages(record_cassette(path, model))
+        one = await stages(record(path, model))
         recorded = await (await one.start("Look.")).wait()
-    two = await stages(ReplayModel.from_file(path))
+    two = await stages(RecordedModel(load(path), name="replay"))
     played = await (await two.start("Look.")).wait()
     assert played.text == recorded.text == "One."
     assert [m.reasoning for m in played.messages] == [m.reasoning for m in recorded.messages]

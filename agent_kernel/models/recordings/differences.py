@@ -1,0 +1,154 @@
+"""What a model is asked now beside what it was asked when it was recorded, as bounded text."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from agent_kernel.models.recordings.asked import Question
+from agent_kernel.models.recordings.format import Placed, RecordedImage, RecordedResult, Recording, Settings
+from agent_kernel.models.recordings.pictures import difference
+
+UNFIT = "The recording no longer fits"
+"""How each message of this kind begins."""
+_WIDTH = 44
+"""Of one column, in characters."""
+_ROWS = 12
+_PARTS = 4
+_COMPARED = 300
+"""The most lines of each side that are compared, from the first that differs on."""
+_LINE_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the request that differs: two texts, or a sentence."""
+
+    name: str
+    recorded: Sequence[str] = ()
+    now: Sequence[str] = ()
+    sentence: str = ""
+
+
+def pictures_differ(recording: Path, placed: Placed, question: Question, data: Mapping[str, str]) -> list[Part]:
+    """The images that show something else than the recorded ones, for a turn whose key is the same."""
+    then, now = placed.turn.asked, question.asked
+    pairs = [("an image of the prompt", *pair) for pair in zip(then.images, now.images, strict=False)]
+    for before, after in zip(then.results, now.results, strict=False):
+        pairs += [(f"an image of {_tool(after)}", *pair) for pair in zip(before.images, after.images, strict=False)]
+    return list(_pictures(recording, pairs, data))
+
+
+def parts(recording: Recording, placed: Placed, question: Question, data: Mapping[str, str]) -> list[Part]:
+    """All that differs between what was recorded and what is asked now."""
+    turn, then, now = placed.turn, placed.turn.asked, question.asked
+    found: list[Part] = []
+    if turn.prompt != question.prompt:
+        found.append(Part("the prompt", turn.prompt.split("\n"), question.prompt.split("\n")))
+    if then.earlier != now.earlier:
+        found.append(Part("what was asked before in this conversation", then.earlier, now.earlier))
+    if then.variables != now.variables:
+        found.append(Part("the user's variables", then.variables, now.variables))
+    if then.results != now.results:
+        found += _results(then.results, now.results)
+    found += pictures_differ(recording.path, placed, question, data)
+    counts = [[len(one.images), *(len(result.images) for result in one.results)] for one in (then, now)]
+    if counts[0] != counts[1]:
+        found.append(Part("the images", sentence=f"{sum(counts[0])} recorded, {sum(counts[1])} now"))
+    if then.settings != now.settings:
+        found += _settings(recording.settings[then.settings], question.settings)
+    if then.effort != now.effort:
+        found.append(Part("the effort", [str(then.effort)], [str(now.effort)]))
+    if not found and then.before != now.before:
+        found.append(Part("an earlier step of this run", sentence="its calls had other results"))
+    return found
+
+
+def show(found: Sequence[Part]) -> str:
+    """The parts as text, each with two columns."""
+    shown = [_show(part) for part in found[:_PARTS]]
+    if len(found) > _PARTS:
+        shown.append(f"Other parts differ too: {', '.join(part.name for part in found[_PARTS : _PARTS + 10])}.")
+    return "\n".join(shown)
+
+
+def _show(part: Part) -> str:
+    if part.sentence:
+        return f"In {part.name}: {part.sentence}."
+    rows = list(_rows(part.recorded, part.now))
+    head = f"  {'recorded':<{_WIDTH}} | now"
+    more = [f"  ... and {len(rows) - _ROWS} more lines that differ"] if len(rows) > _ROWS else []
+    return "\n".join([f"In {part.name}:", head, *rows[:_ROWS], *more])
+
+
+def _rows(recorded: Sequence[str], now: Sequence[str]) -> Iterator[str]:
+    first = 0
+    while first < min(len(recorded), len(now)) and recorded[first] == now[first]:
+        first += 1
+    left = [line[:_LINE_CHARACTERS] for line in recorded[first : first + _COMPARED]]
+    right = [line[:_LINE_CHARACTERS] for line in now[first : first + _COMPARED]]
+    for kind, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        for index in range(max(b - a, d - c)):
+            before = left[a + index] if a + index < b else None
+            after = right[c + index] if c + index < d else None
+            yield _row(before, after)
+
+
+def _row(before: str | None, after: str | None) -> str:
+    start = 0
+    if before is not None and after is not None:
+        while start < min(len(before), len(after)) and before[start] == after[start]:
+            start += 1
+        longest = max(len(before), len(after))
+        start = 0 if longest <= _WIDTH else max(0, min(start - _WIDTH // 2, longest - _WIDTH))
+    return f"  {_cut(before, start):<{_WIDTH}} | {_cut(after, start)}".rstrip()
+
+
+def _cut(line: str | None, start: int) -> str:
+    if line is None:
+        return "(no such line)"
+    if not line:
+        return "(empty)"
+    text = f"…{line[start + 1 :]}" if start else line
+    text = text.replace("\t", " ")
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _results(then: Sequence[RecordedResult], now: Sequence[RecordedResult]) -> Iterator[Part]:
+    if [one.tool for one in then] != [one.tool for one in now]:
+        yield Part("the calls that were answered", [one.tool for one in then], [one.tool for one in now])
+        return
+    for before, after in zip(then, now, strict=True):
+        if before.text != after.text:
+            yield Part(_tool(after), before.text.split("\n"), after.text.split("\n"))
+
+
+def _tool(result: RecordedResult) -> str:
+    return f"the result of {result.tool}" if result.tool else "the result of a call"
+
+
+def _settings(then: Settings, now: Settings) -> Iterator[Part]:
+    if then.system != now.system:
+        yield Part("the system text", then.system, now.system)
+    if then.tools != now.tools:
+        yield Part("the tools", _declared(then.tools), _declared(now.tools))
+
+
+def _declared(tools: Sequence[dict[str, Any]]) -> list[str]:
+    return [
+        line
+        for tool in tools
+        for line in (f"{tool.get('name', '')}:", *json.dumps(tool, indent=1, ensure_ascii=False).split("\n")[1:-1])
+    ]
+
+
+def _pictures(
+    recording: Path, pairs: Sequence[tuple[str, RecordedImage, RecordedImage]], data: Mapping[str, str]
+) -> Iterator[Part]:
+    for name, before, after in pairs:
+        if sentence := difference(recording, before, after, data):
+            yield Part(name, sentence=sentence)

@@ -1,0 +1,129 @@
+"""Writes recordings. Any number of processes may write to one file: each line is added under a lock."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.models.recordings import pictures
+from agent_kernel.models.recordings.format import (
+    SUFFIX,
+    DecisionLine,
+    Header,
+    Line,
+    Recording,
+    Settings,
+    Turn,
+    dumped,
+    load,
+    parse,
+    read,
+)
+from agent_kernel.models.recordings.whole_files import replace_file
+
+LOCK_SECONDS = 30.0
+
+
+class RecordingFile:
+    """One file for one session of recording. What was in it when the session began, and what this session wrote, is
+    replaced by newer turns of the same run; what others write meanwhile stays."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        """`header` is that of a new file. Raises `ConfigurationError` for a path that can't be a recording's."""
+        if path.suffix != SUFFIX:
+            raise ConfigurationError(f"A recording's name ends in {SUFFIX}: {path.stem}{SUFFIX}, not {path.name}.")
+        self.path = path
+        self._header = header
+        self.at_start: Recording | None = load(path) if path.exists() else None
+        """The recording as it was when the session began."""
+        self._replaceable = {row for row, _ in self.at_start.rows} if self.at_start is not None else set()
+
+    @property
+    def header(self) -> Header:
+        return self.at_start.header if self.at_start is not None else self._header
+
+    def add_turn(
+        self, turn: Turn, settings: Settings, images: Mapping[str, str], *, replaces_later: bool = True
+    ) -> None:
+        """Write a turn in place of those of the same run and step, and of its later steps unless told otherwise; at
+        step 0 its decisions go as well. `images` are base64 by digest. Raises `ConfigurationError`."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            pictures.save(self.path, pictures.images_of(turn.asked), images)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        self._write(turn, settings, replaces_later)
+
+    def add_decision(self, decision: DecisionLine) -> None:
+        """Write a decision. Raises `ConfigurationError`."""
+        self._write(decision, None, replaces_later=False)
+
+    def _write(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
+        lock = FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=LOCK_SECONDS)
+        try:
+            with lock:
+                self._write_locked(line, settings, replaces_later)
+        except Timeout:
+            raise ConfigurationError(
+                f"The recording {self.path} could not be written: another process has held its lock for "
+                f"{LOCK_SECONDS:g} s."
+            ) from None
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _write_locked(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
+        new = dumped(line)
+        if not self.path.exists():
+            replace_file(self.path, _joined([dumped(self._header), *([dumped(settings)] if settings else []), new]))
+            self._replaceable.add(new)
+            return
+        content = read(self.path)
+        there = parse(self.path, content)
+        added = [dumped(settings)] if settings is not None and settings.id not in there.settings else []
+        gone = [row in self._replaceable and _replaces(line, old, replaces_later) for row, old in there.rows]
+        place = gone.index(True) if True in gone else _after_its_run(line, there)
+        self._replaceable.add(new)
+        if place == len(there.rows):
+            with self.path.open("ab") as file:
+                file.write(_joined([*([] if content.endswith(b"\n") else [b""]), *added, new]))
+            return
+        kept = [(index, row, old) for index, (row, old) in enumerate(there.rows) if not gone[index]]
+        used = {old.asked.settings for _, _, old in kept if isinstance(old, Turn)}
+        used |= {settings.id} if settings is not None else set()
+        kept = [one for one in kept if not isinstance(one[2], Settings) or one[2].id in used]
+        before = [row for index, row, _ in kept if index < place]
+        after = [row for index, row, _ in kept if index >= place]
+        head = content.partition(b"\n")[0]
+        replace_file(self.path, _joined([head, *before, *added, new, *after]))
+
+    def _unwritable(self, error: OSError) -> ConfigurationError:
+        return ConfigurationError(
+            f"The recording {self.path} can't be written: {error.strerror or error}. Name another file with --record."
+        )
+
+
+def _replaces(line: Turn | DecisionLine, old: Line, replaces_later: bool) -> bool:
+    """Whether a new line takes the place of an old one."""
+    if not isinstance(line, Turn) or isinstance(old, Settings):
+        return False
+    if (old.prompt, old.occurrence) != (line.prompt, line.occurrence):
+        return False
+    if isinstance(old, DecisionLine):
+        return replaces_later and line.step == 0
+    return old.step == line.step or (replaces_later and old.step > line.step)
+
+
+def _after_its_run(line: Turn | DecisionLine, there: Recording) -> int:
+    """The place behind what is recorded of the same run, so that runs stay together; else the end."""
+    run = (line.prompt, line.occurrence)
+    same = [
+        index
+        for index, (_, old) in enumerate(there.rows)
+        if not isinstance(old, Settings) and (old.prompt, old.occurrence) == run
+    ]
+    return same[-1] + 1 if same else len(there.rows)
+
+
+def _joined(rows: Iterable[bytes]) -> bytes:
+    return b"".join(row + b"\n" for row in rows)

@@ -1,0 +1,287 @@
+"""The file format of recordings, version 2: UTF-8, one JSON object a line.
+
+    {"kind":"recording","version":2,"model":"gpt-5.2","made_with":"0.1.0","patterns":["order #"]}
+    {"kind":"settings","id":"1f0c…","system":["You are…"],"tools":[{"name":"run_python",…}]}
+    {"kind":"turn","key":"9b1e…","prompt":"Sum it","step":0,"asked":{…},"answer":{"calls":[…]}}
+    {"kind":"decision","prompt":"Sum it","tool":"run_python","digest":"77ab…","approved":true,"by":"user"}
+
+The first line is the header. A turn has what the model was asked since its last turn, normalised by the rules of
+`agent_kernel.models.recordings.normalise`, and what it answered. What all turns share, the system text and the tools'
+declarations, stands once in a line of `settings`. Images are files beside the recording, `NAME.images/SHA256.png`.
+Fields that are empty are left out; unknown ones are refused. Version 1 is described in `agent_kernel.models.cassette`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.vocabulary import Effort, FinishReason
+
+VERSION = 2
+SUFFIX = ".jsonl"
+LARGEST_FILE = 64 * 1024 * 1024
+"""The largest recording that is read, in bytes."""
+LONGEST_LINE = 8 * 1024 * 1024
+"""The longest line that is read, in bytes."""
+MOST_PATTERNS = 50
+RESTORE = (
+    "Put the file back as it was (version control has it), or take the line out and record again what is missing: "
+    "agent-kernel record NOTEBOOK."
+)
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Header(_Wire):
+    kind: Literal["recording"] = "recording"
+    version: Literal[2] = 2
+    title: str = ""
+    model: str = ""
+    """What was recorded; shown, never called."""
+    notice: str = ""
+    """Shown beside the answers."""
+    made_with: str = ""
+    images: bool = False
+    """Whether the model took images."""
+    patterns: tuple[Annotated[str, Field(min_length=2, max_length=200)], ...] = Field(
+        default=(), max_length=MOST_PATTERNS
+    )
+    """The user's own rules (`normalise.own_pattern`)."""
+
+
+class RecordedImage(_Wire):
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    media_type: Literal["image/png", "image/jpeg"]
+    width: NonNegativeInt
+    height: NonNegativeInt
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.sha256}.{'png' if self.media_type == 'image/png' else 'jpg'}"
+
+
+class RecordedResult(_Wire):
+    tool: str
+    text: str = ""
+    images: tuple[RecordedImage, ...] = ()
+
+
+class Asked(_Wire):
+    """What a model was asked, in normalised form. `prompt` and `step` of the turn are beside it."""
+
+    settings: str
+    """The id of a line of settings."""
+    effort: Effort | None = None
+    variables: tuple[str, ...] = ()
+    """The lines on the user's variables; only at step 0."""
+    images: tuple[RecordedImage, ...] = ()
+    """Those of the prompt; only at step 0."""
+    results: tuple[RecordedResult, ...] = ()
+    """Those of the calls of the last step."""
+    before: str = ""
+    """A digest of the steps of this run before that."""
+    earlier: tuple[str, ...] = ()
+    """The runs of the conversation before this one: the beginning of each prompt, and a digest of what followed."""
+
+
+class Settings(_Wire):
+    kind: Literal["settings"] = "settings"
+    id: str
+    system: tuple[str, ...] = ()
+    """The system text in lines."""
+    tools: tuple[dict[str, Any], ...] = ()
+
+
+class RecordedCall(_Wire):
+    name: str
+    arguments: dict[str, Any] | str = Field(default_factory=dict)
+    """Arguments given as text are sent unchanged."""
+
+
+class RecordedUsage(_Wire):
+    input_tokens: NonNegativeInt = 0
+    output_tokens: NonNegativeInt = 0
+
+
+class Answer(_Wire):
+    content: str = ""
+    reasoning: str = ""
+    calls: tuple[RecordedCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    usage: RecordedUsage = RecordedUsage()
+
+
+class Turn(_Wire):
+    kind: Literal["turn"] = "turn"
+    key: str
+    """A digest of all that was asked."""
+    prompt: str
+    occurrence: PositiveInt = 1
+    """Which run of this prompt, counted from 1 while it was recorded."""
+    step: NonNegativeInt = 0
+    """The number of the model's turns since the prompt."""
+    asked: Asked
+    answer: Answer
+
+
+class DecisionLine(_Wire):
+    kind: Literal["decision"] = "decision"
+    prompt: str
+    occurrence: PositiveInt = 1
+    tool: str | None = None
+    digest: str | None = None
+    """SHA-256 of the call's canonical arguments, as they were before keys were left out."""
+    arguments: dict[str, Any] | None = None
+    """The call's arguments, for the message where another call has come."""
+    approved: bool
+    reason: str | None = None
+    edited_input: dict[str, Any] | None = None
+    """What a person put in place of the arguments."""
+    answer: str | None = None
+    """What a person answered to a question."""
+    by: str = "user"
+
+
+Line = Settings | Turn | DecisionLine
+_LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="kind")])
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A turn and its place in the file."""
+
+    turn: Turn
+    line: int
+    """Counted from 1."""
+    number: int
+    """The number among the turns, from 1, in the order of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    path: Path
+    header: Header
+    settings: dict[str, Settings]
+    turns: tuple[Placed, ...]
+    decisions: tuple[DecisionLine, ...]
+    rows: tuple[tuple[bytes, Line], ...]
+    """The lines as they are and what they say, without the header."""
+
+
+def load(path: Path) -> Recording:
+    """Read and validate a recording of version 2. Raises `ConfigurationError` with file, line and remedy."""
+    return parse(path, read(path))
+
+
+def read(path: Path) -> bytes:
+    """The content of a recording's file, of bounded size. Raises `ConfigurationError`."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"There is no recording {path}. Make one with %%agent --record {path.name}, or name another."
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"The recording {path} can't be read: {error.strerror}.") from None
+    if len(content) > LARGEST_FILE:
+        raise ConfigurationError(f"{path} is larger than {LARGEST_FILE >> 20} MiB, so it is not read as a recording.")
+    return content
+
+
+def parse(path: Path, content: bytes) -> Recording:
+    """As `load`, from the file's content."""
+    rows = content.split(b"\n")
+    header = _header(path, rows[0])
+    settings: dict[str, Settings] = {}
+    turns: list[Placed] = []
+    decisions: list[DecisionLine] = []
+    read_rows: list[tuple[bytes, Line]] = []
+    for number, row in enumerate(rows[1:], start=2):
+        if not row.strip():
+            continue
+        line = _line(path, number, row, last=number == len(rows))
+        read_rows.append((row, line))
+        match line:
+            case Settings():
+                settings[line.id] = line
+            case Turn():
+                turns.append(Placed(line, number, len(turns) + 1))
+            case DecisionLine():
+                decisions.append(line)
+    for placed in turns:
+        if placed.turn.asked.settings not in settings:
+            raise ConfigurationError(
+                f"{path}:{placed.line}: the line of settings {placed.turn.asked.settings!r} is missing. {RESTORE}"
+            )
+    return Recording(path, header, settings, tuple(turns), tuple(decisions), tuple(read_rows))
+
+
+def is_version_1(content: bytes) -> bool:
+    """Whether this is a cassette of version 1, which is one JSON object, or anything else with the fields of one."""
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return b'"conversations"' in content and b'"kind"' not in content.partition(b"\n")[0]
+    return isinstance(found, dict) and "kind" not in found and ("conversations" in found or "version" in found)
+
+
+def dumped(line: BaseModel) -> bytes:
+    """A line for the file, without its end. Fields that have their default are left out."""
+    content = {"kind": getattr(line, "kind", ""), **line.model_dump(mode="json", exclude_defaults=True)}
+    if isinstance(line, Header):
+        content = {"kind": line.kind, "version": line.version} | content
+    return orjson.dumps(content)
+
+
+def _header(path: Path, row: bytes) -> Header:
+    """The header. Raises `ConfigurationError` for whatever is no recording, and for a newer one."""
+    try:
+        found = orjson.loads(row[:LONGEST_LINE])
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or found.get("kind") != "recording":
+        raise ConfigurationError(
+            f"{path}:1: this is not a recording of Agent Kernel, whose first line begins with "
+            '{"kind":"recording". Name another file, or make one with %%agent --record PATH.'
+        )
+    version = found.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise ConfigurationError(
+            f"{path}:1: this recording has version {version}, and this Agent Kernel plays versions up to {VERSION}. "
+            "Upgrade it: pip install --upgrade agent-kernel."
+        )
+    try:
+        return Header.model_validate(found)
+    except ValidationError as error:
+        raise _not_valid(path, 1, error) from None
+
+
+def _line(path: Path, number: int, row: bytes, *, last: bool) -> Line:
+    if len(row) > LONGEST_LINE:
+        raise ConfigurationError(f"{path}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB. {RESTORE}")
+    try:
+        found = orjson.loads(row)
+    except orjson.JSONDecodeError as error:
+        if last:  # lines end with a line break, so what follows the last one was not written to its end
+            raise ConfigurationError(
+                f"{path}:{number}: the recording is cut off in the middle of this line. Take the line out, and record "
+                "what is missing again: agent-kernel record NOTEBOOK."
+            ) from None
+        raise ConfigurationError(f"{path}:{number}: this line is not JSON: {error}. {RESTORE}") from None
+    try:
+        return _LINE.validate_python(found)
+    except ValidationError as error:
+        raise _not_valid(path, number, error) from None
+
+
+def _not_valid(path: Path, number: int, error: ValidationError) -> ConfigurationError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return ConfigurationError(f"{path}:{number}: not valid at {place or 'the line'}: {first['msg']}. {RESTORE}")

@@ -1,0 +1,223 @@
+"""A model that plays a recording, with no key and no network. The tool calls in it really run."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import RecordingDiffers
+from agent_kernel.models.base import (
+    ModelFacts,
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    Notice,
+    ReasoningDelta,
+    RequestedCall,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
+from agent_kernel.models.recordings.asked import Question, Reader
+from agent_kernel.models.recordings.decisions import as_scripted
+from agent_kernel.models.recordings.differences import UNFIT, parts, pictures_differ, show
+from agent_kernel.models.recordings.format import Placed, Recording
+from agent_kernel.models.recordings.names import OnChange
+from agent_kernel.models.recordings.occurrences import Occurrences
+from agent_kernel.models.recordings.pictures import images_of
+
+_ALIKE = 0.6
+"""How similar a prompt must be to count as a changed one, from 0 to 1."""
+_PROMPT_CHARACTERS = 80
+_MOST_PROMPTS = 500
+GO_ON = "To go on with the recorded answers, use --on-change warn."
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The turn that answers a question, or that comes nearest to it, and what differs."""
+
+    placed: Placed
+    why: str = ""
+    """Empty where the turn fits."""
+
+
+class Finder:
+    """Finds the turns of one recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._occurrences = Occurrences()
+
+    def find(self, question: Question, request: ModelRequest) -> Found | None:
+        """The turn for a question; `None` where nothing like it is recorded. May take some milliseconds."""
+        occurrence = self._occurrences.number(question)
+        fitting = [one for one in self.recording.turns if one.turn.key == question.key]
+        if fitting:
+            placed = _of_occurrence(fitting, occurrence)
+            different = pictures_differ(self.recording.path, placed, question, request.images)
+            return Found(placed, show(different)) if different else Found(placed)
+        near = self._at_same_place(question)
+        if not near:
+            return None
+        placed = self._most_alike(near, question, occurrence)
+        different = parts(self.recording, placed, question, request.images)
+        return Found(placed, show(different) or "In what was asked before: it was another conversation.")
+
+    def _at_same_place(self, question: Question) -> list[Placed]:
+        """The turns of the same prompt and step, or else of a prompt that was changed a little."""
+        step = [one for one in self.recording.turns if one.turn.step == question.step]
+        same = [one for one in step if one.turn.prompt == question.prompt]
+        if same:
+            return same
+        prompts = list(dict.fromkeys(one.turn.prompt[:2_000] for one in step))[:_MOST_PROMPTS]
+        close = get_close_matches(question.prompt[:2_000], prompts, n=1, cutoff=_ALIKE)
+        return [one for one in step if close and one.turn.prompt[:2_000] == close[0]]
+
+    def _most_alike(self, near: list[Placed], question: Question, occurrence: int) -> Placed:
+        in_order = sorted(near, key=lambda one: one.turn.asked.earlier != question.asked.earlier)
+        alike = [one for one in in_order if one.turn.asked.results == question.asked.results]
+        same = [one for one in near if one.turn.occurrence == occurrence]
+        return (alike or same or in_order)[0]
+
+
+def _of_occurrence(fitting: list[Placed], occurrence: int) -> Placed:
+    """Of several turns that answer the same, that of this run of the prompt; they are played in turn. The one that was
+    written last wins among those of one run."""
+    by_number = {one.turn.occurrence: one for one in fitting}
+    if occurrence in by_number:
+        return by_number[occurrence]
+    in_order = [by_number[number] for number in sorted(by_number)]
+    return in_order[(occurrence - 1) % len(in_order)]
+
+
+class RecordedModel:
+    """Plays `recording`. A request that differs from the recorded one is refused, or, with `warn`, answered with a
+    notice."""
+
+    def __init__(self, recording: Recording, *, name: str, on_change: OnChange = "strict") -> None:
+        self._finder = Finder(recording)
+        self._reader = Reader(recording.header.patterns)
+        self._name = name
+        self._on_change = on_change
+        self._asked: dict[str, int] = {}
+        self._images = recording.header.images or any(images_of(one.turn.asked) for one in recording.turns)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def facts(self) -> ModelFacts:
+        return ModelFacts(images=self._images)
+
+    @property
+    def recorded(self) -> bool:
+        return True
+
+    @property
+    def notice(self) -> str:
+        """The text that a card shows with recorded answers."""
+        return self._finder.recording.header.notice
+
+    def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """The recorded decisions on the calls for `prompt`. Each time it is asked for a prompt that was recorded
+        several times, the next run's."""
+        prompt = self._reader.prompt(prompt)
+        lines = [line for line in self._finder.recording.decisions if line.prompt == prompt]
+        numbers = sorted({line.occurrence for line in lines})
+        if not numbers:
+            return ()
+        before = self._asked.get(prompt, 0)
+        self._asked[prompt] = before + 1
+        number = numbers[before % len(numbers)]
+        return tuple(as_scripted(line) for line in lines if line.occurrence == number)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        """Stream the recorded turn. Raises `RecordingDiffers`."""
+        found = await asyncio.to_thread(self._find, request)
+        if found.why:
+            yield Notice(found.why)
+        for item in items_of(found.placed):
+            yield item
+
+    async def aclose(self) -> None:
+        pass
+
+    def _find(self, request: ModelRequest) -> Found:
+        question = self._reader.read(request)
+        found = self._finder.find(question, request)
+        if found is None:
+            raise RecordingDiffers(unknown(self._finder.recording, question))
+        if not found.why:
+            return found
+        if self._on_change == "strict":
+            raise RecordingDiffers(f"{unfit(self._finder.recording, found)} {GO_ON}")
+        return Found(found.placed, f"{unfit(self._finder.recording, found)} The recorded answer was used all the same.")
+
+
+def unfit(recording: Recording, found: Found) -> str:
+    """The message for a turn that was recorded as the answer to something else."""
+    placed, turn = found.placed, found.placed.turn
+    return (
+        f"{UNFIT}: {recording.path}:{placed.line} (turn {placed.number}, step {turn.step} of {_quoted(turn.prompt)}) "
+        f"answers something else than what is asked now.\n{found.why}\n"
+        f"To record it again: agent-kernel record NOTEBOOK --turn {placed.number}, or --from {placed.number} for this "
+        "turn and all after it."
+    )
+
+
+def unknown(recording: Recording, question: Question) -> str:
+    """The message for a question that nothing recorded is like."""
+    prompts = list(dict.fromkeys(one.turn.prompt for one in recording.turns))
+    known = "\n".join(f"- {_quoted(one)}" for one in prompts[:20]) or "- (none)"
+    more = f"\n- and {len(prompts) - 20} more" if len(prompts) > 20 else ""
+    if question.prompt in prompts:
+        lines = [one for one in recording.turns if one.turn.prompt == question.prompt]
+        why = f"has {len(lines)} turns for {_quoted(question.prompt)}, the last in line {lines[-1].line}, and none at "
+        return (
+            f"{UNFIT}: {recording.path} {why}step {question.step}.\n"
+            f"To record what is missing: agent-kernel record NOTEBOOK --from {lines[-1].number}."
+        )
+    return (
+        f"{UNFIT}: {recording.path} has no answer to {_quoted(question.prompt)}. It answers:\n{known}{more}\n"
+        "To record what is missing: agent-kernel record NOTEBOOK, or %%agent --record PATH on this cell alone."
+    )
+
+
+def items_of(placed: Placed) -> list[ModelItem]:
+    """The turn as a model streams it."""
+    answer = placed.turn.answer
+    calls = tuple(
+        RequestedCall(
+            id="",
+            name=call.name,
+            arguments=call.arguments
+            if isinstance(call.arguments, str)
+            else json.dumps(call.arguments, ensure_ascii=False),
+        )
+        for call in answer.calls
+    )
+    items: list[ModelItem] = []
+    if answer.reasoning:
+        items.append(ReasoningDelta(answer.reasoning))
+    if answer.content:
+        items.append(TextDelta(answer.content))
+    items += [ToolCallDelta(index, call.name) for index, call in enumerate(calls)]
+    items.append(
+        ModelTurn(
+            content=answer.content,
+            reasoning=answer.reasoning,
+            tool_calls=calls,
+            finish_reason=answer.finish_reason,
+            usage=TokenUsage(answer.usage.input_tokens, answer.usage.output_tokens),
+        )
+    )
+    return items
+
+
+def _quoted(prompt: str) -> str:
+    line = " ".join(prompt.split())
+    return repr(line if len(line) <= _PROMPT_CHARACTERS else f"{line[: _PROMPT_CHARACTERS - 1]}…")

@@ -1,0 +1,158 @@
+"""A model that passes on another model's answers and records them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import RecordingDiffers
+from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice, facts_of
+from agent_kernel.models.recordings.asked import Question, Reader, mapped, scrub_keys
+from agent_kernel.models.recordings.decisions import of_scripted
+from agent_kernel.models.recordings.file import RecordingFile
+from agent_kernel.models.recordings.format import (
+    Answer,
+    DecisionLine,
+    Header,
+    RecordedCall,
+    RecordedUsage,
+    Turn,
+)
+from agent_kernel.models.recordings.names import Anew
+from agent_kernel.models.recordings.occurrences import Occurrences
+from agent_kernel.models.recordings.player import Finder, Found, items_of, unfit
+from agent_kernel.version import __version__
+
+
+def record(path: Path, model: Model, secrets: Callable[[], Sequence[str]] = tuple) -> "RecordingModel":
+    """Wrap `model` so that its turns are written to the recording at `path`, in place of older ones of the same runs.
+
+    `secrets` are left out of the file, as is all that looks like an API key. Raises `ConfigurationError` if there is
+    something other than a recording at `path`.
+    """
+    return RecordingModel(path, model, secrets=secrets)
+
+
+class RecordingModel:
+    """Records a model. It plays the turns that are not to be recorded anew."""
+
+    def __init__(
+        self,
+        path: Path,
+        model: Model,
+        *,
+        anew: Anew = Anew(),  # noqa: B008 -- frozen
+        secrets: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """Raises `ConfigurationError`."""
+        self._model = model
+        self._anew = anew
+        self._secrets = secrets
+        self._writing = asyncio.Lock()
+        header = Header(title=path.stem, model=model.name, made_with=__version__, images=facts_of(model).images)
+        self._file = RecordingFile(path, header)
+        self._reader = Reader(self._file.header.patterns, secrets)
+        self._finder = Finder(self._file.at_start) if self._file.at_start is not None else None
+        self._occurrences = Occurrences()
+        self._latest: dict[str, int] = {}
+        """The number of the latest run of each prompt."""
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def facts(self) -> ModelFacts:
+        """The model's facts without a context size, because a recording needs whole conversations, not shortened
+        ones."""
+        return replace(facts_of(self._model), context_tokens=None)
+
+    @property
+    def recorded(self) -> bool:
+        return self._model.recorded
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        """Stream a turn of the other model, or one that is kept. Raises what the other model raises,
+        `RecordingDiffers` where a turn that is kept does not fit, and `ConfigurationError` if the recording can't be
+        written."""
+        question = await asyncio.to_thread(self._reader.read, request)
+        occurrence = self._occurrences.number(question)
+        self._latest[question.prompt] = occurrence
+        kept = await asyncio.to_thread(self._kept, question, request)
+        if kept is not None:
+            if kept.why:
+                await self._write(question, kept.placed.turn.occurrence, kept.placed.turn.answer, request)
+                yield Notice(f"Turn {kept.placed.number} was kept, though what is asked has changed.\n{kept.why}")
+            for item in items_of(kept.placed):
+                yield item
+            return
+        async for item in self._model.stream(request):
+            if isinstance(item, ModelTurn):
+                await self._write(question, occurrence, self._answer(item), request)
+            yield item
+
+    async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
+        """Write a decision on a call of the latest run of `prompt`. Raises `ConfigurationError`."""
+        prompt = self._reader.prompt(prompt)
+        line = of_scripted(decision, prompt=prompt, occurrence=self._latest.get(prompt, 1))
+        line = DecisionLine.model_validate(mapped(line.model_dump(), self._scrubbed))
+        async with self._writing:
+            await asyncio.to_thread(self._file.add_decision, line)
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+    def _kept(self, question: Question, request: ModelRequest) -> Found | None:
+        """The recorded turn that is played instead of asking the model. Raises `RecordingDiffers`."""
+        if self._finder is None or self._anew == Anew():
+            return None
+        found = self._finder.find(question, request)
+        if found is None or self._anew.covers(found.placed.number):
+            return None
+        if found.why and found.placed.number < self._anew.first:
+            raise RecordingDiffers(unfit(self._finder.recording, found))
+        return found
+
+    async def _write(self, question: Question, occurrence: int, answer: Answer, request: ModelRequest) -> None:
+        turn = Turn(
+            key=question.key,
+            prompt=question.prompt,
+            occurrence=occurrence,
+            step=question.step,
+            asked=question.asked,
+            answer=answer,
+        )
+        replaces_later = self._anew.last is None
+        async with self._writing:
+            await asyncio.to_thread(
+                self._file.add_turn, turn, question.settings, request.images, replaces_later=replaces_later
+            )
+
+    def _answer(self, turn: ModelTurn) -> Answer:
+        return Answer(
+            content=self._scrubbed(turn.content),
+            reasoning=self._scrubbed(turn.reasoning),
+            calls=tuple(
+                RecordedCall(name=call.name, arguments=_as_object(self._scrubbed(call.arguments)))
+                for call in turn.tool_calls
+            ),
+            finish_reason=turn.finish_reason,
+            usage=RecordedUsage(input_tokens=turn.usage.input_tokens, output_tokens=turn.usage.output_tokens),
+        )
+
+    def _scrubbed(self, text: str) -> str:
+        return scrub_keys(text, tuple(self._secrets()))
+
+
+def _as_object(arguments: str) -> dict[str, Any] | str:
+    """The arguments as an object, which is easier to read; as text where that would change them."""
+    try:
+        parsed = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    if not isinstance(parsed, dict) or json.dumps(parsed, ensure_ascii=False) != arguments:
+        return arguments
+    return parsed

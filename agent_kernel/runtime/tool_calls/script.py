@@ -1,0 +1,114 @@
+"""Decides calls by a run's script, in place of a person.
+
+A script is the notebook's own code, or a recording that it names, so it approves no more than a rule of that code
+could: what policy denies stays denied, and where the site or a file in the notebook's folder wants to be asked, only a
+person may approve. A script may always deny. A call that it does not cover is denied, also where a person is there.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agent_kernel.approvals.policy import Judgement, exceeds
+from agent_kernel.approvals.rules import weigh
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.log import tool_calls
+from agent_kernel.models.base import Model, RecordsDecisions
+from agent_kernel.protocol.views import Place, ToolCallView
+from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.tool_calls.edits import checked_edit
+from agent_kernel.runtime.tool_calls.execution import is_for_page
+from agent_kernel.tools.arguments import digest, parse
+
+RECORDING = "a recording"
+_ONLY_A_PERSON = "so a script can't approve this call: only a person can"
+_MAY_HAVE_RUN = f"A call with these arguments may have run already, {_ONLY_A_PERSON}."
+_STRICTER = f"The policy was made stricter during the run, {_ONLY_A_PERSON}."
+
+
+async def scripted_verdict(run: ActiveRun, call: ToolCallView, judgement: Judgement) -> tool_calls.Verdict | None:
+    """The verdict of the run's script on a call that asks, or that is a question. `None` where a person is to be asked:
+    the script approves, which it may not here, and somebody is there."""
+    question = is_for_page(run, call.tool_name)
+    decision = run.script.take(call, question=question)
+    if decision is None:
+        return tool_calls.Verdict(False, "policy", run.script.uncovered(call), place=judgement.place)
+    if decision.approved and (why := _barred(run, call.tool_name, call.tool_input, judgement.place)) is not None:
+        return None if run.attended else tool_calls.Verdict(False, "policy", why, place=judgement.place)
+    source = RECORDING if decision.recorded else None
+    verdict = tool_calls.Verdict(decision.approved, "script", decision.reason, source, place=judgement.place)
+    if decision.edited_input is not None:
+        verdict = await _with_edit(run, call, decision, verdict)
+    if decision.answer is not None:
+        run.script.keep_answer(call.tool_call_id, decision.answer)
+    if verdict.by == "script":
+        note_decision(run, call, replace(decision, recorded=False))
+    return verdict
+
+
+async def _with_edit(
+    run: ActiveRun, call: ToolCallView, decision: ScriptedDecision, verdict: tool_calls.Verdict
+) -> tool_calls.Verdict:
+    """The verdict with the script's edit, or a denial where it is not valid, or not allowed."""
+    assert decision.edited_input is not None
+    try:
+        edit = await checked_edit(run, call, decision.edited_input)
+    except InvalidArguments as error:
+        return tool_calls.Verdict(False, "policy", f"The script's edit of this call was refused. {error}")
+    if edit is None:
+        return verdict
+    why = _barred(run, call.tool_name, edit.tool_input, edit.place)
+    if why is not None:
+        return tool_calls.Verdict(False, "policy", why)
+    return replace(verdict, edit=edit, place=edit.place)
+
+
+def _barred(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> str | None:
+    """Why no script may approve a call; `None` where one may."""
+    policy = run.view.policy
+    for whose, cap in (("This site", policy.cap), (policy.limited_by or "The notebook's folder", policy.folder_cap)):
+        if cap not in (None, "allow"):
+            return f"{whose} allows {cap} at most, {_ONLY_A_PERSON}."
+    if exceeds(run.spec.policy or "ask", policy.mode):
+        return _STRICTER
+    what = digest(tool_input)
+    if run.calls.may_have_run(what):
+        return _MAY_HAVE_RUN
+    parameters = run.registry.declaration(tool_name).parameters
+    for rule in policy.rules:
+        if rule.origin in ("site", "folder"):
+            said = weigh([rule.text], tool_name, parse(tool_input), what, parameters, place)
+            if said.asks or said.denied_by is not None:
+                return f"The rule `{rule.text}` of the {rule.origin} asks, {_ONLY_A_PERSON}."
+    return None
+
+
+def note_decision(run: ActiveRun, call: ToolCallView, decision: ScriptedDecision) -> None:
+    """Keep a decision for the recording that the run's model makes, if it makes one, bound to the call as the model
+    asked for it."""
+    if isinstance(run.model, RecordsDecisions):
+        bound = replace(decision, tool_name=call.tool_name, digest=call.digest, arguments=parse(call.tool_input))
+        run.note_decision(call.tool_call_id, bound)
+
+
+def with_recorded(spec: RunSpec, model: Model) -> RunSpec:
+    """The specification of a run where a person is there, with the decisions of the recording that its model plays.
+    Only those count that are bound to a call's digest."""
+    find = getattr(model, "scripted_decisions", None)
+    if spec.script or find is None:
+        return spec
+    recorded: tuple[ScriptedDecision, ...] = find(spec.prompt)
+    return replace(spec, script=tuple(one for one in recorded if one.recorded and one.digest is not None))
+
+
+def use_up(run: ActiveRun, calls: Iterable[ToolCallView]) -> None:
+    """Take the decisions out of the script of a run that is back in memory which its calls in the log have used."""
+    for call in calls:
+        if call.by == "script":
+            run.script.note_used(
+                call,
+                approved=call.state != "denied",
+                edited=call.edited,
+                question=is_for_page(run, call.tool_name),
+            )

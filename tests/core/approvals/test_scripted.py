@@ -1,0 +1,120 @@
+"""Scripts of decisions: what they cover, in which order, and what they say of a call that they do not cover."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from agent_kernel.approvals.scripted import Script, ScriptedDecision, answer, approve, deny, edit, script
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.tools.arguments import canonical, digest
+
+
+@dataclass(frozen=True)
+class Call:
+    tool_name: str
+    arguments: dict[str, Any]
+
+    @property
+    def tool_input(self) -> str:
+        return canonical(self.arguments)
+
+    @property
+    def digest(self) -> str:
+        return digest(self.tool_input)
+
+
+ONE, NINE = Call("run_python", {"code": "x = 1"}), Call("run_python", {"code": "x = 9"})
+
+
+def test_short_forms_become_decisions() -> None:
+    assert script([True, "why", (False, "no"), ("t", True), ("t", False, "no"), approve("t")]) == (
+        ScriptedDecision(True),
+        ScriptedDecision(False, reason="why"),
+        ScriptedDecision(False, reason="no"),
+        ScriptedDecision(True, "t"),
+        ScriptedDecision(False, "t", "no"),
+        ScriptedDecision(True, "t"),
+    )
+
+
+@pytest.mark.parametrize("wrong", [True, "all", [1], [("a", "b")], [None], [approve()] * 1_001])
+def test_what_is_no_script_is_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        script(wrong)
+
+
+def test_arguments_of_a_decision_are_those_of_a_call() -> None:
+    with pytest.raises(ConfigurationError, match="not JSON"):
+        approve("t", {"a": {1, 2}})
+
+
+@pytest.mark.parametrize("fields", [{"approved": False, "answer": "a"}, {"approved": False, "edited_input": {}}])
+def test_a_denial_does_nothing_else(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="denial"):
+        ScriptedDecision(**fields)
+
+
+def test_each_decision_is_used_once_and_in_order() -> None:
+    first, second = approve("run_python"), deny("Twice is enough.", "run_python")
+    used = Script([first, second])
+    assert [used.take(ONE, question=False) for _ in range(3)] == [first, second, None]
+
+
+def test_a_decision_is_for_its_tool_its_arguments_or_its_digest() -> None:
+    by_arguments = approve("run_python", {"code": "x = 9"})
+    by_digest = ScriptedDecision(True, "run_python", digest=ONE.digest)
+    assert Script([by_arguments]).take(ONE, question=False) is None
+    assert Script([by_arguments, by_digest]).take(ONE, question=False) == by_digest
+    assert Script([by_arguments, by_digest]).take(NINE, question=False) == by_arguments
+    assert Script([ScriptedDecision(True, "other", digest=ONE.digest)]).take(ONE, question=False) is None
+
+
+def test_the_digest_binds_and_not_the_arguments_beside_it() -> None:
+    forged = ScriptedDecision(True, "run_python", arguments=NINE.arguments, digest=ONE.digest)
+    assert Script([forged]).take(NINE, question=False) is None
+
+
+def test_questions_take_answers_and_calls_take_none() -> None:
+    asked = Call("ask_user", {"question": "Which?"})
+    reply = answer("The first.")
+    assert Script([approve(), deny(), reply]).take(asked, question=True) == reply
+    assert Script([reply, approve()]).take(ONE, question=False) == approve()
+    assert Script([deny("Not now.", "ask_user")]).take(asked, question=True) == deny("Not now.", "ask_user")
+
+
+def test_a_call_that_is_not_covered_is_shown_below_the_one_that_was_recorded() -> None:
+    recorded = ScriptedDecision(True, "run_python", arguments=ONE.arguments, digest=ONE.digest, recorded=True)
+    lines = Script([approve("look"), recorded]).uncovered(NINE).splitlines()
+    assert lines[0] == "The recording has no decision on this call."
+    assert lines[1:3] == ['recorded: run_python {"code":"x = 1"}', 'actual:   run_python {"code":"x = 9"}']
+    assert "Record it again" in lines[3]
+
+
+def test_of_long_calls_the_first_difference_is_shown() -> None:
+    one, other = (Call("run_python", {"code": "a" * 5_000 + end + "b" * 5_000}) for end in ("1", "2"))
+    said = Script([approve("run_python", one.arguments)]).uncovered(other)
+    assert len(said) < 1_000
+    assert "aaa1bbb" in said
+    assert "aaa2bbb" in said
+
+
+def test_a_script_that_is_used_up_says_so() -> None:
+    assert "no decision is left" in Script([]).uncovered(ONE)
+
+
+def test_what_was_used_before_an_interruption_is_not_used_again() -> None:
+    changed = edit({"code": "x = 2"}, "run_python")
+    left = Script([approve(), changed, deny("no", "run_python"), answer("Yes.")])
+    left.note_used(Call("run_python", {"code": "x = 2"}), approved=True, edited=True, question=False)
+    left.note_used(ONE, approved=False, edited=False, question=False)
+    left.note_used(Call("ask_user", {"question": "?"}), approved=True, edited=False, question=True)
+    assert left.take(ONE, question=False) == approve()
+    assert left.take(ONE, question=False) is None
+
+
+def test_decisions_survive_the_wire() -> None:
+    decisions = (approve("t", {"a": [1, None]}), deny("no"), edit({"b": 1}, "t"), answer("Yes."))
+    adapter = TypeAdapter(tuple[ScriptedDecision, ...])
+    assert adapter.validate_json(adapter.dump_json(decisions)) == decisions

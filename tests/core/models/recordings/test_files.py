@@ -1,0 +1,294 @@
+"""Recordings as files: readable in a diff, written by several at once, and faults with file, line and remedy."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import ConfigurationError, ModelUnavailable
+from agent_kernel.models.recordings import format as recordings
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.names import Anew
+from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.models.recordings.recorder import RecordingModel, record
+from agent_kernel.models.replay import DEMO_CASSETTE
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.testing import ScriptedModel, call, say
+from tests.core.models.model_fixtures import turn_of
+from tests.core.models.recordings.questions import called, recorded, replayed, request, user
+
+ROOT = Path(__file__).parents[4]
+FIRST, SECOND = request(user("Sum n")), request(user("Sum n"), *called("df.n.sum()", "4"))
+OTHER = request(user("Thank you"), conversation="two")
+"""What is asked in `whole`."""
+
+
+@pytest.fixture
+async def whole(tmp_path: Path) -> Path:
+    code = call("run_python", code="df.n.sum()")
+    return await recorded(tmp_path / "a.jsonl", (FIRST, code), (SECOND, say("It is 4.")), (OTHER, say("Gladly.")))
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def answers(path: Path) -> list[str]:
+    return [row["answer"].get("content", "") for row in rows(path) if row["kind"] == "turn"]
+
+
+def is_there(path: Path) -> bool:
+    return path.exists()
+
+
+def fault(path: Path) -> str:
+    with pytest.raises(ConfigurationError) as raised:
+        load(path)
+    return str(raised.value)
+
+
+def test_one_object_a_line_with_the_version_first(whole: Path) -> None:
+    assert [row["kind"] for row in rows(whole)] == ["recording", "settings", "turn", "turn", "turn"]
+    assert rows(whole)[0]["version"] == 2
+    asked = rows(whole)[3]
+    assert asked["asked"]["results"] == [{"tool": "run_python", "text": "4"}]
+    assert asked["answer"] == {"content": "It is 4."}
+    assert list(asked) == ["kind", "key", "prompt", "step", "asked", "answer"]
+
+
+async def test_recording_the_same_again_changes_no_byte(whole: Path) -> None:
+    before = rows(whole)
+    code = call("run_python", code="df.n.sum()")
+    await recorded(whole, (FIRST, code), (SECOND, say("It is 4.")), (OTHER, say("Gladly.")))
+    assert rows(whole) == before
+
+
+async def test_a_run_that_is_recorded_again_takes_the_place_of_the_old_one(whole: Path) -> None:
+    await recorded(whole, (FIRST, say("Four.")))
+    assert answers(whole) == ["Four.", "Gladly."]
+
+
+async def test_one_turn_is_recorded_anew_and_the_rest_is_kept(whole: Path) -> None:
+    model = ScriptedModel([say("It is four.")])
+    anew = RecordingModel(whole, model, anew=Anew(2, 2))
+    for asked in (FIRST, SECOND, OTHER):
+        await turn_of(anew, asked)
+    model.assert_consumed()
+    assert answers(whole) == ["", "It is four.", "Gladly."]
+
+
+async def test_from_a_turn_on_all_is_recorded_anew(whole: Path) -> None:
+    model = ScriptedModel([say("It is four."), say("Welcome.")])
+    anew = RecordingModel(whole, model, anew=Anew(2))
+    for asked in (FIRST, SECOND, OTHER):
+        await turn_of(anew, asked)
+    model.assert_consumed()
+    assert answers(whole) == ["", "It is four.", "Welcome."]
+
+
+async def test_turns_after_the_one_that_is_recorded_anew_are_kept_and_fit_what_is_asked_now(whole: Path) -> None:
+    anew = RecordingModel(whole, ScriptedModel([call("run_python", code="df.m.sum()")]), anew=Anew(1, 1))
+    changed = request(user("Sum n"), *called("df.m.sum()", "9"))
+    await turn_of(anew, FIRST)
+    assert (await turn_of(anew, changed)).content == "It is 4."
+    assert (await replayed(whole, changed)).content == "It is 4."
+
+
+async def test_decisions_are_lines_and_are_replaced_with_their_run(whole: Path) -> None:
+    model = record(whole, ScriptedModel([call("run_python", code="1"), call("run_python", code="2")]))
+    await turn_of(model, FIRST)
+    await model.record_decision(ScriptedDecision(False, "run_python", "Not now"), prompt="Sum n")
+    await model.record_decision(ScriptedDecision(True, "run_python"), prompt="Sum n")
+    played = RecordedModel(load(whole), name="x")
+    assert [one.approved for one in played.scripted_decisions("Sum n")] == [False, True]
+    assert played.scripted_decisions("Thank you") == ()
+    await recorded(whole, (FIRST, say("4")))
+    assert load(whole).decisions == ()
+
+
+async def test_a_turn_that_failed_is_not_recorded(tmp_path: Path) -> None:
+    model = record(tmp_path / "a.jsonl", ScriptedModel([ModelUnavailable("gone")]))
+    with pytest.raises(ModelUnavailable):
+        await turn_of(model, FIRST)
+    assert not is_there(tmp_path / "a.jsonl")
+
+
+async def test_turns_recorded_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    model = record(tmp_path / "a.jsonl", ScriptedModel([say(str(number)) for number in range(10)]))
+    await asyncio.gather(*(turn_of(model, request(user(f"prompt {number}"))) for number in range(10)))
+    assert sorted(answers(tmp_path / "a.jsonl")) == [str(number) for number in range(10)]
+
+
+WRITE = """
+import asyncio, sys
+from pathlib import Path
+from agent_kernel.models.recordings.recorder import record
+from agent_kernel.testing import ScriptedModel, say
+from tests.core.models.model_fixtures import turn_of
+from tests.core.models.recordings.questions import request, user
+
+async def main(path, name):
+    model = record(Path(path), ScriptedModel([say(f"{name} {n}") for n in range(40)]))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for n in range(40):
+        await turn_of(model, request(user("the same for both" if n == 0 else f"{name} asks {n}")))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "both.jsonl"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITE, str(path), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        for name in ("ann", "bob")
+    ]
+    for one in writers:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    for one in writers:
+        assert one.stdin is not None
+        one.stdin.write("\n")
+        one.stdin.flush()
+    for one in writers:
+        one.communicate(timeout=120)
+        assert one.returncode == 0
+    assert sorted(answers(path)) == sorted(f"{name} {n}" for name in ("ann", "bob") for n in range(40))
+    load(path)
+
+
+def test_a_recording_that_is_cut_off(whole: Path) -> None:
+    whole.write_bytes(whole.read_bytes()[:-30])
+    assert f"{whole}:5: the recording is cut off" in fault(whole)
+    assert "agent-kernel record NOTEBOOK" in fault(whole)
+
+
+def test_a_newer_recording(whole: Path) -> None:
+    whole.write_text(whole.read_text().replace('"version":2', '"version":3'))
+    assert fault(whole).startswith(f"{whole}:1: this recording has version 3")
+    assert "pip install --upgrade agent-kernel" in fault(whole)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('{"kind":"turn"', '<<<<<<< HEAD\n{"kind":"turn"', ":3: this line is not JSON"),
+        ('{"kind":"turn"', '{"kind":"spin"', ":3: not valid at"),
+        ('"step":1', '"step":"last"', ":4: not valid at turn.step"),
+        ('"step":1', '"step":1,"speed":1', ":4: not valid at turn.speed"),
+        ('{"kind":"settings"', '{"kind":"other"', ":2: not valid at"),
+    ],
+)
+def test_a_recording_that_was_edited_by_hand(whole: Path, old: str, new: str, said: str) -> None:
+    whole.write_text(whole.read_text().replace(old, new, 1))
+    assert f"{whole}{said}" in fault(whole)
+    assert "version control" in fault(whole)
+
+
+def test_a_line_of_settings_that_is_gone(whole: Path) -> None:
+    lines = whole.read_text().splitlines(keepends=True)
+    whole.write_text("".join([lines[0], *lines[2:]]))
+    assert f"{whole}:2: the line of settings" in fault(whole)
+
+
+@pytest.mark.parametrize("content", ["", "interactions:\n- request: {}\n", '{"cells": []}\n', "\0\1\2"])
+def test_a_file_of_something_else(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(content)
+    assert "is not a recording of Agent Kernel" in fault(path)
+
+
+def test_a_recording_that_is_missing(tmp_path: Path) -> None:
+    assert "There is no recording" in fault(tmp_path / "none.jsonl")
+    assert "--record none.jsonl" in fault(tmp_path / "none.jsonl")
+
+
+def test_sizes_are_bounded(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recordings, "LONGEST_LINE", 150)
+    assert "longer than" in fault(whole)
+    monkeypatch.setattr(recordings, "LARGEST_FILE", 300)
+    assert "larger than" in fault(whole)
+
+
+def test_a_recording_is_never_written_over_another_file(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"ends in \.jsonl"):
+        record(notes, ScriptedModel([]))
+    other = tmp_path / "data.jsonl"
+    other.write_text('{"a": 1}\n')
+    with pytest.raises(ConfigurationError, match="is not a recording"):
+        record(other, ScriptedModel([]))
+    assert other.read_text() == '{"a": 1}\n'
+
+
+async def test_where_it_cannot_be_written_the_run_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    model = record(tmp_path / "file" / "a.jsonl", ScriptedModel([say("x")]))
+    with pytest.raises(ConfigurationError, match="can't be written"):
+        await turn_of(model, FIRST)
+
+
+def test_the_resolver_finds_recordings_by_the_notebooks_folder_and_never_outside(whole: Path) -> None:
+    (whole.parent / "sub").mkdir()
+    resolver = ModelResolver(environ={}, base_directory=whole.parent)
+    assert resolver.resolve("replay:../a.jsonl", "sub/n.ipynb").recorded
+    assert resolver.resolve("replay:a.jsonl", "sub/n.ipynb").recorded  # as before: of the server's directory
+    for kind in ("replay", "record"):
+        environ = {"AGENT_KERNEL_MODEL": "demo"}
+        with pytest.raises(ConfigurationError, match="inside the server's directory"):
+            ModelResolver(environ=environ, base_directory=whole.parent).resolve(f"{kind}:../../a.jsonl", "sub/n.ipynb")
+
+
+def test_a_cassette_of_version_1_still_plays(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_bytes(DEMO_CASSETTE.read_bytes())
+    (tmp_path / "short.json").write_bytes(orjson.dumps({"version": 1, "conversations": []}))
+    resolver = ModelResolver(environ={})
+    assert resolver.resolve(f"replay:{tmp_path / 'old.json'}").name.startswith("replay:")
+    assert resolver.resolve(f"replay:{tmp_path / 'short.json'}").recorded
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "kind"),
+    [
+        ("", "replay:{}", RecordedModel),
+        ("", "record:{} --model demo", RecordingModel),
+        ("", "record:{}", RecordingModel),
+        ("strict", "record:{}", RecordedModel),
+        ("warn", "replay:{}", RecordedModel),
+        ("record", "replay:{}", RecordingModel),
+        ("record:2", "replay:{} --on-change warn", RecordingModel),
+        ("record:2-", "record:{}", RecordingModel),
+    ],
+)
+def test_the_variable_changes_what_names_do(whole: Path, mode: str, name: str, kind: type) -> None:
+    environ = {"AGENT_KERNEL_MODEL": "demo", "AGENT_KERNEL_REPLAY": mode}
+    assert type(ModelResolver(environ=environ).resolve(name.format(whole))) is kind
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "said"),
+    [
+        ({"AGENT_KERNEL_REPLAY": "maybe"}, "replay:a.jsonl", "AGENT_KERNEL_REPLAY is strict"),
+        ({}, "replay:a.jsonl --on-change never", "Use strict or warn"),
+        ({}, "replay:https://example.org/a.jsonl", "not an address"),
+        ({}, "record:a.jsonl", "No model is configured"),
+        ({"AGENT_KERNEL_MODEL": "record:a.jsonl"}, "record:b.jsonl", "No model is configured"),
+    ],
+)
+def test_names_that_cannot_be_used(environ: dict[str, str], name: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        ModelResolver(environ=environ).resolve(name)

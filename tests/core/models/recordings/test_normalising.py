@@ -1,0 +1,69 @@
+"""The declared rules: what differs between two runs of the same notebook is replaced, and data is not."""
+
+import tempfile
+
+import pytest
+
+from agent_kernel.models.recordings.normalise import Normaliser, own_pattern
+
+TMP = tempfile.gettempdir()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("<Figure at 0x7f35e422e0d0>", "<Figure at 0x7ffd00aa1130>"),
+        ("done at 2026-11-23T00:40:58.123Z", "done at 2025-01-02 10:11:12+01:00"),
+        ("Mon Nov 23 00:40:58 UTC 2026", "Tue Jan 05 10:00:01 UTC 2027"),
+        ("10:11:12 INFO ready", "23:59:01 INFO ready"),
+        (f"read {TMP}/tmpab12/x.csv", f"read {TMP}/pytest-of-me/pytest-3/x.csv"),
+        (f"File {TMP}/ipykernel_123/456789.py, line 2", f"File {TMP}/ipykernel_9/99999.py, line 2"),
+        ("/home/ann/data/a.csv", "/Users/bob/data/a.csv"),
+        ("Cell In[3], line 1", "Cell In[12], line 1"),
+        ("pandas 2.2.3 on Python 3.11", "pandas 3.0.0 on Python 3.13"),
+        ("id 8d9c1f0e-0b1a-4c62-9a70-5a3a0f1f2b11", "id 00000000-0b1a-4c62-9a70-5a3a0f1f2b12"),
+        ("run_8d9c1f0e0b1a4c629a705a3a0f1f2b11 ended", "run_00001f0e0b1a4c629a705a3a0f1f2b11 ended"),
+        ("finished in 1.23 s", "finished in 45 ms"),
+        ("1.2 ms ± 3 µs per loop", "900 µs ± 12 ns per loop"),
+        ("%%agent --record a.jsonl --wait\nSum", "%%agent --model replay:a.jsonl --on-change warn --wait\nSum"),
+        ('["%%agent --record a.jsonl\\nSum"]', '["%%agent --model=replay:a.jsonl\\nSum"]'),
+        ("a  \nb\n", "a\nb"),
+    ],
+)
+def test_what_differs_between_two_runs_is_replaced(one: str, other: str) -> None:
+    assert Normaliser().text(one) == Normaliser().text(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1", "9"),
+        ("2024-01-01    3.5", "2024-01-02    3.5"),
+        ("3.14", "3.15"),
+        ("speed 12 s", "speed 13 s"),
+        ("%%agent --policy plan\nSum", "%%agent --policy deny\nSum"),
+        ("%%agent\nSum --model a", "%%agent\nSum --model b"),
+        ("/srv/data/a.csv", "/srv/data/b.csv"),
+    ],
+)
+def test_data_stays_as_it_is(one: str, other: str) -> None:
+    assert Normaliser().text(one) != Normaliser().text(other)
+
+
+def test_the_notebooks_folder_is_left_out() -> None:
+    one = Normaliser().text("read /srv/work/data/a.csv and /srv/workshop/b", "/srv/work")
+    assert one == "read ./data/a.csv and /srv/workshop/b"
+
+
+def test_a_users_pattern_stands_for_what_it_matches() -> None:
+    normaliser = Normaliser(["order #", "session-*", r"C:\*"])
+    assert normaliser.text(r"order 12.5 of session-a7f in C:\data") == r"order # of session-* in C:\*"
+
+
+@pytest.mark.timeout(60)
+def test_no_pattern_and_no_text_takes_long() -> None:
+    """A recording may come from elsewhere, and results from anywhere."""
+    pattern = own_pattern("#*" * 50 + "!")
+    assert pattern.search("1a" * 50_000) is None
+    for text in ("1." * 100_000, "/a" * 100_000, "%%agent " * 50_000, "0x" * 100_000, " " * 200_000, "in 1" * 50_000):
+        Normaliser(["*" * 200]).text(text)

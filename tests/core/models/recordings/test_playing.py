@@ -1,0 +1,180 @@
+"""What was recorded is answered again, and what differs is said with both sides, file, line and remedy."""
+
+import base64
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw
+
+from agent_kernel.errors import RecordingDiffers
+from agent_kernel.models.base import IMAGES, ModelRequest, Notice, WireMessage
+from agent_kernel.models.images import plain_picture
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.models.recordings.recorder import record
+from agent_kernel.testing import ScriptedModel, call, say
+from tests.core.models.model_fixtures import collect, turn_of
+from tests.core.models.recordings.questions import TOOLS, called, context, recorded, replayed, request, user
+
+SUM = "Sum the column n"
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> Path:
+    """A run of two steps."""
+    first = request(user(SUM))
+    second = request(user(SUM), *called("df.n.sum()", "   n\na  1\nb  3\nsum 4"))
+    return await recorded(tmp_path / "sum.jsonl", (first, call("run_python", code="df.n.sum()")), (second, say("4")))
+
+
+async def message(path: Path, asked: ModelRequest) -> str:
+    with pytest.raises(RecordingDiffers) as raised:
+        await replayed(path, asked)
+    return str(raised.value)
+
+
+async def test_what_was_recorded_is_answered_again(path: Path) -> None:
+    turn = await replayed(path, request(user(SUM)))
+    assert [(one.name, one.arguments) for one in turn.tool_calls] == [("run_python", '{"code": "df.n.sum()"}')]
+    again = await replayed(path, request(user(SUM), *called("df.n.sum()", "   n\na  1\nb  3\nsum 4")))
+    assert again.content == "4"
+
+
+async def test_a_number_in_a_result_that_changed_stops_with_both_sides_file_line_and_remedy(path: Path) -> None:
+    said = await message(path, request(user(SUM), *called("df.n.sum()", "   n\na  9\nb  3\nsum 12")))
+    assert said.splitlines()[0].startswith("The recording no longer fits")
+    assert f"{path}:4 (turn 2, step 1 of 'Sum the column n')" in said
+    rows = [[side.strip() for side in line.split("|")] for line in said.splitlines() if "|" in line]
+    assert rows == [["recorded", "now"], ["a  1", "a  9"], ["sum 4", "sum 12"]]
+    assert "agent-kernel record NOTEBOOK --turn 2" in said
+    assert "--on-change warn" in said
+
+
+async def test_a_word_of_the_prompt_that_changed_is_shown(path: Path) -> None:
+    said = await message(path, request(user("Sum the column m")))
+    assert "In the prompt:" in said
+    assert "Sum the column n" in said
+    assert "Sum the column m" in said
+
+
+async def test_another_question_is_told_what_there_is(path: Path) -> None:
+    said = await message(path, request(user("Draw a map of the moon, please")))
+    assert "has no answer to 'Draw a map of the moon, please'. It answers:\n- 'Sum the column n'" in said
+
+
+async def test_a_step_that_is_not_recorded_is_said_to_be_missing(path: Path) -> None:
+    asked = request(user(SUM), *called("df", "x"), *called("df", "y"))
+    assert "none at step 2" in await message(path, asked)
+
+
+@pytest.mark.parametrize(
+    ("changed", "part", "sides"),
+    [
+        ({"tools": []}, "the tools", ("run_python:", "(no such line)")),
+        ({"effort": "high"}, "the effort", ("None", "high")),
+    ],
+)
+async def test_other_tools_and_another_effort_are_differences(
+    path: Path, changed: dict[str, object], part: str, sides: tuple[str, str]
+) -> None:
+    said = await message(path, request(user(SUM), **changed))
+    assert f"In {part}:" in said
+    assert all(side in said for side in sides)
+
+
+async def test_another_declaration_and_another_system_text_are_differences(path: Path) -> None:
+    tools = [{"type": "function", "function": {**TOOLS[0]["function"], "description": "Runs any code."}}]
+    assert "Runs any code." in await message(path, request(user(SUM), tools=tools))
+    asked = ModelRequest([{"role": "system", "content": "You are a pirate."}, user(SUM)], tools=TOOLS)
+    assert "You are a pirate." in await message(path, asked)
+
+
+async def test_other_variables_are_a_difference(path: Path) -> None:
+    said = await message(path, request(user(SUM, context("- df: DataFrame (4, 2)"))))
+    assert "In the user's variables:" in said
+    assert "(4, 2)" in said
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        context(cells="[2] %%agent --model replay:sum.jsonl\nSum the column n"),
+        context(cells="[7] x = 9\n  -> 9"),
+        context(folder="/home/else/where"),
+        context().replace("3.11.4", "3.13.0").replace("a.ipynb", "b.ipynb"),
+    ],
+    ids=["the agent's line", "other cells", "another folder", "another Python and name"],
+)
+async def test_the_last_cells_and_the_place_of_the_notebook_make_no_difference(path: Path, told: str) -> None:
+    assert (await replayed(path, request(user(SUM, told)))).tool_calls
+
+
+async def test_with_warn_the_recorded_answer_is_given_with_a_notice(path: Path) -> None:
+    asked = request(user(SUM), *called("df.n.sum()", "   n\na  9\nb  3\nsum 12"))
+    items = await collect(RecordedModel(load(path), name="x", on_change="warn"), asked)
+    (notice,) = [item.content for item in items if isinstance(item, Notice)]
+    assert notice.startswith("The recording no longer fits")
+    assert "sum 12" in notice
+    assert items[-1] == say("4")
+
+
+async def test_a_prompt_that_occurs_twice_has_two_answers(tmp_path: Path) -> None:
+    """In one conversation what was asked before tells them apart; in two, their order."""
+    once, answered = user("Go on"), {"role": "assistant", "content": "one"}
+    asked = [request(once), request(once, answered, once), request(once, conversation="two")]
+    path = await recorded(tmp_path / "a.jsonl", *zip(asked, [say("one"), say("two"), say("three")], strict=True))
+    player = RecordedModel(load(path), name="x")
+    assert [(await turn_of(player, one)).content for one in asked] == ["one", "two", "three"]
+    assert (await turn_of(player, asked[0])).content == "one"  # the cell is run again
+
+
+async def test_cells_in_another_order_are_told_what_came_before(tmp_path: Path) -> None:
+    a, b = user("Count the rows"), user("Draw the columns")
+    answered: WireMessage = {"role": "assistant", "content": "3"}
+    path = await recorded(tmp_path / "a.jsonl", (request(a), say("3")), (request(a, answered, b), say("Drawn")))
+    said = await message(path, request(b))
+    assert f"{path}:4" in said
+    assert "In what was asked before in this conversation:" in said
+    assert "Count the rows" in said
+
+
+async def test_keys_are_not_written(tmp_path: Path) -> None:
+    path, key = tmp_path / "a.jsonl", "sk-abcdef0123456789abcdef"
+    other = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    model = record(path, ScriptedModel([call("run_python", code=f"key = '{key}'"), say(key)]), lambda: ["hush-hush-1"])
+    asked = [request(user(f"Use {key} and hush-hush-1")), request(user("b"), *called("x", f"{other} {key}"))]
+    for one in asked:
+        await turn_of(model, one)
+    text = path.read_text()
+    assert not any(secret in text for secret in (key, other, "hush-hush"))
+    assert text.count("[API key]") >= 5
+    assert (await replayed(path, asked[1])).content == "[API key]"
+
+
+def plot(peak: int, *, thick: int = 2) -> tuple[dict[str, object], str]:
+    image = Image.new("RGB", (640, 480), "white")
+    ImageDraw.Draw(image).line([(50, 400), (300, peak), (600, 400)], fill="blue", width=thick)
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    picture = plain_picture(file.getvalue())
+    ref = picture.ref
+    fields = {"digest": ref.digest, "media_type": ref.media_type, "width": ref.width, "height": ref.height}
+    return fields, base64.b64encode(picture.data).decode()
+
+
+def shown(fields: dict[str, object], data: str) -> ModelRequest:
+    asked, result = called("plot()", "A plot.")
+    return request(user(SUM), asked, result | {IMAGES: [fields]}, images={str(fields["digest"]): data})
+
+
+async def test_images_are_files_beside_the_recording_and_compared_by_what_they_show(tmp_path: Path) -> None:
+    fields, data = plot(100)
+    path = await recorded(tmp_path / "plot.jsonl", (shown(fields, data), say("A peak.")))
+    assert [one.name for one in (tmp_path / "plot.images").iterdir()] == [f"{fields['digest']}.png"]
+    assert RecordedModel(load(path), name="x").facts.images
+    assert (await replayed(path, shown(*plot(100)))).content == "A peak."
+    assert (await replayed(path, shown(*plot(101)))).content == "A peak."
+    said = await message(path, shown(*plot(200)))
+    assert "In an image of the result of run_python:" in said
+    assert "plot.images/" in said

@@ -1,0 +1,272 @@
+"""Runs with a script: real log, real graph, scripted model."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agent_kernel.approvals.folder_file import FolderLimits, FolderRule
+from agent_kernel.approvals.scripted import ScriptedDecision, answer, approve, deny, edit
+from agent_kernel.models.base import ModelFacts
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.runs import RunResult
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.arguments import canonical, digest
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stage, Stages
+
+ASK_USER = next(tool for tool in BUILTIN_TOOLS if tool.name == "ask_user")
+X1, X9 = {"code": "x = 1"}, {"code": "x = 9"}
+
+
+def digest_of(arguments: dict[str, Any]) -> str:
+    return digest(canonical(arguments))
+
+
+def recorded(approved: bool, arguments: dict[str, Any], **more: Any) -> ScriptedDecision:
+    return ScriptedDecision(
+        approved, "run_python", arguments=arguments, digest=digest_of(arguments), recorded=True, **more
+    )
+
+
+class Playing(ScriptedModel):
+    """A model that plays a recording with decisions."""
+
+    decisions: tuple[ScriptedDecision, ...] = ()
+
+    def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
+        return self.decisions
+
+
+class Recording(ScriptedModel):
+    """A model that writes a recording, in memory."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.written: list[tuple[str, ScriptedDecision]] = []
+
+    async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
+        self.written.append((prompt, decision))
+
+
+async def run(stage: Stage, script: Sequence[ScriptedDecision], **spec: Any) -> RunResult:
+    async with asyncio.timeout(60):
+        handle = await stage.start(script=tuple(script), tools=(RUN_PYTHON, LOOK, ASK_USER), **spec)
+        return await handle.wait()
+
+
+def outcomes(result: RunResult) -> list[tuple[str, str | None]]:
+    return [(one.state, one.by) for one in result.tool_calls]
+
+
+@pytest.mark.parametrize("attended", [True, False])
+async def test_a_script_decides_at_once_also_where_a_person_is_there(stages: Stages, attended: bool) -> None:
+    turn = calls(call("run_python", **X1), call("run_python", **X9))
+    with ScriptedModel([turn, say("ok")]) as model:
+        stage = await stages(model, attended=attended)
+        result = await run(stage, [approve("run_python", X1), deny("Not nine.", "run_python")])
+    assert outcomes(result) == [("success", "script"), ("denied", "script")]
+    assert [ran.arguments_json for ran in stage.executor.ran] == [canonical(X1)]
+    denial = model.requests[-1].messages[-1]["content"]
+    assert denial.startswith("Denied by the user. Reason: Not nine.")
+    assert [entry["by"] for entry in await stage.audit() if entry.get("kind") == "decision"] == ["script", "script"]
+
+
+@pytest.mark.parametrize("attended", [True, False])
+async def test_a_call_that_the_script_does_not_cover_is_denied_and_both_are_shown(
+    stages: Stages, attended: bool
+) -> None:
+    with ScriptedModel([call("run_python", **X9), say("ok")]) as model:
+        stage = await stages(model, attended=attended)
+        result = await run(stage, [approve("run_python", X1)])
+    assert outcomes(result) == [("denied", "policy")]
+    reason = result.tool_calls[0].reason or ""
+    assert 'scripted: run_python {"code":"x = 1"}\nactual:   run_python {"code":"x = 9"}' in reason
+    assert reason in model.requests[-1].messages[-1]["content"]
+    assert stage.executor.ran == []
+
+
+async def test_a_decision_is_used_once(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", **X1), call("run_python", **X1), say("ok")]) as model:
+        result = await run(await stages(model), [approve("run_python")])
+    assert outcomes(result) == [("success", "script"), ("denied", "policy")]
+
+
+async def test_equal_calls_of_a_step_get_their_decisions_in_order(stages: Stages) -> None:
+    wanted = [number % 3 != 1 for number in range(12)]
+    with ScriptedModel([calls(*[call("run_python", **X1)] * 12), say("ok")]) as model:
+        stage = await stages(model)
+        result = await run(stage, [recorded(approved, X1) for approved in wanted])
+    assert [one.state == "success" for one in result.tool_calls] == wanted
+
+
+async def test_an_edit_of_the_script_runs_in_place_of_the_call(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", **X1), say("ok")]) as model:
+        stage = await stages(model)
+        result = await run(stage, [edit(X9, "run_python")])
+    assert [ran.arguments_json for ran in stage.executor.ran] == [canonical(X9)]
+    assert (result.tool_calls[0].edited, result.tool_calls[0].by) == (True, "script")
+    assert "The user changed the arguments" in model.requests[-1].messages[-1]["content"]
+
+
+@pytest.mark.parametrize(("new", "rules"), [({"cod": "1"}, ()), (X9, ('deny run_python where code is "x = 9"',))])
+async def test_an_edit_that_does_not_fit_or_is_denied_runs_nothing(
+    stages: Stages, new: dict[str, Any], rules: tuple[str, ...]
+) -> None:
+    with ScriptedModel([call("run_python", **X1), say("ok")]) as model:
+        stage = await stages(model)
+        result = await run(stage, [edit(new, "run_python")], rules=rules)
+    assert outcomes(result) == [("denied", "policy")]
+    assert "The script's edit of this call was refused." in (result.tool_calls[0].reason or "")
+    assert stage.executor.ran == []
+
+
+@pytest.mark.parametrize("attended", [True, False])
+async def test_a_question_is_answered_by_the_script_or_not_at_all(stages: Stages, attended: bool) -> None:
+    asked = call("ask_user", question="Which?")
+    with ScriptedModel([asked, asked, say("ok")]) as model:
+        result = await run(await stages(model, attended=attended), [answer("The first.")])
+    assert outcomes(result) == [("success", "script"), ("denied", "policy")]
+    assert result.tool_calls[0].result == "The first."
+
+
+async def test_what_policy_denies_stays_denied_and_what_it_allows_uses_no_decision(stages: Stages) -> None:
+    turn = calls(call("run_python", **X9), call("look"), call("run_python", **X1))
+    with ScriptedModel([turn, say("ok")]) as model:
+        result = await run(await stages(model), [approve()], rules=('deny run_python where code is "x = 9"',))
+    assert outcomes(result) == [("denied", "policy"), ("success", "policy"), ("success", "script")]
+
+
+LIMITS: dict[str, tuple[dict[str, Any], str]] = {
+    "a site's cap": ({"policy_cap": "ask"}, "This site allows ask at most"),
+    "a site's rule": ({"site_rules": ("ask run_python",)}, "The rule `ask run_python` of the site asks"),
+    "a folder's mode": ({"read_limits": lambda _: FolderLimits((".agent-kernel.toml",), mode="ask")}, "at most"),
+    "a folder's rule": (
+        {"read_limits": lambda _: FolderLimits(rules=(FolderRule("ask run_python", ".agent-kernel.toml"),))},
+        "of the folder asks",
+    ),
+    "a broken file": ({"read_limits": lambda _: FolderLimits((".agent-kernel.toml",), closed=True)}, "at most"),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+async def test_where_the_site_or_the_folder_asks_a_script_approves_nothing(stages: Stages, limit: str) -> None:
+    settings, why = LIMITS[limit]
+    for decision in (approve(), recorded(True, X1), edit(X9, "run_python")):
+        with ScriptedModel([call("run_python", **X1), say("ok")]) as model:
+            stage = await stages(model, attended=False, **settings)
+            result = await run(stage, [decision])
+        assert outcomes(result) == [("denied", "policy")], decision
+        assert why in (result.tool_calls[0].reason or "")
+        assert stage.executor.ran == []
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+async def test_there_a_person_is_asked_and_a_denial_of_the_script_counts(stages: Stages, limit: str) -> None:
+    settings, _ = LIMITS[limit]
+    turn = calls(call("run_python", **X1), call("run_python", **X9))
+    with ScriptedModel([turn, say("ok")]) as model:
+        stage = await stages(model, **settings)
+        handle = await stage.start(script=(approve(), deny("No.")))
+        [asked] = await stage.requests()
+        await stage.until(lambda: [e for e in stage.events if getattr(e, "approved", None) is False])
+        await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert outcomes(result) == [("success", "user"), ("denied", "script")]
+
+
+async def test_a_run_behind_a_scripted_one_waits_for_no_person(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", **X1), say("1"), call("run_python", **X9), say("2")]) as model:
+        stage = await stages(model)
+        first = await stage.start("One", script=(approve(),))
+        second = await stage.start("Two", script=(deny("No."),))
+        async with asyncio.timeout(60):
+            results = [await first.wait(), await second.wait()]
+    assert [outcomes(result) for result in results] == [[("success", "script")], [("denied", "script")]]
+
+
+async def test_a_later_prompt_does_not_inherit_the_script(stages: Stages) -> None:
+    with ScriptedModel([say("1"), call("run_python", **X1), say("2")]) as model:
+        stage = await stages(model)
+        await run(stage, [approve()])
+        await stage.conversation.send_message("And now?")
+        [asked] = await stage.requests()
+        await stage.conversation.route_decision(asked.approval_id, Decision(approved=False))
+        await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
+
+
+@pytest.mark.parametrize("attended", [True, False])
+async def test_the_decisions_of_a_recording_decide_the_calls_that_they_are_bound_to(
+    stages: Stages, attended: bool
+) -> None:
+    turn = calls(call("run_python", **X1), call("run_python", **X9))
+    with Playing([turn, say("ok")]) as model:
+        model.decisions = (recorded(True, X1), ScriptedDecision(True, "run_python", recorded=True))
+        stage = await stages(model, attended=attended)
+        handle = await stage.conversation.start_run(
+            (await _spec()), stage.executor, scripted=() if attended else model.decisions[:1]
+        )
+        async with asyncio.timeout(60):
+            result = await handle.wait()
+    assert outcomes(result) == [("success", "script"), ("denied", "policy")]
+    assert result.tool_calls[0].decided_by == "a recording"
+    assert "The recording has no decision" in (result.tool_calls[1].reason or "") or not attended
+    assert any("A recording decides" in note for note in result.run.policy.notes)
+
+
+async def _spec() -> Any:
+    from agent_kernel.protocol.ids import new_run_id
+    from agent_kernel.runtime.settings import RunSpec
+
+    return RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON, LOOK))
+
+
+async def test_what_people_decide_is_recorded_in_the_order_of_the_calls(stages: Stages) -> None:
+    turn = calls(call("run_python", **X1), call("run_python", **X1), call("run_python", **X9), call("look"))
+    question = call("ask_user", question="Which?")
+    with Recording([turn, question, say("ok")]) as model:
+        stage = await stages(model)
+        handle = await stage.start("Clean up", tools=(RUN_PYTHON, LOOK, ASK_USER))
+        requests = await stage.requests(3)
+        decisions = [
+            Decision(approved=True),
+            Decision(approved=False, reason="Once is enough."),
+            Decision(approved=True, edited_input={"code": "x = 2"}),
+        ]
+        for request, decision in reversed(list(zip(requests, decisions, strict=True))):
+            await stage.conversation.route_decision(request.approval_id, decision, decided_by="ana")
+        asked = await stage.until(
+            lambda: [e for e in stage.events if e.type == "tool_start" and e.tool_name == "ask_user"]
+        )
+        await stage.conversation.tool_result(asked[0].tool_call_id, "The first.")
+        result = await handle.wait()
+    assert result.run.status == "complete"
+    assert [prompt for prompt, _ in model.written] == ["Clean up"] * 4
+    question_asked = {"question": "Which?"}
+    assert [one for _, one in model.written] == [
+        ScriptedDecision(True, "run_python", arguments=X1, digest=digest_of(X1)),
+        ScriptedDecision(False, "run_python", reason="Once is enough.", arguments=X1, digest=digest_of(X1)),
+        ScriptedDecision(True, "run_python", arguments=X9, digest=digest_of(X9), edited_input={"code": "x = 2"}),
+        ScriptedDecision(
+            True, "ask_user", arguments=question_asked, digest=digest_of(question_asked), answer="The first."
+        ),
+    ]
+
+
+async def test_what_was_recorded_plays_to_the_same_end(stages: Stages) -> None:
+    turns = [calls(call("run_python", **X1), call("run_python", **X1), call("run_python", **X9)), say("ok")]
+    with Recording(turns) as recording:
+        stage = await stages(recording)
+        script = [approve("run_python"), deny("No.", "run_python"), edit({"code": "x = 2"}, "run_python")]
+        first = await run(stage, script)
+    with Playing(turns) as playing:
+        stage = await stages(playing)
+        again = await run(stage, [decision for _, decision in recording.written])
+    assert outcomes(again) == outcomes(first) == [("success", "script"), ("denied", "script"), ("success", "script")]
+    told = [[message["content"] for message in one.requests[-1].messages[-3:]] for one in (recording, playing)]
+    assert told[0] == told[1]
+
+
+def test_the_doubles_are_models() -> None:
+    assert isinstance(Recording([]).facts, ModelFacts)

@@ -1,0 +1,138 @@
+"""Recording and replaying in real kernels: what changed stops the run, and what can't be helped does not."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from agent_kernel.models.recordings.format import load
+from agent_kernel.testing import FakeOpenAI, call, say
+from tests.notebooks.kernel import TestKernel
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+CODE = "print(sum(numbers))"
+FIELDS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AGENT_KERNEL_MODEL", "AGENT_KERNEL_REPLAY")
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was recorded by the option of its cell."""
+    folder = tmp_path_factory.mktemp("notebook")
+    with FakeOpenAI([call("run_python", code=CODE), say("The sum is 4.")]) as model:
+        kernel = TestKernel({**os.environ, **dict.fromkeys(FIELDS, ""), **model.environment()})
+        play(kernel, folder, "--record sum.jsonl")
+        kernel.close()
+    return folder / "sum.jsonl"
+
+
+@pytest.fixture(scope="module")
+def offline() -> Iterator[TestKernel]:
+    """A kernel with no key and no model."""
+    kernel = TestKernel({**os.environ, **dict.fromkeys(FIELDS, "")})
+    yield kernel
+    kernel.close()
+
+
+def play(
+    kernel: TestKernel, folder: Path, options: str, *, first: int = 1, word: str = "numbers", history: bool = True
+) -> str:
+    """Run the notebook's cells; `history` is off as with nbval. Returns what the agent's cell showed."""
+    for code in (f"import os\nos.chdir({str(folder)!r})\n%load_ext agent_kernel", f"numbers = [{first}, 3]"):
+        kernel.run(code, stored=history)
+    cell = kernel.run(f"%%agent --new --policy allow {options}\nSum the {word}.", stored=history)
+    return "\n".join([*map(str, cell.shown("text/html")), cell.streams(), cell.reply.get("evalue", "")])
+
+
+def error_of(kernel: TestKernel) -> str:
+    kernel.run("import agent_kernel")
+    assert kernel.value("agent_kernel.last_run().status") == "'error'"
+    return str(kernel.value("str(agent_kernel.last_run().error)"))
+
+
+@pytest.mark.parametrize("history", [True, False], ids=["with history", "without, as in nbval"])
+def test_a_recording_plays_with_no_key_and_no_history(recording: Path, offline: TestKernel, history: bool) -> None:
+    assert "The sum is 4." in play(offline, recording.parent, "--model replay:sum.jsonl", history=history)
+
+
+def test_a_number_in_the_data_that_changed_stops_the_run(recording: Path, offline: TestKernel) -> None:
+    shown = play(offline, recording.parent, "--model replay:sum.jsonl", first=9)
+    assert "The sum is 4." not in shown
+    error = error_of(offline)
+    assert "The recording no longer fits" in error
+    assert f"{recording}:4" in error
+    assert "12" in error.partition("recorded")[2]
+
+
+def test_a_word_of_the_prompt_that_changed_stops_the_run(recording: Path, offline: TestKernel) -> None:
+    play(offline, recording.parent, "--model replay:sum.jsonl", word="figures")
+    error = error_of(offline)
+    assert "In the prompt" in error
+    assert "Sum the numbers." in error
+    assert "Sum the figures." in error
+
+
+def test_with_warn_it_goes_on_and_says_so(recording: Path, offline: TestKernel) -> None:
+    shown = play(offline, recording.parent, "--model replay:sum.jsonl --on-change warn", first=9)
+    assert "The sum is 4." in shown
+    assert "The recording no longer fits" in shown
+
+
+def test_the_variable_plays_what_a_cell_would_record(recording: Path, offline: TestKernel) -> None:
+    before = recording.read_bytes()
+    offline.run("import os; os.environ['AGENT_KERNEL_REPLAY'] = 'strict'")
+    shown = play(offline, recording.parent, "--record sum.jsonl")
+    offline.run("del os.environ['AGENT_KERNEL_REPLAY']")
+    assert "The sum is 4." in shown
+    assert recording.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--record a.jsonl --model replay:b.jsonl", "leave out one of them"),
+        ("--on-change warn", "goes with a recording"),
+        ("--model replay:none.jsonl", "There is no recording"),
+        ("--record notes.txt --model demo", "ends in .jsonl"),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path: Path, offline: TestKernel, options: str, said: str) -> None:
+    assert said in play(offline, tmp_path, options)
+
+
+def command(notebook: Path, model: FakeOpenAI, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).with_name("agent-kernel"), "record", str(notebook), *options],
+        check=False,
+        env={**os.environ, **dict.fromkeys(FIELDS, ""), **model.environment()},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def test_a_command_records_a_notebook_and_one_turn_of_it_anew(tmp_path: Path) -> None:
+    cells = [
+        "%load_ext agent_kernel",
+        "numbers = [1, 3]",
+        "%%agent --policy allow --model replay:sum.jsonl\nSum the numbers.",
+    ]
+    notebook = tmp_path / "sum.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), notebook)
+    saved = notebook.read_bytes()
+    with FakeOpenAI([call("run_python", code=CODE), say("The sum is 4.")]) as model:
+        done = command(notebook, model)
+    assert done.returncode == 0, done.stderr
+    first = load(tmp_path / "sum.jsonl").turns
+    assert [placed.turn.answer.content for placed in first] == ["", "The sum is 4."]
+    assert notebook.read_bytes() == saved
+    with FakeOpenAI([say("It is four.")]) as again:
+        done = command(notebook, again, "--turn", "2")
+        assert done.returncode == 0, done.stderr
+    second = load(tmp_path / "sum.jsonl").turns
+    assert [placed.turn.answer.content for placed in second] == ["", "It is four."]
+    assert second[0] == first[0]
