@@ -7,6 +7,7 @@ from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.hosts.discovery import host_for
+from agent_kernel.notebook.kernel.cell_end import cell_end
 from agent_kernel.notebook.kernel.cells import current_request
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import kernel_state
@@ -63,6 +64,9 @@ class Agent:
     def start(self, prompt: str, approvals: Sequence[Decision] | None = None) -> Run:
         """Start a run and return at once. `await run` or `run.wait()` holds the cell until it ends.
 
+        Where nobody sits in front of the notebook (nbclient, papermill, nbconvert), the cell waits for the run at its
+        end, and fails if the run failed and the cell's code has not read `run.error`.
+
         `approvals` are the decisions on the run's calls, in order, where there is no page to ask a person: `True`,
         `(False, "why")`, or a `ScriptedDecision` each. Without them such calls are denied. Raises
         `ConfigurationError`.
@@ -110,6 +114,8 @@ class Agent:
             self._kernel_state.add_run(run)
             run.host.start(run)
             self._kernel_state.cells.on_run_started(run)
+            if run.host.blocks and (end := cell_end(self._kernel_state)) is not None:
+                end.on_run_started(run)
         if notice.interrupted:
             end_interrupted(self._kernel_state, run)
             raise RunInterrupted

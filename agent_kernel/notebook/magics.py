@@ -52,6 +52,7 @@ HELP = """\
   --policy P      ask (default), edit (files here unasked), allow, deny, or plan (only reads)
   --tools A,B     your own functions by name, or the built-in tools to offer
   --new           begin a new conversation; else each prompt continues the last one
+  --allow-failure a failed run does not fail its cell where the notebook runs without a page (papermill, nbconvert)
 
 The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.runs()."""
 
@@ -69,6 +70,7 @@ class Options:
     tools: tuple[str, ...] = ()
     new: bool = False
     effort: Effort | None = None
+    allow_failure: bool = False
     prompt: str = ""
 
 
@@ -180,6 +182,7 @@ class AgentMagics(Magics):
                 run = agent.start(prompt.strip("\n"))
         finally:
             self._conversation_id = agent.conversation_id
+        state_of(run).failure_handled = options.allow_failure
         if options.wait or state_of(run).host.blocks:
             wait_or_cancel(run)
         elif cell is not None:
@@ -211,8 +214,10 @@ def parse(line: str, defaults: Mapping[str, Any] = NO_DEFAULTS) -> Options:
         if name == "wait" and equals:
             found[name] = value_of(name, value)
             continue
-        if name in ("wait", "new"):
-            found[name] = True
+        if name in ("wait", "new", "allow-failure"):
+            if equals:
+                raise UsageError(f"--{name} takes no value.")
+            found[name.replace("-", "_")] = True
             continue
         if name not in ("model", "policy", "tools", "effort"):
             raise UsageError(f"There is no option --{name}.\n\n{HELP}")
