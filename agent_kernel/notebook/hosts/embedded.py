@@ -76,6 +76,8 @@ class EmbeddedHost:
     blocks = True
 
     def __init__(self, state: KernelState) -> None:
+        """Raises `ConfigurationError` for an environment that is not valid."""
+        self._approves = approval_mode(os.environ)  # once: code that a run executes can't change it for the next one
         self._state = state
         self._views = LiveViews()
         self._hosted: dict[str, HostedRun] = {}
@@ -197,7 +199,7 @@ class EmbeddedHost:
                 channel.open(conversation)
             executor = LocalExecutor(self._state, run.run_id, self._self_client)
             recorded = await self._recorded(spec.model, spec.prompt)
-            scripted = unattended_decisions(approval_mode(os.environ), by_hand=run.scripted, recorded=recorded)
+            scripted = unattended_decisions(self._approves, by_hand=run.scripted, recorded=recorded)
             async with hosted.lock:
                 handle = await conversation.start_run(spec, executor, scripted=scripted)
                 if run.stop_cause is not None:
