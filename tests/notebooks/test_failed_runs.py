@@ -144,9 +144,9 @@ def test_the_environment_says_what_answers_calls_that_ask(
 ) -> None:
     kernel = start_kernel(AGENT_KERNEL_APPROVE=mode)
     kernel.run(SETUP)
-    rules = "ak.Policy(rules=['deny run_shell'])"
     kernel.run(
-        f"agent(call('run_python', code='1'), call('run_shell', command='true'), say('Done.'), policy={rules}).run('Go')"
+        "calls = call('run_python', code='1'), call('run_shell', command='true')\n"
+        "agent(*calls, say('Done.'), policy=ak.Policy(rules=['deny run_shell'])).run('Go')"
     )
     assert kernel.value("[call.state for call in ak.last_run().tool_calls]") == f"['{state}', 'denied']"
     kernel.run("agent(call('run_python', code='1'), say('Done.'), policy='ask').run('Go', approvals=[(False, 'no')])")
@@ -159,3 +159,17 @@ def test_an_environment_that_is_not_valid_is_refused_with_the_words_there_are(
     kernel = start_kernel(AGENT_KERNEL_APPROVE="yes")
     refused = kernel.run(SETUP + "agent(say('Hello.')).run('Go')")
     assert "Set it to none, recorded or all." in refused.reply["evalue"]
+
+
+def test_a_run_that_a_call_starts_between_cells_holds_no_cell_of_a_person(kernel: TestKernel) -> None:
+    kernel.run(SETUP)
+    kernel.run(
+        "async def silent(request):\n"
+        "    await __import__('asyncio').sleep(600)\n"
+        "    yield\n"
+        "code = 'inner = agent(silent).start(\"inner\")'\n"
+        "run = agent(call('run_python', code=code), say('Done.')).start('Go')",
+        allow_stdin=True,
+    )
+    assert kernel.value("run.wait(20).status, inner.status") == "('complete', 'running')"
+    assert kernel.run("inner.cancel()").reply["status"] == "ok"

@@ -57,15 +57,23 @@ class CellEnd:
         state.shell.events.register("post_run_cell", self._on_cell_end)
 
     def on_run_started(self, run: RunState) -> None:
-        if not is_attended(self._state.shell):
+        # Silent requests are not cells: a server, or this kernel itself, has a call run by them.
+        if not is_attended(self._state.shell) and not self._request().get("silent"):
             self._runs.append(run)
+
+    def _request(self) -> dict[str, Any]:
+        """The content of the request that the main thread carries out."""
+        kernel = kernel_of(self._state.shell)
+        content: dict[str, Any] = kernel.get_parent("shell").get("content") or {} if kernel is not None else {}
+        return content
 
     def _on_cell_end(self, result: ExecutionResult) -> None:
         """A hook of IPython's, which also calls it after the code of a call and after nested cells."""
-        kernel = kernel_of(self._state.shell)
-        content = kernel.get_parent("shell").get("content") or {} if kernel is not None else {}
         info = result.info
-        if not self._runs or info is None or info.raw_cell != content.get("code"):
+        if not self._runs or info is None or info.raw_cell != self._request().get("code"):
+            return
+        if is_attended(self._state.shell):
+            self._runs.clear()  # a person has come, and sees the cards
             return
         if not result.success:
             # The next cell, if the client goes on, waits for what is open.
