@@ -45,7 +45,7 @@ def add_run_options(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     )
     parser.add_argument("--logs", type=Path, metavar="DIR", help="write for each notebook a log, and the agent's log")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a report as JUnit XML")
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="how long one cell may take (no limit)")
+    parser.add_argument("--timeout", type=_positive, metavar="SECONDS", help="how long one cell may take (no limit)")
     parser.add_argument("--allow-errors", action="store_true", help="go on after cells that fail, and pass")
 
 
@@ -53,13 +53,3 @@ def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return seconds

