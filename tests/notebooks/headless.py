@@ -21,7 +21,8 @@ def write_notebook(path: Path, *cells: str, tags: tuple[str, ...] = ()) -> Path:
         cell.outputs = [nbformat.v4.new_output("stream", text="from an earlier time")]
     made[0].metadata["tags"] = list(tags)
     path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(nbformat.v4.new_notebook(cells=made), path)
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}  # papermill wants one
+    nbformat.write(nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel}), path)
     return path
 
 
