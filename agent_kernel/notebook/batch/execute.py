@@ -16,11 +16,11 @@ from jupyter_core.utils import ensure_async
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.notebook.batch.agent_runs import last_number, runs_after
 from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, Status
 from agent_kernel.notebook.batch.parameters import inject
 from agent_kernel.notebook.batch.text import count, plain
-from agent_kernel.notebook.hosts.embedded import LOG_VARIABLE
 
 STOP_SECONDS = 5.0
 """How long a cell that was interrupted has to end, and its run with it, before the kernel is ended."""

@@ -19,6 +19,7 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.approvals.unattended import approval_mode, unattended_decisions
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
+from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, Receives, show_record
 from agent_kernel.notebook.hosts.local_executor import LocalExecutor
@@ -55,8 +56,6 @@ NO_CLIENT = (
 CLOSE_SECONDS = 5.0
 SEND_IMAGES_VARIABLE = "AGENT_KERNEL_SEND_IMAGES"
 """Set to `no`, it keeps plots and prompts' pictures from models, as a server's `send_images` does."""
-LOG_VARIABLE = "AGENT_KERNEL_LOG"
-"""The file of this kernel's log. Each kernel needs one of its own."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
