@@ -171,5 +171,5 @@ def test_a_run_that_a_call_starts_between_cells_holds_no_cell_of_a_person(kernel
         "run = agent(call('run_python', code=code), say('Done.')).start('Go')",
         allow_stdin=True,
     )
-    assert kernel.value("run.wait(20).status, inner.status") == "('complete', 'running')"
-    assert kernel.run("inner.cancel()").reply["status"] == "ok"
+    assert kernel.run("run.wait(20).status, inner.status", allow_stdin=True).value == "('complete', 'running')"
+    assert kernel.run("inner.cancel()", allow_stdin=True).reply["status"] == "ok"
