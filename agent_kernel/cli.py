@@ -17,8 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from agent_kernel.errors import AgentKernelError
-from agent_kernel.terminal import command
+from agent_kernel.errors import AgentKernelError, ConfigurationError
+from agent_kernel.terminal import command, run_options
 from agent_kernel.terminal.record_options import add_record_options
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "demo":
                 demo(options.directory, rest)
             case "run":
-                return run(options.notebook, options.output, options.timeout)
+                return run(options)
             case "record":
                 from agent_kernel.notebook import record_notebook
 
@@ -75,13 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "--directory", type=Path, default=Path(".agent-kernel/demo"), help="where the copy goes (%(default)s)"
     )
 
-    run = commands.add_parser(
-        "run", help="run a notebook without a page; exit code 1 where a cell or an agent's run fails"
-    )
-    run.add_argument("notebook", type=Path)
-    run.add_argument("--output", type=Path, help="where the executed notebook goes (in place)")
-    run.add_argument("--timeout", type=float, help="seconds that one cell may take (no limit)")
-
+    run_options.add_run_options(commands)
     add_record_options(commands)
     command.add_options(commands)
     _add_export(commands)
@@ -256,19 +250,20 @@ def _demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return dict(environ) if _has_own_model(environ) else {**environ, "AGENT_KERNEL_MODEL": "demo"}
 
 
-def run(notebook: Path, output: Path | None, timeout: float | None) -> int:
-    """Run all cells in a fresh kernel and save the result, also if a cell fails. Returns the exit code."""
+def run(options: argparse.Namespace) -> int:
+    """Run notebooks without a page. Returns the exit status."""
     if importlib.util.find_spec("nbclient") is None:
-        raise _CommandError("nbclient is not installed. Run: pip install nbclient")
-    if not notebook.is_file():
-        raise _CommandError(f"There is no notebook {notebook}.")
-    from agent_kernel.notebook.batch import run_notebook
+        print("agent-kernel: nbclient is not installed. Run: pip install nbclient", file=sys.stderr)
+        return run_options.NOT_RUN
+    from agent_kernel.notebook.batch.command import run_command
 
-    failures = run_notebook(notebook, output or notebook, timeout=timeout)
-    for failure in failures:
-        print(failure, file=sys.stderr)
-    print(f"{output or notebook}: {'failed' if failures else 'all cells ran'}")
-    return 1 if failures else 0
+    try:
+        return run_command(options)
+    except ConfigurationError as error:
+        print(f"agent-kernel: {error}", file=sys.stderr)
+        return run_options.NOT_RUN
+    except OSError as error:
+        raise _CommandError(f"The report can't be written: {error}") from None
 
 
 def chat(options: argparse.Namespace) -> int:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from agent_kernel.errors import LogUnavailable
 
+LOG_VARIABLE = "AGENT_KERNEL_LOG"
+"""The environment variable that names the log of a kernel without a server. Each kernel needs a file of its own."""
 _PAGE_BYTES = 8_192
 """Of a new log; one that exists keeps its own. The events of a run are about 1,500 bytes: of pages of 4,096, the
 default, a quarter stays empty."""

@@ -8,6 +8,7 @@ from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry, scrip
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.hosts.discovery import host_for
+from agent_kernel.notebook.kernel.cell_end import cell_end
 from agent_kernel.notebook.kernel.cells import current_request
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import kernel_state
@@ -64,6 +65,9 @@ class Agent:
     def start(self, prompt: str, approvals: Iterable[ScriptEntry] | None = None) -> Run:
         """Start a run and return at once. `await run` or `run.wait()` holds the cell until it ends.
 
+        Where nobody sits in front of the notebook (nbclient, papermill, nbconvert), the cell waits for the run at its
+        end, and fails if the run failed and the cell's code has not read `run.error`.
+
         `approvals` are decisions on the run's calls, in place of a person's and of its policy's script: `True`,
         `(False, "why")`, or one of `ak.approve`, `ak.deny`, `ak.edit`, `ak.answer` each. A call that asks takes the
         first that covers it, and is denied where none does. Without any, calls ask a person, or are denied where there
@@ -117,6 +121,8 @@ class Agent:
             self._kernel_state.add_run(run)
             run.host.start(run)
             self._kernel_state.cells.on_run_started(run)
+            if run.host.blocks and (end := cell_end(self._kernel_state)) is not None:
+                end.on_run_started(run)
         if notice.interrupted:
             end_interrupted(self._kernel_state, run)
             raise RunInterrupted

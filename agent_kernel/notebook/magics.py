@@ -57,6 +57,7 @@ HELP = """\
   --record FILE   record the model's answers to FILE.jsonl, for --model replay:FILE.jsonl
   --on-change C   with replay: strict (default) stops the run where the recording no longer fits, warn goes on
   --new           begin a new conversation; else each prompt continues the last one
+  --allow-failure a failed run does not fail its cell where the notebook runs without a page (papermill, nbconvert)
 
 The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.runs()."""
 
@@ -76,6 +77,7 @@ class Options:
     effort: Effort | None = None
     record: str | None = None
     on_change: OnChange | None = None
+    allow_failure: bool = False
     prompt: str = ""
 
 
@@ -189,6 +191,7 @@ class AgentMagics(Magics):
                 run = agent.start(prompt.strip("\n"))
         finally:
             self._conversation_id = agent.conversation_id
+        state_of(run).failure_handled = options.allow_failure
         if options.wait or state_of(run).host.blocks:
             wait_or_cancel(run)
         elif cell is not None:
@@ -220,8 +223,10 @@ def parse(line: str, defaults: Mapping[str, Any] = NO_DEFAULTS) -> Options:
         if name == "wait" and equals:
             found[name] = value_of(name, value)
             continue
-        if name in ("wait", "new"):
-            found[name] = True
+        if name in ("wait", "new", "allow-failure"):
+            if equals:
+                raise UsageError(f"--{name} takes no value.")
+            found[name.replace("-", "_")] = True
             continue
         if name not in ("model", "policy", "tools", "effort", "record", "on-change"):
             raise UsageError(f"There is no option --{name}.\n\n{HELP}")

@@ -54,6 +54,7 @@ class Run:
         if end is None:
             return ""
         if end.run.status == "error" and not end.text:
+            self._state.failure_handled = True  # by whoever catches this error
             raise RunFailed(end.run.error.message if end.run.error is not None else "The run failed.")
         return end.text
 
@@ -74,8 +75,15 @@ class Run:
 
     @property
     def error(self) -> ErrorView | None:
-        """Why the run failed, as a `code` and a `message` with advice; `None` if it did not fail."""
-        return None if self._state.end is None else self._state.end.run.error
+        """Why the run failed, as a `code` and a `message` with advice; `None` if it did not fail.
+
+        Who reads it handles the failure: it does not fail the cell in a notebook that runs without a page.
+        """
+        end = self._state.end
+        if end is None:
+            return None
+        self._state.failure_handled = True
+        return end.run.error
 
     @property
     def run_id(self) -> str:

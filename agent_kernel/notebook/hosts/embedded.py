@@ -11,12 +11,15 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.approvals.unattended import approval_mode, unattended_decisions
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
+from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, Receives, show_record
 from agent_kernel.notebook.hosts.local_executor import LocalExecutor
@@ -72,6 +75,8 @@ class EmbeddedHost:
     blocks = True
 
     def __init__(self, state: KernelState) -> None:
+        """Raises `ConfigurationError` for an environment that is not valid."""
+        self._approves = approval_mode(os.environ)  # once: code that a run executes can't change it for the next one
         self._state = state
         self._views = LiveViews()
         self._hosted: dict[str, HostedRun] = {}
@@ -192,7 +197,10 @@ class EmbeddedHost:
             if channel is not None:
                 channel.open(conversation)
             executor = LocalExecutor(self._state, run.run_id, self._self_client)
-            scripted = spec.script or (() if attended else await self._recorded(spec.model, spec.prompt))
+            scripted = spec.script
+            if not attended:
+                recorded = await self._recorded(spec.model, spec.prompt)
+                scripted = unattended_decisions(self._approves, by_hand=scripted, recorded=recorded)
             async with hosted.lock:
                 handle = await conversation.start_run(spec, executor, scripted=scripted)
                 if run.stop_cause is not None:
@@ -234,8 +242,7 @@ class EmbeddedHost:
     async def _open(self, attended: bool) -> Runtime:
         async with self._opening:
             if self._runtime is None:
-                # In memory: only the notebook's record remains.
-                self._runtime = await Runtime.open(None, self._models, _settings(), attended=attended)
+                self._runtime = await Runtime.open(_log_path(), self._models, _settings(), attended=attended)
             return self._runtime
 
     async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
@@ -319,6 +326,12 @@ def _without_page(event: dict[str, Any], conversation: Conversation) -> Callable
         case "tool_complete" if event["state"] == "unknown":
             return partial(conversation.answer_unknown, event["tool_call_id"], "continue")
     return None
+
+
+def _log_path() -> Path | None:
+    """`None` is a log in memory: only the notebook's record remains."""
+    path = os.environ.get(LOG_VARIABLE, "").strip()
+    return Path(path) if path else None
 
 
 def _settings() -> RuntimeSettings:

@@ -103,6 +103,8 @@ class RunState(Listenable):
         self.model = model
         self.stop_cause: StopCause | None = None
         """Set once this kernel has cancelled the run, which may not have started by then."""
+        self.failure_handled = False
+        """Whether the user's code allows a failure or has read it, so that it does not fail the cell."""
         self.acknowledged = threading.Event()
         """Set when the server has asked for the declaration."""
         self._cells_before = cells_before

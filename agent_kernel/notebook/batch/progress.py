@@ -1,0 +1,85 @@
+"""Says on the terminal how the notebooks are getting on: a line for each, and below them what runs just now."""
+
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from agent_kernel.notebook.batch.job import Job, NotebookResult
+from agent_kernel.notebook.batch.text import count
+
+WORDS = {"passed": "passed ", "failed": "FAILED ", "stopped": "stopped"}
+CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """A `Listener`. In a pipe there is no line that changes: what begins is a line of its own."""
+
+    def __init__(self, notebooks: int, stream: TextIO) -> None:
+        self._notebooks = notebooks
+        self._stream = stream
+        self._changes = stream.isatty()
+        self._lock = threading.Lock()
+        self._running: dict[Path, str] = {}
+        self._done = 0
+
+    def on_start(self, job: Job) -> None:
+        with self._lock:
+            self._running[job.notebook] = job.notebook.name
+            self._show("" if self._changes else f"started {job.notebook}\n")
+
+    def on_cell(self, job: Job, position: int, cells: int) -> None:
+        with self._lock:
+            self._running[job.notebook] = f"{job.notebook.name} {position}/{cells}"
+            self._show("")
+
+    def on_end(self, result: NotebookResult) -> None:
+        with self._lock:
+            self._running.pop(result.job.notebook, None)
+            self._done += 1
+            self._show(f"{line_of(result)}\n")
+
+    def finish(self, results: Sequence[NotebookResult], seconds: float) -> None:
+        with self._lock:
+            self._running.clear()
+            numbers = {word: sum(result.status == word for result in results) for word in WORDS}
+            said = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
+            self._show(f"{count(len(results), 'notebook')}: {said} in {seconds:.1f} s\n")
+
+    def _show(self, text: str) -> None:
+        below = ""
+        if self._changes and self._running:
+            below = f"{self._done} of {self._notebooks} done · {' · '.join(self._running.values())}"
+            below = below[: shutil.get_terminal_size().columns - 1]
+        self._stream.write(f"{CLEAR if self._changes else ''}{text}{below}")
+        self._stream.flush()
+
+
+def line_of(result: NotebookResult) -> str:
+    """One line about a notebook, and below it why it failed, and what was denied in it."""
+    ran = sum(cell.status != "not_run" for cell in result.cells)
+    facts = [f"{ran} of {count(len(result.cells), 'cell')}"]
+    if result.runs:
+        facts.append(count(len(result.runs), "run"))
+    lines = [f"{WORDS[result.status]} {result.job.notebook}  ({', '.join(facts)}, {result.seconds:.1f} s)"]
+    failed = [cell for cell in result.cells if cell.status == "failed"]
+    for cell in failed:
+        lines += _indented(f"Cell {cell.number}: {_in_short(cell.error)}")
+    if result.error and not any(result.error == cell.error for cell in failed):
+        lines += _indented(result.error)
+    for run in result.runs:
+        if run.denied:
+            lines += _indented(f'{run.run_id} "{run.prompt}": {count(run.denied, "call")} denied')
+    return "\n".join(lines)
+
+
+def _in_short(error: str) -> str:
+    """The error without its traceback, which the report and the log have."""
+    lines = error.splitlines()
+    end = next((place for place, line in enumerate(lines) if line.startswith("---")), len(lines))
+    return "\n".join(lines[:end])
+
+
+def _indented(text: str) -> list[str]:
+    return [f"          {line}" for line in text.splitlines()]

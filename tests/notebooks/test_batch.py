@@ -1,0 +1,276 @@
+"""`agent-kernel run`: many notebooks, what is written of them, and how it ends."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import nbformat
+import pytest
+
+from agent_kernel import cli
+from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult
+from agent_kernel.notebook.batch.junit import write_junit
+from agent_kernel.notebook.batch.parameters import as_value, inject, parameters_cell
+from agent_kernel.notebook.batch.progress import Progress
+from tests.notebooks.headless import SETUP, UNAWAITED, printed, write_notebook
+
+SECONDS = 120.0
+ASKS = """run = agent(call("run_python", code="made = 1"), say("Done.")).run("Make it")
+print(run.tool_calls[0].state)"""
+
+
+@dataclass
+class Batch:
+    folder: Path
+    done: "subprocess.CompletedProcess[str]"
+
+    def output(self, name: str) -> list[str]:
+        return printed(self.folder / "done" / name)
+
+
+def start(folder: Path, *arguments: str, **environ: str) -> "subprocess.Popen[str]":
+    command = [Path(sys.executable).with_name("agent-kernel"), "run", *arguments]
+    env = {**os.environ, **environ}
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+
+
+@pytest.fixture(scope="module")
+def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
+    """Notebooks of every fate, run at once."""
+    folder = tmp_path_factory.mktemp("batch")
+    write_notebook(folder / "good.ipynb", "rows = 1", "print(rows * 2, name)", tags=("parameters",))
+    write_notebook(folder / "sub" / "good.ipynb", "print('another of that name')")
+    write_notebook(folder / "fails.ipynb", SETUP, UNAWAITED, "print('never')")
+    write_notebook(folder / "asks.ipynb", SETUP, ASKS)
+    write_notebook(folder / "dies.ipynb", "import os; os.kill(os.getpid(), 9)", "print('never')")
+    names = ["good.ipynb", "sub/good.ipynb", "fails.ipynb", "asks.ipynb", "dies.ipynb"]
+    options = ["-j", "3", "-p", "rows", "21", "-p", "name", "a b", "--output", "done", "--logs", "logs"]
+    process = start(folder, *names, *options, "--junit", "reports/report.xml")
+    said, _ = process.communicate(timeout=280)
+    return Batch(folder, subprocess.CompletedProcess(process.args, process.returncode, said))
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+class TestBatch:
+    def test_it_fails_if_one_notebook_does(self, batch: Batch) -> None:
+        assert batch.done.returncode == 1
+        assert "5 notebooks: 3 passed, 2 failed in " in batch.done.stdout
+
+    def test_each_notebook_is_written_as_far_as_it_came(self, batch: Batch) -> None:
+        assert batch.output("fails.ipynb")[-2:] == ["RunFailed", ""]
+        assert batch.output("dies.ipynb")[-2:] == ["", ""]
+        assert batch.output("sub/good.ipynb")[-1] == "another of that name\n"
+        assert printed(batch.folder / "good.ipynb") == ["from an earlier time"] * 2
+
+    def test_parameters_follow_the_cell_that_has_their_defaults(self, batch: Batch) -> None:
+        assert batch.output("good.ipynb") == ["", "", "42 a b\n"]
+
+    def test_what_asks_is_denied_and_told(self, batch: Batch) -> None:
+        assert batch.output("asks.ipynb")[-1] == "denied\n"
+        assert '"Make it": 1 call denied' in batch.done.stdout
+
+    def test_why_a_notebook_failed_is_said(self, batch: Batch) -> None:
+        assert 'Cell 3: RunFailed: The agent\'s run "Sum the table" failed: The service is down.' in batch.done.stdout
+        assert "Cell 2: The kernel died." in batch.done.stdout
+
+    def test_each_notebook_has_a_log_and_each_agent_an_audit_trail(
+        self, batch: Batch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        logs = batch.folder / "logs"
+        assert {path.relative_to(logs).as_posix() for path in logs.rglob("*.log")} == {
+            "good.log",
+            "sub/good.log",
+            "fails.log",
+            "asks.log",
+            "dies.log",
+        }
+        assert "cell 3 failed after" in (logs / "fails.log").read_text()
+        assert '"Sum the table": error, 1 call, 0 denied. The service is down.' in (logs / "fails.log").read_text()
+        assert cli.main(["audit", "--check", "--log", str(logs / "asks.sqlite")]) == 0
+        assert "trail is whole" in capsys.readouterr().out
+        assert not (logs / "good.sqlite").exists()
+
+    def test_the_report_has_a_suite_for_each_notebook(self, batch: Batch) -> None:
+        root = ET.parse(batch.folder / "reports" / "report.xml").getroot()
+        numbers = {suite.get("name"): [suite.get(name) for name in ("tests", "failures", "skipped")] for suite in root}
+        assert numbers == {
+            "good.ipynb": ["3", "0", "0"],
+            "sub/good.ipynb": ["2", "0", "0"],
+            "fails.ipynb": ["4", "1", "1"],
+            "asks.ipynb": ["3", "0", "0"],
+            "dies.ipynb": ["3", "1", "1"],
+        }
+        (failure,) = root.iterfind("testsuite[@name='fails.ipynb']/testcase/failure")
+        assert failure.get("message", "").startswith("RunFailed: The agent's run")
+        assert "run_" in (failure.text or "")
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_calls_that_ask_can_be_approved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_notebook(tmp_path / "asks.ipynb", SETUP, ASKS)
+    assert cli.main(["run", str(path), "--approve", "all"]) == 0
+    assert printed(path)[-1] == "success\n"
+    assert "denied" not in capsys.readouterr().out
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_cell_that_takes_too_long_ends_its_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_notebook(tmp_path / "slow.ipynb", "print('begun', flush=True)\nimport time; time.sleep(600)")
+    assert cli.main(["run", str(path), "--timeout", "3"]) == 1
+    assert "Cell 1: The cell did not end within 3 s." in capsys.readouterr().out
+    assert printed(path)[0].startswith("begun\n")
+
+
+@pytest.fixture
+def marker() -> str:
+    """A value of the environment by which the processes of a test are found."""
+    return f"agent-kernel-test-{os.getpid()}-{time.monotonic_ns()}"
+
+
+def processes_with(marker: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if marker.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of processes from /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str, number: signal.Signals) -> None:
+    work = 'agent(call("run_shell", command="touch begun; sleep 600"), say("Done."), policy="allow").run("Sleep")'
+    write_notebook(tmp_path / "slow.ipynb", "print('first')", SETUP + work, "print('never')")
+    write_notebook(tmp_path / "later.ipynb", "print('never')")
+    process = start(tmp_path, "slow.ipynb", "later.ipynb", "--logs", "logs", TEST_MARKER=marker)
+    until = time.monotonic() + SECONDS
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert "2 notebooks: 2 stopped" in said
+    assert processes_with(marker) == []
+    assert printed(tmp_path / "slow.ipynb") == ["first\n", "KeyboardInterrupt", ""]
+    assert '"Sleep": cancelled' in (tmp_path / "logs" / "slow.log").read_text()
+    assert printed(tmp_path / "later.ipynb") == ["from an earlier time"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "There is no notebook"),
+        ('{"cells": [', "is no notebook, or was not saved whole"),
+        ('{"cells": 1, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "is no notebook"),
+        ("[]", "is no notebook"),
+        (b"\xff\xfe\xfa", "can't be read"),
+    ],
+)
+def test_nothing_is_run_if_one_file_is_no_notebook(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | bytes | None, said: str
+) -> None:
+    good, bad = write_notebook(tmp_path / "good.ipynb", "open('ran', 'w')"), tmp_path / "bad.ipynb"
+    if content is not None:
+        bad.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert cli.main(["run", str(good), str(bad)]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "bad.ipynb" in error
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_notebook_that_is_given_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_notebook(tmp_path / "good.ipynb", "1")
+    assert cli.main(["run", str(path), str(tmp_path / "." / "good.ipynb")]) == 2
+    assert "Given twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "ok"), [("rows", True), ("class", False), ("my rows", False), ("x = 1; y", False), ("", False)]
+)
+def test_a_parameter_has_the_name_of_a_variable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, ok: bool
+) -> None:
+    path = tmp_path / "none.ipynb"
+    if not ok:
+        write_notebook(path, "1")
+    assert cli.main(["run", str(path), "-p", name, "1"]) == 2
+    assert ("name of a parameter" in capsys.readouterr().err) is not ok
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("True", True), ("None", None), ("12", 12), ("-1.5", -1.5), ("1e3", 1000.0), ("2026-10", "2026-10"), ("", "")],
+)
+def test_a_parameter_is_what_it_looks_like(text: str, value: object) -> None:
+    assert as_value(text) == value
+    assert type(as_value(text)) is type(value)
+
+
+def test_parameters_are_quoted_and_the_last_of_a_name_counts() -> None:
+    source = parameters_cell([("name", 'it\'s "x"\n'), ("top", "inf"), ("name", "b'")])
+    assert source == '# Parameters\nname = "b\'"\ntop = float("inf")'
+    assert parameters_cell([]) is None
+
+
+@pytest.mark.parametrize("minor", [4, 5])
+def test_parameters_that_were_put_in_before_are_replaced(minor: int) -> None:
+    new = nbformat.v4.new_code_cell
+    document = nbformat.v4.new_notebook(cells=[new("rows = 1", metadata={"tags": ["parameters"]}), new("rows")])
+    document.nbformat_minor = minor
+    for cell in document.cells if minor < 5 else ():
+        del cell["id"]
+    for rows in ("rows = 2", "rows = 3"):
+        inject(document, rows)
+    nbformat.validate(document)
+    assert [cell.source for cell in document.cells] == ["rows = 1", "rows = 3", "rows"]
+
+
+def result(path: Path, error: str) -> NotebookResult:
+    job = Job(path, path, None, None, {}, None, False)
+    return NotebookResult(job, "failed", (CellResult(1, "failed", 0.5, error), CellResult(2, "not_run")), (), 1.0)
+
+
+def test_the_report_is_well_formed_whatever_a_notebook_printed(tmp_path: Path) -> None:
+    from agent_kernel.notebook.batch.text import plain
+
+    error = plain("Error: \x1b[31m<red> & \x00\x0b\ufffe\ud800]]>\x1b[0m")
+    write_junit([result(tmp_path / 'a "<&>.ipynb', error)], tmp_path / "report.xml")
+    (failure,) = ET.parse(tmp_path / "report.xml").getroot().iterfind(".//failure")
+    assert failure.text == "Error: <red> & ����]]>"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stream", "changes"), [(Terminal(), True), (io.StringIO(), False)], ids=["terminal", "pipe"])
+def test_progress_changes_a_line_in_a_terminal_alone(stream: io.StringIO, changes: bool) -> None:
+    ended = result(Path("a.ipynb"), "ValueError: no\n---\nTraceback")
+    progress = Progress(2, stream)
+    progress.on_start(ended.job)
+    progress.on_cell(ended.job, 1, 2)
+    progress.on_end(ended)
+    progress.finish([ended], 1.0)
+    said = stream.getvalue()
+    assert ("\r" in said) is changes
+    assert ("0 of 2 done · a.ipynb 1/2" in said) is changes
+    assert said.endswith("1 notebook: 1 failed in 1.0 s\n")
+    assert "Cell 1: ValueError: no\n" in said
+    assert "Traceback" not in said

@@ -1,0 +1,54 @@
+"""The tools that execute notebooks end with an exit status that says that a run failed, and name it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.notebooks.headless import SETUP, UNAWAITED, printed, write_notebook
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+TOOLS = {
+    "papermill": ("papermill", "in.ipynb", "out.ipynb"),
+    "jupyter execute": ("jupyter", "execute", "in.ipynb", "--output", "out.ipynb"),
+    "nbconvert": ("jupyter", "nbconvert", "--execute", "--to", "notebook", "in.ipynb", "--output", "out.ipynb"),
+    "agent-kernel run": ("agent-kernel", "run", "in.ipynb", "--output", "out.ipynb"),
+}
+
+
+def execute(folder: Path, command: tuple[str, ...], *more: str) -> "subprocess.CompletedProcess[str]":
+    program = Path(sys.executable).with_name(command[0])
+    return subprocess.run(
+        [program, *command[1:], *more], cwd=folder, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_run_that_nobody_awaited_fails_the_notebook_and_is_named(tmp_path: Path, tool: str) -> None:
+    write_notebook(tmp_path / "in.ipynb", SETUP, UNAWAITED, "print('after')")
+    done = execute(tmp_path, TOOLS[tool])
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert 'RunFailed: The agent\'s run "Sum the table" failed: The service is down.' in said
+    assert re.search(r"Failed: run_[0-9a-f]{32}", said)
+    if tool in ("papermill", "agent-kernel run"):  # the others write nothing then
+        assert "RunFailed" in printed(tmp_path / "out.ipynb")[-2]
+        assert "after" not in printed(tmp_path / "out.ipynb")[-1]
+
+
+@pytest.mark.parametrize("tool", ["jupyter execute", "nbconvert", "agent-kernel run"])
+def test_a_tool_that_allows_errors_goes_on(tmp_path: Path, tool: str) -> None:
+    write_notebook(tmp_path / "in.ipynb", SETUP, UNAWAITED, "print('after')")
+    assert execute(tmp_path, TOOLS[tool], "--allow-errors").returncode == 0
+    assert printed(tmp_path / "out.ipynb")[-2:] == ["RunFailed", "after\n"]
+
+
+def test_a_prompt_that_may_fail_lets_the_notebook_go_on(tmp_path: Path) -> None:
+    prompt = "%%agent --allow-failure --model replay:nowhere.json\nSum the table"
+    write_notebook(tmp_path / "in.ipynb", "%load_ext agent_kernel", prompt, "print('after')")
+    done = execute(tmp_path, TOOLS["papermill"])
+    assert done.returncode == 0, done.stderr
+    assert printed(tmp_path / "out.ipynb")[-1] == "after\n"
