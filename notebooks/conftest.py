@@ -2,12 +2,10 @@
 
 import os
 
-import pytest
-
 _OF_PYTEST = {"AGENT_KERNEL_REPLAY", "AGENT_KERNEL_APPROVE"}
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     for name in list(os.environ):
         if name.startswith(("OPENAI_", "AGENT_KERNEL_", "JPY_")) and name not in _OF_PYTEST:
             del os.environ[name]  # the kernels inherit what is left

@@ -38,9 +38,8 @@ def comparable(html: str) -> ComparableRecord:
     reader = _Reader()
     reader.feed(html)
     reader.close()
-    lines = (line.rstrip() for line in without_addresses("".join(reader.pieces)).split("\n"))
     return ComparableRecord(
-        text="\n".join(line for line in lines if line),
+        text=_without_gaps(without_addresses("".join(reader.pieces))),
         error=reader.error,
         changes=tuple(reader.changes),
         pictures=tuple(reader.pictures),
@@ -50,6 +49,11 @@ def comparable(html: str) -> ComparableRecord:
 def without_addresses(text: str) -> str:
     """Text without addresses of memory, as they stand in `<Figure at 0x7f3a5c0d2e10>`."""
     return _ADDRESS.sub("0x...", text)
+
+
+def _without_gaps(text: str) -> str:
+    lines = (line.rstrip() for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)
 
 
 class _Reader(HTMLParser):
@@ -92,5 +96,5 @@ class _Reader(HTMLParser):
         elif tag in ("div", "details") and "".join(self.pieces[start : start + 3]).lstrip().startswith(
             RECORDING_CHANGED
         ):
-            self.changes.append("".join(self.pieces[start:]).strip())
+            self.changes.append(_without_gaps("".join(self.pieces[start:])))
             del self.pieces[start:]

@@ -25,7 +25,7 @@ _UNLIKE = 28
 """The most by which a piece may differ on average, of 255."""
 _SHADED, _SHADED_AREA = 12, 0.01
 """A fainter difference, and the share of the picture that may show it."""
-_MOST_PIXELS = 1_500_000
+_MOST_PIXELS = 1_000_000
 """Larger pictures are reduced before they are compared."""
 _LARGEST = 64_000_000
 """Pictures with more pixels are not decoded."""

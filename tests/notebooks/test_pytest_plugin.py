@@ -1,0 +1,160 @@
+"""`pytest --nbval` in a project of its own, with a notebook whose agent plays a recording."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+
+PROMPT = "Plot the numbers and add them up."
+CODE = "import matplotlib.pyplot as plt\nplt.bar(range(3), numbers)\nplt.show()\nprint(sum(numbers))"
+CASSETTE = {
+    "version": 1,
+    "model": "gpt-5.2",
+    "conversations": [
+        {
+            "prompt": PROMPT,
+            "turns": [
+                {
+                    "step": 0,
+                    "content": "I add them up.",
+                    "tool_calls": [{"name": "run_python", "arguments": {"code": CODE}}],
+                },
+                {"step": 1, "content": "That was it."},
+            ],
+            "decisions": [{"approved": True}],
+        }
+    ],
+}
+NUMBERS = "numbers = [3, 7, 5]"
+CELLS = [
+    "%load_ext agent_kernel\n%matplotlib inline",
+    NUMBERS,
+    f"%%agent --model replay:sums.json\n{PROMPT}",
+    "import os\nprint(os.environ.get('AGENT_KERNEL_REPLAY'), os.environ.get('AGENT_KERNEL_APPROVE'))",
+]
+SHUFFLED = """
+import random
+def pytest_collection_modifyitems(items):
+    random.Random(4).shuffle(items)
+"""
+ORDINARY = """
+import os, sys
+def test_the_kernels_variables_are_theirs_alone():
+    assert not [name for name in os.environ if name.startswith("AGENT_KERNEL_")]
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with the notebook as it was saved, twice, and a test that is no notebook."""
+    project = tmp_path_factory.mktemp("finished")
+    (project / "sums.json").write_text(json.dumps(CASSETTE))
+    notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS])
+    client = nbclient.NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}})
+    client.execute(env={**os.environ, "AGENT_KERNEL_REPLAY": "strict", "AGENT_KERNEL_APPROVE": "recorded"})
+    for name in ("first.ipynb", "second.ipynb"):
+        nbformat.write(notebook, project / name)
+    (project / "conftest.py").write_text(SHUFFLED)
+    (project / "test_ordinary.py").write_text(ORDINARY)
+    return project
+
+
+@pytest.fixture
+def project(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "project"))
+
+
+def change(notebook: Path, old: str, new: str) -> None:
+    """Change the cells' sources, as a person does who then forgets to run them."""
+    read = nbformat.read(notebook, as_version=4)
+    for cell in read.cells:
+        cell.source = cell.source.replace(old, new)
+    nbformat.write(read, notebook)
+
+
+def run_pytest(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--color=no", *options],
+        cwd=project,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def in_order(text: str, *parts: str) -> bool:
+    places = [text.find(part) for part in parts]
+    return -1 not in places and places == sorted(places)
+
+
+def test_notebooks_pass_twice_in_random_order_and_with_xdist(project: Path) -> None:
+    once = run_pytest(project)
+    assert once.returncode == 0, once.stdout
+    assert "agent-kernel: recordings strict, approvals recorded" in once.stdout
+    again = run_pytest(project, "-n", "2", "-v")
+    assert again.returncode == 0, again.stdout
+    assert "9 passed" in again.stdout
+    for name in ("first.ipynb", "second.ipynb"):
+        cells = [line for line in again.stdout.splitlines() if f"{name}::Cell" in line and "PASSED" in line]
+        assert len({line.split()[0] for line in cells}) == 1, "its cells ran in two processes"
+        assert [line.rpartition(" ")[2] for line in cells] == ["0", "1", "2", "3"]
+
+
+def test_a_failure_begins_with_why_the_run_failed(project: Path) -> None:
+    change(project / "first.ipynb", PROMPT, "Multiply the numbers.")
+    failed = run_pytest(project, "first.ipynb")
+    assert failed.returncode == 1
+    assert in_order(
+        failed.stdout,
+        "The agent's run in Cell 2 of first.ipynb failed:",
+        "can't answer 'Multiply the numbers.'",
+        "Notebook cell execution failed",
+    ), failed.stdout
+
+
+def test_a_changed_number_changes_the_plot_and_the_record(project: Path) -> None:
+    change(project / "first.ipynb", NUMBERS, "numbers = [3, 9, 5]")
+    failed = run_pytest(project, "first.ipynb", "-vv")
+    assert failed.returncode == 1
+    assert in_order(failed.stdout, "Picture 1 is not the saved one.", "mismatch 'agent record'"), failed.stdout
+    pictures = project / ".pytest_cache" / "d" / "agent-kernel-pictures"
+    expected = {f"first-cell-2-picture-1-{name}.png" for name in ("saved", "now", "differs")}
+    assert {picture.name for picture in pictures.iterdir()} == expected
+
+
+def test_the_kernels_get_what_the_options_say(project: Path) -> None:
+    told = run_pytest(project, "first.ipynb", "--agent-replay", "warn", "--agent-approve=all", "-vv")
+    assert "agent-kernel: recordings warn, approvals all" in told.stdout
+    assert "warn all" in told.stdout
+    assert told.returncode == 1, "the saved output says strict"
+    refused = run_pytest(project, "--agent-replay", "sometimes")
+    assert "invalid choice: 'sometimes'" in refused.stderr
+
+
+def test_a_project_without_notebooks_imports_next_to_nothing_and_needs_no_nbval(project: Path) -> None:
+    program = "import sys; import pytest; before = set(sys.modules); import agent_kernel.testing.pytest_plugin\n"
+    program += "print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {name for name in done.stdout.split() if not name.startswith("agent_kernel")} == set()
+    assert len(done.stdout.split()) <= 4, done.stdout
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:nbval", "-p", "no:xdist", "test_ordinary.py"],
+        cwd=project,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
