@@ -1,6 +1,5 @@
 """`pytest --nbval` in a project of its own, with a notebook whose agent plays a recording."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,37 +9,11 @@ from pathlib import Path
 import nbclient
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
+
+from tests.notebooks.nbval_project import NUMBERS, PROMPT, change, in_order, run_pytest, write_project
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
-PROMPT = "Plot the numbers and add them up."
-CODE = "import matplotlib.pyplot as plt\nplt.bar(range(3), numbers)\nplt.show()\nprint(sum(numbers))"
-CASSETTE = {
-    "version": 1,
-    "model": "gpt-5.2",
-    "conversations": [
-        {
-            "prompt": PROMPT,
-            "turns": [
-                {
-                    "step": 0,
-                    "content": "I add them up.",
-                    "tool_calls": [{"name": "run_python", "arguments": {"code": CODE}}],
-                },
-                {"step": 1, "content": "That was it."},
-            ],
-            "decisions": [{"approved": True}],
-        }
-    ],
-}
-NUMBERS = "numbers = [3, 7, 5]"
-CELLS = [
-    "%load_ext agent_kernel\n%matplotlib inline",
-    NUMBERS,
-    f"%%agent --model replay:sums.json\n{PROMPT}",
-    "import os\nprint(os.environ.get('AGENT_KERNEL_REPLAY'), os.environ.get('AGENT_KERNEL_APPROVE'))",
-]
 SHUFFLED = """
 import random
 def pytest_collection_modifyitems(items):
@@ -57,8 +30,7 @@ def test_the_kernels_variables_are_theirs_alone():
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with the notebook as it was saved, twice, and a test that is no notebook."""
     project = tmp_path_factory.mktemp("finished")
-    (project / "sums.json").write_text(json.dumps(CASSETTE))
-    notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS])
+    notebook = nbformat.read(write_project(project), as_version=4)
     client = nbclient.NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}})
     client.execute(env={**os.environ, "AGENT_KERNEL_REPLAY": "strict", "AGENT_KERNEL_APPROVE": "recorded"})
     for name in ("first.ipynb", "second.ipynb"):
@@ -73,37 +45,15 @@ def project(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "project"))
 
 
-def change(notebook: Path, old: str, new: str) -> None:
-    """Change the cells' sources, as a person does who then forgets to run them."""
-    read = nbformat.read(notebook, as_version=4)
-    for cell in read.cells:
-        cell.source = cell.source.replace(old, new)
-    nbformat.write(read, notebook)
-
-
-def run_pytest(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--color=no", *options],
-        cwd=project,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
-def in_order(text: str, *parts: str) -> bool:
-    places = [text.find(part) for part in parts]
-    return -1 not in places and places == sorted(places)
+def nbval(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return run_pytest(sys.executable, project, dict(os.environ), *options)
 
 
 def test_notebooks_pass_twice_in_random_order_and_with_xdist(project: Path) -> None:
-    once = run_pytest(project)
+    once = nbval(project)
     assert once.returncode == 0, once.stdout
     assert "agent-kernel: recordings strict, approvals recorded" in once.stdout
-    again = run_pytest(project, "-n", "2", "-v")
+    again = nbval(project, "-n", "2", "-v")
     assert again.returncode == 0, again.stdout
     assert "9 passed" in again.stdout
     for name in ("first.ipynb", "second.ipynb"):
@@ -114,7 +64,7 @@ def test_notebooks_pass_twice_in_random_order_and_with_xdist(project: Path) -> N
 
 def test_a_failure_begins_with_why_the_run_failed(project: Path) -> None:
     change(project / "first.ipynb", PROMPT, "Multiply the numbers.")
-    failed = run_pytest(project, "first.ipynb")
+    failed = nbval(project, "first.ipynb")
     assert failed.returncode == 1
     assert in_order(
         failed.stdout,
@@ -126,7 +76,7 @@ def test_a_failure_begins_with_why_the_run_failed(project: Path) -> None:
 
 def test_a_changed_number_changes_the_plot_and_the_record(project: Path) -> None:
     change(project / "first.ipynb", NUMBERS, "numbers = [3, 9, 5]")
-    failed = run_pytest(project, "first.ipynb", "-vv")
+    failed = nbval(project, "first.ipynb", "-vv")
     assert failed.returncode == 1
     assert in_order(failed.stdout, "Picture 1 is not the saved one.", "mismatch 'agent record'"), failed.stdout
     pictures = project / ".pytest_cache" / "d" / "agent-kernel-pictures"
@@ -135,11 +85,11 @@ def test_a_changed_number_changes_the_plot_and_the_record(project: Path) -> None
 
 
 def test_the_kernels_get_what_the_options_say(project: Path) -> None:
-    told = run_pytest(project, "first.ipynb", "--agent-replay", "warn", "--agent-approve=all", "-vv")
+    told = nbval(project, "first.ipynb", "--agent-replay", "warn", "--agent-approve=all", "-vv")
     assert "agent-kernel: recordings warn, approvals all" in told.stdout
     assert "warn all" in told.stdout
     assert told.returncode == 1, "the saved output says strict"
-    refused = run_pytest(project, "--agent-replay", "sometimes")
+    refused = nbval(project, "--agent-replay", "sometimes")
     assert "invalid choice: 'sometimes'" in refused.stderr
 
 
