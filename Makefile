@@ -52,7 +52,7 @@ format: .venv/test.stamp ## Format, and fix what can be fixed
 
 .PHONY: unit
 unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
-	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/environments --ignore=tests/benchmarks
+	$(PYTEST) -q $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/environments --ignore=tests/benchmarks --ignore=tests/wheel
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
@@ -61,7 +61,7 @@ unit-front: .venv/test.stamp ## The front end's tests
 .PHONY: notebooks
 notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: the second run must not see the first
 	$(PYTEST) -q --nbval --nbval-current-env notebooks
-	$(PYTEST) -q --nbval --nbval-current-env notebooks
+	$(PYTEST) -q --nbval --nbval-current-env -n $(WORKERS) notebooks
 
 .PHONY: e2e
 e2e: .venv/test.stamp .venv/browser.stamp $(EXAMPLE_PAGE) ## What a user sees, in a real JupyterLab

@@ -1,16 +1,13 @@
 """`pytest --nbval notebooks`: with no key, with no network, and the same on every machine."""
 
 import os
-from pathlib import Path
 
-import pytest
+_OF_PYTEST = {"AGENT_KERNEL_REPLAY", "AGENT_KERNEL_APPROVE"}
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     for name in list(os.environ):
-        if name.startswith(("OPENAI_", "AGENT_KERNEL_", "JPY_")):
+        if name.startswith(("OPENAI_", "AGENT_KERNEL_", "JPY_")) and name not in _OF_PYTEST:
             del os.environ[name]  # the kernels inherit what is left
-    if getattr(config.option, "nbval_sanitize_with", None) is None:
-        config.option.nbval_sanitize_with = str(Path(__file__).with_name("nbval.cfg"))
     # The first import on a machine builds a font cache and says so on stderr, which would stand in a cell's output.
     import matplotlib.font_manager  # noqa: F401

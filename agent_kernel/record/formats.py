@@ -1,6 +1,7 @@
 """Renders the record as HTML, Markdown and plain text, without scripts or style sheets, for all kinds of readers."""
 
 import html
+from collections.abc import Sequence
 from typing import assert_never
 
 from agent_kernel.record import words
@@ -8,7 +9,7 @@ from agent_kernel.record.formulas import from_latex
 from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
 from agent_kernel.record.outputs import Shown
 from agent_kernel.record.safety import clean, escape, escape_prose, render
-from agent_kernel.record.story import Aside, Call, Story
+from agent_kernel.record.story import Aside, Call, Part, Story, text_of
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
@@ -32,6 +33,8 @@ WITHIN_LOOK = ' style="background-color: rgba(0, 0, 0, 0)"'
 _CALL_LOOK = ' style="margin: 6px 0 8px"'
 _PLACE_LOOK = ' style="overflow-x: auto; overflow-y: hidden"'
 """Wide content scrolls in its place and paints over nothing beside it."""
+_VARIES = ' data-role="varies"'
+"""Marks what may differ between a run and its replay: `agent_kernel.record.comparable` leaves it out."""
 
 
 class _Room:
@@ -51,14 +54,14 @@ def to_html(story: Story) -> str:
     room, pictures = _Room(_BODIES), _Room(_PICTURES)
     parts = [
         f'<div class="agent-record" data-agent-record="{escape(story.run_id)}">',
-        f"<p><strong>Agent run: {story.status}.</strong> {escape_prose(f'{story.facts} {story.figures}'.rstrip())}</p>",
+        f"<p><strong>Agent run: {story.status}.</strong> {_html_parts(_head(story))}</p>",
     ]
     if story.recorded:
-        parts.append(f"<p>{words.RECORDED}</p>")
+        parts.append(f"<p{_VARIES}>{words.RECORDED}</p>")
     if story.prompt.strip():
         parts.append(html_prompt(story.prompt))
     if story.error:
-        parts.append(f"<p>{escape_prose(truncate(story.error, _NOTE).text)}</p>")
+        parts.append(_html_error(truncate(story.error, _NOTE).text))
     if story.never_begun:
         return "\n".join([*parts, *(f"<p>{escape_prose(line)}</p>" for line in _why_never_begun(story)), "</div>"])
     parts.extend(f'<div data-role="answer"{_PLACE_LOOK}>{_html_prose(answer, room)}</div>' for answer in story.answers)
@@ -71,6 +74,21 @@ def to_html(story: Story) -> str:
             parts.append(_html_aside(item, room) if isinstance(item, Aside) else _html_call(item, room, pictures))
         parts.append("</details>")
     return "\n".join([*parts, "</div>"])
+
+
+def _head(story: Story) -> tuple[Part, ...]:
+    return (*story.facts, Part(f" {story.figures}", varies=True)) if story.figures else story.facts
+
+
+def _html_parts(parts: Sequence[Part]) -> str:
+    shown = ((part, escape_prose(part.text)) for part in parts)
+    return "".join(f"<span{_VARIES}>{text}</span>" if part.varies else text for part, text in shown)
+
+
+def _html_error(text: str) -> str:
+    if "\n" not in text:
+        return f'<p data-role="error">{escape_prose(text)}</p>'
+    return f'<pre data-role="error"{_OUTPUT_LOOK}>{escape(text)}</pre>'
 
 
 def html_prompt(prompt: str) -> str:
@@ -100,19 +118,21 @@ def _with_looks(rendered: str) -> str:
 
 def _html_aside(aside: Aside, room: _Room) -> str:
     if not aside.detail:
-        return f"<div{_PLACE_LOOK}>{_html_prose(aside.text, room)}</div>"
+        return f"<div{_VARIES if aside.varies else ''}{_PLACE_LOOK}>{_html_prose(aside.text, room)}</div>"
     inside = _html_prose(aside.detail, room)
     return f"<details><summary>{escape_prose(aside.text)}</summary>\n{inside}\n</details>"
 
 
 def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
     summary = f" <code>{escape(call.summary)}</code>" if call.summary else ""
-    head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {escape_prose(call.ending)}</summary>"
+    head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {_html_parts(call.ending)}</summary>"
     body = [f"<details{_CALL_LOOK}{' open' if call.is_open else ''}>{head}"]
     body.extend(
         f"<p><strong>{escape_prose(found.title)}</strong> {escape_prose(found.detail)}</p>" for found in call.warnings
     )
     body.extend(f"<p>{escape_prose(truncate(note, _NOTE).text)}</p>" for note in call.notes)
+    if call.output_file:
+        body.append(f"<p{_VARIES}>{escape_prose(call.output_file)}</p>")
     if call.code:
         fits = room.take(len(call.code))
         body.insert(1, _html_code(call) if fits else f"<p>{words.LEFT_OUT}</p>")
@@ -172,13 +192,14 @@ def _why_never_begun(story: Story) -> list[str]:
 def to_markdown(story: Story) -> str:
     room = _Room(_BODIES)
     figures = f" {escape_markdown(story.figures)}" if story.figures else ""
-    parts = [f"**Agent run: {story.status}.** {escape_markdown(story.facts)}{figures}"]
+    parts = [f"**Agent run: {story.status}.** {escape_markdown(text_of(story.facts))}{figures}"]
     if story.recorded:
         parts.append(words.RECORDED)
     if story.prompt.strip():
         parts.append(_markdown_prompt(story.prompt))
     if story.error:
-        parts.append(escape_markdown(truncate(story.error, _NOTE).text))
+        error = truncate(story.error, _NOTE).text
+        parts.append(fence(error, "text") if "\n" in error else escape_markdown(error))
     if story.never_begun:
         return "\n\n".join([*parts, *map(escape_markdown, _why_never_begun(story))])
     parts.extend(_markdown_prose(answer, room) for answer in story.answers)
@@ -213,14 +234,14 @@ def _markdown_aside(aside: Aside, room: _Room) -> str:
 
 def _markdown_call(call: Call, room: _Room) -> str:
     head = " ".join(part for part in (code_span(call.tool_name), code_span(call.summary)) if part)
-    body = [f"{head}: {escape_markdown(call.ending)}"]
+    body = [f"{head}: {escape_markdown(text_of(call.ending))}"]
     if call.code:
         fits = room.take(len(call.code))
         body.append(fence(truncate(call.code, _CODE).text, call.language) if fits else words.LEFT_OUT)
     body.extend(
         f"**{escape_markdown(found.title)}** {escape_markdown(found.detail)}".strip() for found in call.warnings
     )
-    body.extend(escape_markdown(truncate(note, _NOTE).text) for note in call.notes)
+    body.extend(escape_markdown(truncate(note, _NOTE).text) for note in (*call.notes, call.output_file) if note)
     for output in call.outputs:
         if output.place in ("below", "left out"):
             body.append(escape_markdown(words.elsewhere(output.place, output.name)))
@@ -252,7 +273,7 @@ def _markdown_output(output: Shown) -> str:
 
 def to_plain(story: Story) -> str:
     """The plain text, without ids, times or durations, because notebooks are compared by it."""
-    parts = [f"Agent run: {story.status}. {story.facts}"]
+    parts = [f"Agent run: {story.status}. {text_of(story.facts)}"]
     if story.recorded:
         parts.append(words.RECORDED)
     if story.prompt.strip():

@@ -40,16 +40,28 @@ _ERROR_NAME = re.compile(r"([A-Za-z_][\w.]{0,80})(?::|$)")
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a sentence."""
+
+    text: str
+    varies: bool = False
+    """Whether it may differ between a run and its replay: who decided, when, how long it took, which model."""
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     tool_name: str
     summary: str
-    ending: str
+    ending: tuple[Part, ...]
     """The state and its details: `Done, 0.3 s, approved by ana 14:02:40`."""
     plain_ending: str
     """As `ending`, without times and durations."""
     notes: tuple[str, ...]
     plain_notes: tuple[str, ...]
-    """As `notes`, on one line each, without the names of output files."""
+    """As `notes`, on one line each."""
+    output_file: str
+    """The sentence that names the file with the whole output; empty for runs of recordings, whose records are
+    compared."""
     warnings: tuple[Warning, ...]
     language: str
     code: str
@@ -66,13 +78,15 @@ class Aside:
     text: str
     detail: str = ""
     """Details to unfold, such as the summary that replaces older messages."""
+    varies: bool = False
+    """Whether a replay of the run may lack it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
     run_id: str
     status: str
-    facts: str
+    facts: tuple[Part, ...]
     """The model and the policy."""
     figures: str
     """Date, duration, tokens and cost; empty for runs of cassettes, whose records are compared."""
@@ -116,7 +130,7 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
     answers: list[str] = []
     items: list[ToolCallView | Aside] = []
     # Notices by the number of the model's turns before them.
-    between = [(step.steps, Aside(words.raised(step))) for step in run.raises]
+    between = [(step.steps, Aside(words.raised(step), varies=True)) for step in run.raises]
     stopped = _why_stopped(run) if messages else ""
     between += [(one.steps, Aside(one.content, one.detail)) for one in run.notices if one.content != stopped]
     between.sort(key=itemgetter(0), reverse=True)
@@ -141,10 +155,12 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
     return Story(
         run_id=run_id,
         status=words.run_word(run.status),
-        facts=", ".join(
-            fact for fact in (words.model_words(run), words.policy_words(run), words.continued_words(run)) if fact
-        )
-        + ".",
+        facts=_sentence(
+            Part(words.model_words(run), varies=True),
+            Part(words.policy_words(run)),
+            Part(words.continued_words(run), varies=True),
+            Part("."),
+        ),
         figures="" if run.recorded else _figures(run),
         recorded=run.recorded,
         prompt=run.prompt,
@@ -155,6 +171,16 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
         calls_line=_calls_line(tool_calls),
         results=results.all,
     )
+
+
+def text_of(parts: Sequence[Part]) -> str:
+    return "".join(part.text for part in parts)
+
+
+def _sentence(first: Part, *others: Part) -> tuple[Part, ...]:
+    """Join what is not empty by commas, each of which belongs to the part that it introduces."""
+    parts = [part for part in (first, *others) if part.text]
+    return (parts[0], *(replace(part, text=part.text if part.text == "." else f", {part.text}") for part in parts[1:]))
 
 
 def _why_stopped(run: RunView) -> str:
@@ -200,15 +226,21 @@ def _call(call: ToolCallView, outputs: tuple[Shown, ...], recorded: bool) -> Cal
     spent = words.duration(call.duration_ms) if call.duration_ms is not None and not recorded else ""
     when = "" if recorded or not who else _clock(call.decided_at)
     end = f" {who} {when}".rstrip() if call.state == "denied" else ""
-    ending = [f"{word}{end}", spent, failure, "" if end else f"{who} {when}".strip()]
+    details = _sentence(
+        Part(word),
+        Part(spent, varies=True),
+        Part(failure),
+        Part("" if end else f"{who} {when}".strip(), varies=True),
+    )
     plain = [f"{word} {who}" if end else word, failure, "" if end else who]
     return Call(
         tool_name=call.tool_name,
         summary=summary_of(call),
-        ending=", ".join(part for part in ending if part),
+        ending=(details[0], Part(end, varies=True), *details[1:]) if end else details,
         plain_ending=", ".join(part for part in plain if part),
-        notes=(*_notes(call, recorded), *seen),
-        plain_notes=tuple(_on_one_line(note) for note in (*_notes(call, recorded=True), *seen)),
+        notes=(*_notes(call), *seen),
+        plain_notes=tuple(_on_one_line(note) for note in (*_notes(call), *seen)),
+        output_file=f"The whole output is in {call.output_file}" if call.output_file and not recorded else "",
         warnings=tuple(call.warnings),
         language=language,
         code=code,
@@ -277,7 +309,7 @@ def _failure(call: ToolCallView) -> str:
     return match.group(1) if match else ""
 
 
-def _notes(call: ToolCallView, recorded: bool) -> list[str]:
+def _notes(call: ToolCallView) -> list[str]:
     notes: list[str] = []
     if call.edited:
         notes.append("The call was edited before it was approved.")
@@ -298,8 +330,6 @@ def _notes(call: ToolCallView, recorded: bool) -> list[str]:
             notes.append(reason)
     if call.preview is not None:
         notes += [*call.preview.facts, call.preview.left_out]
-    if call.output_file and not recorded:
-        notes.append(f"The whole output is in {call.output_file}")
     return [note for note in notes if note]
 
 

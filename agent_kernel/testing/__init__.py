@@ -7,19 +7,22 @@
 `record`            wraps a real model and records its answers, for `replay:PATH`
 `VirtualClock`      a clock for retries that a test advances
 `approve_all, deny_all, script`  decisions for headless runs
+`pytest_plugin`     what the package brings to pytest: recordings and pictures under `pytest --nbval`
+
+Names are imported on first use, because pytest loads the plugin in every project.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from agent_kernel.approvals.scripted import approve_all, deny_all, script
-from agent_kernel.models.recordings.recorder import record
-from agent_kernel.testing.clock import VirtualClock
-from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch
-from agent_kernel.testing.turns import call, calls, requested, say
-
 if TYPE_CHECKING:
+    from agent_kernel.approvals.scripted import approve_all, deny_all, script
+    from agent_kernel.models.recordings.recorder import record
+    from agent_kernel.testing.clock import VirtualClock
     from agent_kernel.testing.fake_anthropic import FakeAnthropic
     from agent_kernel.testing.fake_openai import FakeOpenAI
+    from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch
+    from agent_kernel.testing.turns import call, calls, requested, say
 
 __all__ = [
     "FakeAnthropic",
@@ -37,14 +40,24 @@ __all__ = [
     "script",
 ]
 
+_MODULES = {
+    "FakeAnthropic": "agent_kernel.testing.fake_anthropic",
+    "FakeOpenAI": "agent_kernel.testing.fake_openai",
+    "ScriptMismatch": "agent_kernel.testing.scripted_model",
+    "ScriptedModel": "agent_kernel.testing.scripted_model",
+    "VirtualClock": "agent_kernel.testing.clock",
+    "approve_all": "agent_kernel.approvals.scripted",
+    "call": "agent_kernel.testing.turns",
+    "calls": "agent_kernel.testing.turns",
+    "deny_all": "agent_kernel.approvals.scripted",
+    "record": "agent_kernel.models.recordings.recorder",
+    "requested": "agent_kernel.testing.turns",
+    "say": "agent_kernel.testing.turns",
+    "script": "agent_kernel.approvals.scripted",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "FakeOpenAI":  # aiohttp takes a sixth of a second to import
-        from agent_kernel.testing.fake_openai import FakeOpenAI
-
-        return FakeOpenAI
-    if name == "FakeAnthropic":
-        from agent_kernel.testing.fake_anthropic import FakeAnthropic
-
-        return FakeAnthropic
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -72,5 +72,7 @@ def raised(text: str) -> OutputView:
 
 
 def bare(markup: str) -> str:
-    """A record's HTML without its looks, and without what keeps money from being taken for formulas."""
-    return re.sub(r'<span>([$\\])</span>| style="[^"]*"', r"\1", markup)
+    """A record's HTML without its looks, without marks of what varies, and without what keeps money from being taken
+    for formulas."""
+    plain = re.sub(r'<span>([$\\])</span>| style="[^"]*"', r"\1", markup)
+    return re.sub(r'<span data-role="varies">(.*?)</span>', r"\1", plain).replace(' data-role="varies"', "")

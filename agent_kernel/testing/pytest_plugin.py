@@ -1,0 +1,203 @@
+"""The pytest plugin: `pytest --nbval notebooks/` plays recordings and compares what notebooks show.
+
+nbval runs the cells; its items are the only ones that are touched here. What costs time to import is imported with the
+first of them, because pytest loads this module in every project of its environment.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+
+import pytest
+
+if TYPE_CHECKING:
+    from agent_kernel.testing.notebook_outputs import DifferentPicture, Outputs
+
+REPLAY, APPROVE = "AGENT_KERNEL_REPLAY", "AGENT_KERNEL_APPROVE"
+_OPTIONS = ((REPLAY, "agent_replay", "strict"), (APPROVE, "agent_approve", "recorded"))
+"""The variables for the kernels, the options that set them, and the defaults."""
+
+
+class RecordingChanged(pytest.PytestWarning):
+    """A recording no longer fits, and was played all the same."""
+
+
+class NotebookCell(Protocol):
+    """What is used of nbval's items."""
+
+    cell_num: int
+    comparison_traceback: list[str]
+    compare_outputs: Callable[..., bool]
+    config: pytest.Config
+    name: str
+    path: Path
+    repr_failure: Callable[..., Any]
+    test_outputs: list[dict[str, Any]] | None
+
+    def warn(self, warning: Warning) -> None: ...
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("agent-kernel", "agents in notebooks (with --nbval)")
+    group.addoption(
+        "--agent-replay",
+        choices=("strict", "warn", "record"),
+        help="What agents do with recordings: strict stops a run whose recording no longer fits, warn says so and goes "
+        f"on, record asks the model and records anew. Default: ${REPLAY}, else strict.",
+    )
+    group.addoption(
+        "--agent-approve",
+        choices=("none", "recorded", "all"),
+        help="Who answers agents' calls that need approval: none denies them, recorded gives the recorded decisions, "
+        f"all approves each. Default: ${APPROVE}, else recorded.",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    if not (config.getoption("nbval", False) or config.getoption("nbval_lax", False)):
+        return []
+    chosen = _chosen(config)
+    return [f"agent-kernel: recordings {chosen[REPLAY]}, approvals {chosen[APPROVE]}"]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if _is_cell(item):
+        _compare_what_is_shown(item)
+        _put_the_runs_error_first(item)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Keep a notebook's cells together and in their order, whatever other plugins did to it."""
+    yield
+    if any(map(_is_cell, items)):
+        items[:] = _in_order(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """A notebook's kernel is started by nbval with the setup of its first cell."""
+    if not _is_cell(item):
+        return (yield)
+    with _environment(_chosen(item.config)):
+        return (yield)
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The cells of a notebook share a kernel, so they go to one process; other tests are spread as before."""
+    wanted = config.getoption("nbval", False) or config.getoption("nbval_lax", False)
+    if not wanted or config.getoption("dist") not in ("load", "loadgroup", "worksteal"):
+        return None
+    from agent_kernel.testing.xdist_scheduling import NotebookScheduling
+
+    return NotebookScheduling(config, log)
+
+
+def _is_cell(item: object) -> TypeGuard[NotebookCell]:
+    nbval = sys.modules.get("nbval.plugin")
+    return nbval is not None and isinstance(item, nbval.IPyNbCell)
+
+
+def _in_order(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    """The items, with all cells of a notebook at the place of the first that comes."""
+    cells: dict[Path, list[tuple[int, pytest.Item]]] = {}
+    for item in items:
+        if (number := _cell_number(item)) is not None:
+            cells.setdefault(item.path, []).append((number, item))
+    for item in items:
+        if _cell_number(item) is None:
+            yield item
+        else:
+            yield from (cell for _, cell in sorted(cells.pop(item.path, []), key=itemgetter(0)))
+
+
+def _cell_number(item: object) -> int | None:
+    return item.cell_num if _is_cell(item) else None
+
+
+def _chosen(config: pytest.Config) -> dict[str, str]:
+    return {
+        variable: config.getoption(option) or os.environ.get(variable) or default
+        for variable, option, default in _OPTIONS
+    }
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _compare_what_is_shown(cell: NotebookCell) -> None:
+    compare_outputs = cell.compare_outputs
+
+    def compare(
+        now: list[dict[str, Any]], saved: list[dict[str, Any]], skip_compare: Sequence[str] | None = None
+    ) -> bool:
+        from agent_kernel.testing.notebook_outputs import read_outputs
+
+        of_now, of_saved = read_outputs(now), read_outputs(saved)
+        for change in of_now.changes:
+            cell.warn(RecordingChanged(f"{cell.path.name}, {cell.name}: {change}"))
+        if _chosen(cell.config)[REPLAY] == "record" and of_now.has_record:
+            return True  # the answers are new, and the notebook has the old ones
+        same = compare_outputs(of_now.rest, of_saved.rest, skip_compare)
+        pictures = list(_picture_problems(cell, of_saved, of_now))
+        cell.comparison_traceback[:0] = pictures
+        return same and not pictures
+
+    cell.compare_outputs = compare
+
+
+def _picture_problems(cell: NotebookCell, saved: "Outputs", now: "Outputs") -> Iterator[str]:
+    from agent_kernel.testing.notebook_outputs import different_pictures
+
+    if len(saved.pictures) != len(now.pictures):
+        yield f"The saved output has {len(saved.pictures)} pictures, this one has {len(now.pictures)}."
+    for different in different_pictures(saved.pictures, now.pictures):
+        yield f"Picture {different.number} is not the saved one. {different.difference.says}"
+        yield from _kept(cell, different)
+
+
+def _kept(cell: NotebookCell, different: "DifferentPicture") -> Iterator[str]:
+    """Write both pictures, and what differs, to pytest's cache, where a person can look at them."""
+    cache = getattr(cell.config, "cache", None)
+    if cache is None:
+        return
+    folder = cache.mkdir("agent-kernel-pictures")
+    pictures = {"saved": different.saved, "now": different.now, "differs": different.difference.mask}
+    yield f"To look at, in {folder}:"
+    for name, picture in pictures.items():
+        if picture is not None:
+            file = f"{cell.path.stem}-cell-{cell.cell_num}-picture-{different.number}-{name}.png"
+            (folder / file).write_bytes(picture)
+            yield f"  {file}"
+
+
+def _put_the_runs_error_first(cell: NotebookCell) -> None:
+    """A run that failed, because its recording no longer fits or else, explains all that nbval says after it."""
+    repr_failure = cell.repr_failure
+
+    def explained(excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
+        from agent_kernel.testing.notebook_outputs import read_outputs
+
+        nbvals = repr_failure(excinfo)
+        errors = read_outputs(cell.test_outputs or []).errors
+        if not errors:
+            return nbvals
+        return "\n\n".join([f"The agent's run in {cell.name} of {cell.path.name} failed:", *errors, str(nbvals)])
+
+    cell.repr_failure = explained

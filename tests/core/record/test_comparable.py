@@ -1,0 +1,82 @@
+"""A record of a run that a person approved, and that of its replay, compare as equal, and nothing else does."""
+
+from typing import Any
+
+from agent_kernel.protocol.views import NoticeView, RunView, ToolCallView
+from agent_kernel.record import place_record, render_record
+from agent_kernel.record.comparable import RECORDING_CHANGED, comparable, is_record
+from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
+
+
+def record(calls: list[ToolCallView], answer: str = "312 rows.", run: RunView | None = None) -> str:
+    return render_record(run or a_run(), [says("I look.", *calls), says(answer)], calls)["text/html"]
+
+
+def live() -> list[ToolCallView]:
+    return [
+        a_call(1, decided_by="ana", outputs=[printed("312\n")], output_file="/home/ana/out.txt"),
+        a_call(2, state="denied", decided_by="ana", reason="Not that.", duration_ms=None),
+        a_call(3, state="error", decided_by="ana", duration_ms=200, outputs=[raised("KeyError: 'week'")]),
+        a_call(4, "inspect_variables", {"names": ["orders"]}, by="policy", duration_ms=100),
+    ]
+
+
+def replayed(**changes: Any) -> list[ToolCallView]:
+    later = {"by": "script", "decided_by": None, "decided_at": "2026-11-23T08:00:00.000Z", "duration_ms": 7}
+    return [call.model_copy(update={**later, "output_file": None, **changes}) for call in live()]
+
+
+def test_a_replay_differs_in_ids_times_figures_model_and_who_decided_and_compares_as_equal() -> None:
+    one = comparable(record(live()))
+    run = a_run(recorded=True, model="replay:orders.jsonl", run_id="run_2", continues=None)
+    other = comparable(record(replayed(), run=run))
+    assert one == other
+    assert one.text.splitlines()[0] == "Agent run: complete. , asks before acting."
+    for gone in ("ana", "UTC", "0.3 s", "gpt", "run_1", "/home"):
+        assert gone not in one.text
+    for kept in ("312 rows.", "I look.", "orders.head()", "Not that.", "KeyError", "Denied", "Failed"):
+        assert kept in one.text
+
+
+def test_what_a_record_says_is_compared() -> None:
+    one = comparable(record(live())).text
+    changed = replayed()
+    changed[0] = changed[0].model_copy(update={"outputs": [printed("9\n")]})
+    assert comparable(record(changed)).text != one
+    assert comparable(record(replayed(), answer="9 rows.")).text != one
+    assert comparable(record(replayed(tool_name="run_shell"))).text != one
+    assert comparable(record(replayed()[:3])).text != one
+
+
+def test_an_error_of_several_lines_keeps_them() -> None:
+    message = f"{RECORDING_CHANGED}: recordings/orders.jsonl, line 3.\n- 1\n+ 9"
+    run = a_run(status="error", error={"code": "LLM_ERROR", "message": message})
+    shown = render_record(run, [], [])
+    assert comparable(shown["text/html"]).error.endswith(message)
+    assert "- 1\n+ 9" in shown["text/markdown"]
+
+
+def test_a_notice_that_the_recording_differed_is_told_apart_from_what_is_compared() -> None:
+    notice = NoticeView(
+        content=f"{RECORDING_CHANGED}: line 3.", detail="It was 1 and is 9.", steps=0, at="2026-11-20T14:02:30.000Z"
+    )
+    run = a_run(notices=[notice])
+    told = comparable(record(live(), run=run))
+    assert told.text == comparable(record(live())).text
+    (change,) = told.changes
+    assert change == f"{RECORDING_CHANGED}: line 3.\nIt was 1 and is 9."
+
+
+def test_pictures_are_counted_and_addresses_of_memory_left_out() -> None:
+    calls = [a_call(outputs=[displayed(image_png=PNG), printed("<Axes at 0x7f3a5c0d2e10>\n")])]
+    told = comparable(record(calls))
+    assert told.pictures == (f"data:image/png;base64,{PNG}",)
+    assert "(picture 1)" in told.text
+    assert "<Axes at 0x...>" in told.text
+
+
+def test_only_the_record_of_a_run_is_one() -> None:
+    shown = place_record(a_run(), [says("Done.")], []).record
+    assert is_record(shown["text/html"])
+    assert not is_record("<div>agent-record</div>")
+    assert not is_record("")

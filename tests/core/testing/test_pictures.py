@@ -1,0 +1,174 @@
+"""A changed plot is noticed; another way to draw the same one is not."""
+
+import base64
+import io
+from collections.abc import Callable
+
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image, ImageFilter, PngImagePlugin
+
+from agent_kernel.testing.notebook_outputs import different_pictures, read_outputs
+from agent_kernel.testing.pictures import comparable_svg, picture_difference
+
+HEIGHTS = (1.0, 4.0, 2.0, 8.0, 5.0, 7.0)
+POINTS = [((n * 37) % 101, (n * 53) % 97) for n in range(120)]
+
+
+def saved(figure: Figure, kind: str = "png") -> bytes:
+    held = io.BytesIO()
+    figure.savefig(held, format=kind, bbox_inches="tight", dpi=100)
+    return held.getvalue()
+
+
+def line(heights: tuple[float, ...] = HEIGHTS, *, label: str = "height") -> bytes:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot(heights, label=label)
+    axes.set_title("A line")
+    axes.legend()
+    return saved(figure)
+
+
+def bars(*values: float, color: str = "C0") -> bytes:
+    figure = Figure(figsize=(5, 3))
+    axes = figure.subplots()
+    axes.bar(["Adelie", "Gentoo", "Chinstrap"], values, color=color)
+    return saved(figure)
+
+
+def points(moved: float = 0.0) -> bytes:
+    figure = Figure(figsize=(6, 4))
+    axes = figure.subplots()
+    x, y = zip(*POINTS, strict=True)
+    axes.scatter((x[0] + moved, *x[1:]), y, s=14, alpha=0.7)
+    return saved(figure)
+
+
+def years(first: int) -> bytes:
+    figure = Figure()
+    figure.subplots().plot([first, first + 1, first + 2], [10, 20, 30])
+    return saved(figure)
+
+
+def redrawn(
+    picture: bytes, change: Callable[[Image.Image], Image.Image], kind: str = "PNG", **options: object
+) -> bytes:
+    held = io.BytesIO()
+    change(Image.open(io.BytesIO(picture))).save(held, kind, **options)
+    return held.getvalue()
+
+
+def shifted(picture: Image.Image) -> Image.Image:
+    wider = Image.new("RGBA", (picture.width + 1, picture.height + 1), "white")
+    wider.paste(picture, (1, 1))
+    return wider
+
+
+def smoothed(picture: Image.Image) -> Image.Image:
+    """As another rasteriser draws edges and letters: shifted by half a pixel."""
+    larger = picture.resize((picture.width * 2, picture.height * 2), Image.Resampling.BICUBIC)
+    return larger.transform(larger.size, Image.Transform.AFFINE, (1, 0, 1, 0, 1, 1)).reduce(2)
+
+
+def same(picture: Image.Image) -> Image.Image:
+    return picture
+
+
+@pytest.mark.parametrize("plot", [line(), bars(3, 7, 5), points()], ids=["line", "bars", "points"])
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        pytest.param(lambda picture: redrawn(picture, shifted), id="a pixel of size"),
+        pytest.param(lambda picture: redrawn(picture, smoothed), id="other edges"),
+        pytest.param(
+            lambda picture: redrawn(picture, lambda one: one.filter(ImageFilter.GaussianBlur(0.5))), id="softer"
+        ),
+        pytest.param(lambda picture: redrawn(picture, lambda one: one.convert("RGB"), "JPEG", quality=90), id="JPEG"),
+        pytest.param(lambda picture: redrawn(picture, lambda one: one.convert("P")), id="palette"),
+    ],
+)
+def test_the_same_plot_drawn_otherwise_is_the_same(plot: bytes, drawing: Callable[[bytes], bytes]) -> None:
+    assert drawing(plot) != plot
+    assert picture_difference(plot, drawing(plot)) is None
+
+
+def test_what_is_written_beside_the_picture_does_not_matter() -> None:
+    facts = PngImagePlugin.PngInfo()
+    facts.add_text("Software", "matplotlib 9.9")
+    assert picture_difference(line(), redrawn(line(), same, pnginfo=facts)) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(line(), line((1, 4, 2, 9, 5, 7)), id="another maximum"),
+        pytest.param(line(), line((1, 4, 2, 8, 5.3, 7)), id="a point of the line"),
+        pytest.param(line(), line(tuple(2 * height for height in HEIGHTS)), id="only the ticks"),
+        pytest.param(years(2001), years(1987), id="other years"),
+        pytest.param(line(), line(label="weights"), id="another label"),
+        pytest.param(bars(3, 7, 5), bars(3, 7, 5.2), id="a bar"),
+        pytest.param(bars(3, 7, 5), bars(3, 7, 5, color="C1"), id="another colour"),
+        pytest.param(bars(3, 7, 5), bars(3, 7, 5, color="#2f84c4"), id="a similar colour"),
+        pytest.param(points(), points(moved=6), id="one of many points"),
+        pytest.param(line(), redrawn(line(), lambda one: one.resize((one.width * 2, one.height * 2))), id="size"),
+    ],
+)
+def test_a_changed_plot_is_another(before: bytes, after: bytes) -> None:
+    assert picture_difference(before, after) is not None
+    assert picture_difference(after, before) is not None
+
+
+def test_a_difference_says_where_it_is_and_shows_it() -> None:
+    found = picture_difference(bars(3, 7, 5), bars(3, 7, 6))
+    assert found is not None
+    assert found.mask is not None
+    assert found.says.startswith("It shows something else between x ")
+    assert Image.open(io.BytesIO(found.mask)).size == Image.open(io.BytesIO(bars(3, 7, 6))).size
+
+
+@pytest.mark.parametrize("broken", [b"", b"no picture", line()[:200]])
+def test_what_can_not_be_decoded_is_compared_by_its_bytes(broken: bytes) -> None:
+    assert picture_difference(broken, broken) is None
+    found = picture_difference(line(), broken)
+    assert found is not None
+    assert "can't be decoded" in found.says
+
+
+def test_a_large_picture_is_compared_at_a_smaller_size() -> None:
+    large = Image.new("RGB", (2400, 1600), "white")
+    large.paste((0, 0, 0), (1200, 800, 1300, 900))
+    held = io.BytesIO()
+    large.save(held, "PNG")
+    assert picture_difference(held.getvalue(), redrawn(held.getvalue(), lambda one: one.rotate(180))) is not None
+
+
+def test_an_svg_is_compared_without_the_ids_and_the_date_that_matplotlib_makes_up() -> None:
+    def drawn(*values: int) -> str:
+        figure = Figure()
+        figure.subplots().plot(values)
+        return saved(figure, "svg").decode()
+
+    first, again = drawn(1, 2, 3), drawn(1, 2, 3)
+    assert first != again
+    assert comparable_svg(first) == comparable_svg(again)
+    assert comparable_svg(first) != comparable_svg(drawn(1, 2, 9))
+
+
+def output(**data: object) -> dict[str, object]:
+    bundle = {name.replace("_", "/"): value for name, value in data.items()}
+    return {"output_type": "display_data", "metadata": {}, "data": bundle}
+
+
+def test_pictures_of_outputs_and_in_html_are_taken_out_in_order_and_the_outputs_stay() -> None:
+    first, second = (base64.encodebytes(picture).decode() for picture in (line(), bars(1, 2, 3)))
+    outputs = [
+        output(image_png=first, text_plain="<Figure>"),
+        output(text_html=f'<img src="data:image/png;base64,{second}">'),
+    ]
+    read = read_outputs(outputs)
+    assert read.pictures == [line(), bars(1, 2, 3)]
+    assert [one["data"] for one in read.rest] == [{"text/plain": "<Figure>"}, {"text/html": '<img src="(a picture)">'}]
+    assert outputs[0]["data"] == {"image/png": first, "text/plain": "<Figure>"}
+    (found,) = different_pictures(read.pictures, [line(), bars(1, 2, 4)])
+    assert found.number == 2

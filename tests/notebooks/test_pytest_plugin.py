@@ -1,0 +1,111 @@
+"""`pytest --nbval` in a project of its own, with a notebook whose agent plays a recording."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+from tests.notebooks.nbval_project import NUMBERS, PROMPT, change, in_order, run_pytest, write_project
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow, pytest.mark.timeout(900)]
+
+SHUFFLED = """
+import random
+def pytest_collection_modifyitems(items):
+    random.Random(4).shuffle(items)
+"""
+ORDINARY = """
+import os, sys
+def test_the_kernels_variables_are_theirs_alone():
+    assert not [name for name in os.environ if name.startswith("AGENT_KERNEL_")]
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with the notebook as it was saved, twice, and a test that is no notebook."""
+    project = tmp_path_factory.mktemp("finished")
+    notebook = nbformat.read(write_project(project), as_version=4)
+    client = nbclient.NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}})
+    client.execute(env={**os.environ, "AGENT_KERNEL_REPLAY": "strict", "AGENT_KERNEL_APPROVE": "recorded"})
+    for name in ("first.ipynb", "second.ipynb"):
+        nbformat.write(notebook, project / name)
+    (project / "conftest.py").write_text(SHUFFLED)
+    (project / "test_ordinary.py").write_text(ORDINARY)
+    return project
+
+
+@pytest.fixture
+def project(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "project"))
+
+
+def nbval(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return run_pytest(sys.executable, project, dict(os.environ), *options)
+
+
+def test_notebooks_pass_twice_in_random_order_and_with_xdist(project: Path) -> None:
+    once = nbval(project)
+    assert once.returncode == 0, once.stdout
+    assert "agent-kernel: recordings strict, approvals recorded" in once.stdout
+    again = nbval(project, "-n", "2", "-v")
+    assert again.returncode == 0, again.stdout
+    assert "9 passed" in again.stdout
+    for name in ("first", "second"):
+        cells = re.findall(rf"\[(gw\d+)\].* PASSED {name}\S*::Cell (\d+)", again.stdout)
+        assert len({process for process, _ in cells}) == 1, "its cells ran in two processes"
+        assert [number for _, number in cells] == ["0", "1", "2", "3"]
+
+
+def test_a_failure_begins_with_why_the_run_failed(project: Path) -> None:
+    change(project / "first.ipynb", PROMPT, "Multiply the numbers.")
+    failed = nbval(project, "first.ipynb")
+    assert failed.returncode == 1
+    assert in_order(
+        failed.stdout,
+        "The agent's run in Cell 2 of first.ipynb failed:",
+        "can't answer 'Multiply the numbers.'",
+        "Notebook cell execution failed",
+    ), failed.stdout
+
+
+def test_a_changed_number_changes_the_plot_and_the_record(project: Path) -> None:
+    change(project / "first.ipynb", NUMBERS, "numbers = [3, 9, 5]")
+    failed = nbval(project, "first.ipynb", "-vv")
+    assert failed.returncode == 1
+    assert in_order(failed.stdout, "Picture 1 is not the saved one.", "mismatch 'agent record'"), failed.stdout
+    pictures = project / ".pytest_cache" / "d" / "agent-kernel-pictures"
+    expected = {f"first-cell-2-picture-1-{name}.png" for name in ("saved", "now", "differs")}
+    assert {picture.name for picture in pictures.iterdir()} == expected
+
+
+def test_the_kernels_get_what_the_options_say(project: Path) -> None:
+    told = nbval(project, "first.ipynb", "--agent-replay", "warn", "--agent-approve=all", "-vv")
+    assert "agent-kernel: recordings warn, approvals all" in told.stdout
+    assert "warn all" in told.stdout
+    assert told.returncode == 1, "the saved output says strict"
+    refused = nbval(project, "--agent-replay", "sometimes")
+    assert "invalid choice: 'sometimes'" in refused.stderr
+
+
+def test_a_project_without_notebooks_imports_next_to_nothing_and_needs_no_nbval(project: Path) -> None:
+    program = "import sys; import pytest; before = set(sys.modules); import agent_kernel.testing.pytest_plugin\n"
+    program += "print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {name for name in done.stdout.split() if not name.startswith("agent_kernel")} == set()
+    assert len(done.stdout.split()) <= 4, done.stdout
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:nbval", "-p", "no:xdist", "test_ordinary.py"],
+        cwd=project,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
