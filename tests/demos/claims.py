@@ -29,7 +29,7 @@ def answers(recording: Cassette) -> list[RecordedTurn]:
 
 def turns(recording: Cassette, story: int) -> list[RecordedTurn]:
     """The turns of a story that are played, without those for other outcomes."""
-    found = {}
+    found: dict[int, RecordedTurn] = {}
     for turn in recording.conversations[story].turns:
         found.setdefault(turn.step, turn)
     return list(found.values())

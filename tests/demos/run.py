@@ -18,7 +18,7 @@ def run_notebook(name: str, folder: Path = NOTEBOOKS) -> nbformat.NotebookNode:
     """The notebook NAME.ipynb of a folder, run from top to bottom. Raises nbclient's `CellExecutionError`."""
     import matplotlib.font_manager  # noqa: F401 -- its first import says on stderr that it builds a cache
 
-    notebook = nbformat.read(folder / f"{name}.ipynb", as_version=4)
+    notebook: nbformat.NotebookNode = nbformat.read(folder / f"{name}.ipynb", as_version=4)
     client = NotebookClient(
         notebook, timeout=CELL_SECONDS, record_timing=False, resources={"metadata": {"path": str(folder)}}
     )

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from agent_kernel.models.cassette import normalized_prompt
+from tests.demos.claims import answers
 from tests.demos.run import NOTEBOOKS, RECORDINGS
 from tests.demos.script import as_json
 from tests.demos.stories import NAMES, recording_of
@@ -47,12 +48,18 @@ def test_a_recorded_turn_is_there_whatever_a_person_decides(name: str) -> None:
                 assert {"success", "denied", "error", "edited"} <= followed, (conversation.prompt, turn.step)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_saved_notebook_has_the_answer_of_each_story(name: str) -> None:
+    saved = "\n".join(_texts(output) for cell in notebook(name).cells for output in cell.get("outputs", []))
+    for last in answers(recording_of(name)):
+        assert " ".join(last.content.split()) in " ".join(saved.split())
+
+
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_saved_outputs_name_no_machine_no_time_and_no_id(name: str) -> None:
     for cell in notebook(name).cells:
         for output in cell.get("outputs", []):
-            text = output.text if output.output_type == "stream" else _texts(output)
-            assert not (found := NOT_ANYBODYS.search(text)), (cell.source, found)
+            assert not (found := NOT_ANYBODYS.search(_texts(output))), (cell.source, found)
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -76,6 +83,8 @@ def test_each_file_of_data_has_its_source_and_licence() -> None:
 
 
 def _texts(output: nbformat.NotebookNode) -> str:
+    if output.output_type == "stream":
+        return str(output.text)
     if output.output_type == "error":
         return "\n".join([output.ename, output.evalue, *output.traceback])
     return "\n".join(str(text) for mime, text in output.data.items() if mime.startswith("text/"))
