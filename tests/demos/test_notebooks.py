@@ -20,6 +20,9 @@ NOT_ANYBODYS = re.compile(
     r"\d\d:\d\d:\d\d|\b(?:19[89]|20[2-9])\d-\d\d-\d\dT",  # times
 )
 
+STOPPED = {"when-things-break": {1, 3}}
+"""The stories, by number, that a budget stops before their answer."""
+
 
 def notebook(name: str) -> nbformat.NotebookNode:
     return nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
@@ -51,8 +54,9 @@ def test_a_recorded_turn_is_there_whatever_a_person_decides(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_saved_notebook_has_the_answer_of_each_story(name: str) -> None:
     saved = "\n".join(_texts(output) for cell in notebook(name).cells for output in cell.get("outputs", []))
-    for last in answers(recording_of(name)):
-        assert " ".join(last.content.split()) in " ".join(saved.split())
+    for number, last in enumerate(answers(recording_of(name))):
+        shown = " ".join(last.content.split()) in " ".join(saved.split())
+        assert shown != (number in STOPPED.get(name, ())), last.content
 
 
 @pytest.mark.parametrize("name", SHOWN)
