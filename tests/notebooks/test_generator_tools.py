@@ -37,6 +37,11 @@ async def later(n: int):
         yield f"row {number}"
 
 @ak.tool(approval="allow")
+def breaks():
+    "Raises."
+    raise LookupError("not here")
+
+@ak.tool(approval="allow")
 def endless():
     "Never ends."
     yield from itertools.count()
@@ -101,6 +106,13 @@ def test_a_generator_that_fails_keeps_what_it_gave(tools: TestKernel) -> None:
     assert found.startswith("('error'")
     assert "one" in found
     assert "ValueError: no more" in found
+
+
+def test_the_traceback_of_a_tool_begins_in_its_own_code(tools: TestKernel) -> None:
+    found = tools.value("result(breaks)")
+    assert "LookupError: not here" in found
+    assert found.count("File ") == 1
+    assert "agent_kernel" not in found
 
 
 @pytest.mark.parametrize("kind", ["async def", "def"])

@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 _HIDDEN = re.compile(r"[/\\]IPython[/\\]core[/\\](interactiveshell|async_helpers|compilerop|autocall)")
 _LIBRARY = re.compile(r"^.*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]")
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[2])
 
 NameOf = Callable[[str], str]
 """Maps a source file's path to the name that is shown."""

@@ -1,0 +1,25 @@
+"""Makes demos anew: `python -m tests.demos NAME ...` writes the recording, runs the notebook, and saves its outputs.
+
+The quickstart has no script: its recording is a part of the package.
+"""
+
+import argparse
+
+from tests.demos.run import RECORDINGS, run_notebook, save
+from tests.demos.script import as_json
+from tests.demos.stories import NAMES, recording_of
+
+ALL = ("quickstart", *NAMES)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.demos", description=__doc__)
+    parser.add_argument("names", nargs="*", default=ALL, metavar="NAME", help=f"{', '.join(ALL)}; default: all")
+    for name in parser.parse_args().names:
+        if name in NAMES:
+            (RECORDINGS / f"{name}.json").write_bytes(as_json(recording_of(name)))
+        save(name, run_notebook(name))
+
+
+if __name__ == "__main__":
+    main()

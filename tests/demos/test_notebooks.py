@@ -1,0 +1,94 @@
+"""Every demo notebook: its recording is what its script says, its prompts are recorded, and its outputs could be
+anybody's."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from agent_kernel.models.cassette import normalized_prompt
+from tests.demos.claims import answers
+from tests.demos.run import NOTEBOOKS, RECORDINGS
+from tests.demos.script import as_json
+from tests.demos.stories import NAMES, recording_of
+
+SHOWN = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+NOT_ANYBODYS = re.compile(
+    r"site-packages|/home/|/root/|/tmp/|[A-Z]:\\|"  # paths
+    r"\b0x[0-9a-f]{6,}|\b[0-9a-f]{8}-[0-9a-f]{4}-|\b[0-9A-HJKMNP-TV-Z]{26}\b|"  # addresses, ids
+    r"\d\d:\d\d:\d\d|\b(?:19[89]|20[2-9])\d-\d\d-\d\dT",  # times
+)
+
+STOPPED = {"when-things-break": {1, 3}}
+"""The stories, by number, that a budget stops before their answer."""
+
+
+def notebook(name: str) -> nbformat.NotebookNode:
+    return nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_recording_is_what_its_script_says(name: str) -> None:
+    remedy = f"The script was changed: run `python -m tests.demos {name}`."
+    assert (RECORDINGS / f"{name}.json").read_bytes() == as_json(recording_of(name)), remedy
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_prompt_of_a_cell_is_recorded(name: str) -> None:
+    recorded = {normalized_prompt(one.prompt) for one in recording_of(name).conversations}
+    cells = [cell.source for cell in notebook(name).cells if cell.cell_type == "code"]
+    asked = [source.partition("\n") for source in cells if source.startswith("%%agent")]
+    assert {normalized_prompt(prompt) for _, _, prompt in asked} <= recorded
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recorded_turn_is_there_whatever_a_person_decides(name: str) -> None:
+    for conversation in recording_of(name).conversations:
+        for turn in conversation.turns:
+            if turn.tool_calls:
+                followed = {other.after for other in conversation.turns if other.step == turn.step + 1}
+                assert {"success", "denied", "error", "edited"} <= followed, (conversation.prompt, turn.step)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_saved_notebook_has_the_answer_of_each_story(name: str) -> None:
+    saved = "\n".join(_texts(output) for cell in notebook(name).cells for output in cell.get("outputs", []))
+    for number, last in enumerate(answers(recording_of(name))):
+        shown = " ".join(last.content.split()) in " ".join(saved.split())
+        assert shown != (number in STOPPED.get(name, ())), last.content
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_saved_outputs_name_no_machine_no_time_and_no_id(name: str) -> None:
+    for cell in notebook(name).cells:
+        for output in cell.get("outputs", []):
+            assert not (found := NOT_ANYBODYS.search(_texts(output))), (cell.source, found)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_it_is_saved_as_it_ran_from_top_to_bottom(name: str) -> None:
+    counts = [cell.execution_count for cell in notebook(name).cells if cell.cell_type == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_its_links_lead_somewhere_and_the_index_leads_to_it(name: str) -> None:
+    prose = "\n".join(cell.source for cell in notebook(name).cells if cell.cell_type == "markdown")
+    for target in re.findall(r"\]\(([^)#:]+)\)", prose):
+        assert (NOTEBOOKS / target).exists(), target
+    assert f"({name}.ipynb)" in (NOTEBOOKS / "README.md").read_text(encoding="utf-8")
+
+
+def test_each_file_of_data_has_its_source_and_licence() -> None:
+    page = (NOTEBOOKS / "data" / "README.md").read_text(encoding="utf-8")
+    files = {path.name for path in Path(NOTEBOOKS / "data").iterdir() if path.suffix != ".md"}
+    assert {name for name in files if f"`{name}`" not in page} == set()
+
+
+def _texts(output: nbformat.NotebookNode) -> str:
+    if output.output_type == "stream":
+        return str(output.text)
+    if output.output_type == "error":
+        return "\n".join([output.ename, output.evalue, *output.traceback])
+    return "\n".join(str(text) for mime, text in output.data.items() if mime.startswith("text/"))
