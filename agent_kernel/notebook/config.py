@@ -6,8 +6,7 @@ from typing import Any, get_args
 
 from IPython.core.error import UsageError
 
-from agent_kernel.models.recordings.names import OnChange
-from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
 from agent_kernel.tools.review.hidden import reveal
 
 NAMES = ("model", "policy", "wait", "effort", "tools")

@@ -1,7 +1,7 @@
 """The options of a prompt that record and replay."""
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.models.recordings.names import OnChange
+from agent_kernel.protocol.vocabulary import OnChange
 
 
 def recorded_model(model: str | None, record: str | None, on_change: OnChange | None) -> str | None:

@@ -23,6 +23,10 @@ MOST_REPLACED = 100
 """The most earlier runs of a cell that a run may replace."""
 MOST_CELLS_BEFORE = 20
 MOST_CHANGES = 200
+FOLDER_OPEN = ", in the folder "
+VARIABLES_OPEN = "The user's variables:\n"
+CELLS_OPEN = "The cells that were run last:\n"
+"""Beginnings of parts of the notebook's summary, as the model reads it: recordings compare the variables alone."""
 
 CellId = Annotated[str, Field(max_length=200)]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]

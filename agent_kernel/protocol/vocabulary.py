@@ -53,6 +53,9 @@ BudgetOf = Literal["run", "conversation"]
 Effort = Literal["low", "medium", "high"]
 """How much a model should reason, as providers name it."""
 
+OnChange = Literal["strict", "warn"]
+"""What happens where a recording no longer fits what a model is asked: the run stops, or goes on with a notice."""
+
 ApiName = Literal["chat", "responses", "messages"]
 """The three APIs of models: OpenAI's Chat Completions and Responses, Anthropic's Messages."""
 

@@ -9,12 +9,9 @@ from typing import Any
 import orjson
 
 from agent_kernel.models.base import (
-    CELLS_OPEN,
     CONTEXT_CLOSE,
     CONTEXT_OPEN,
-    FOLDER_OPEN,
     IMAGES,
-    VARIABLES_OPEN,
     ModelRequest,
     WireMessage,
 )
@@ -23,6 +20,7 @@ from agent_kernel.models.faults import scrub
 from agent_kernel.models.images import MEDIA_TYPES
 from agent_kernel.models.recordings.format import Asked, RecordedImage, RecordedResult, Settings
 from agent_kernel.models.recordings.normalise import Normaliser
+from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
 
 Clean = Callable[[str], str]
 _SHORT = 16

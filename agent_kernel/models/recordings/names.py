@@ -11,12 +11,11 @@ third turn, `record:3-` the third and all after it.
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.vocabulary import OnChange
 
 VARIABLE = "AGENT_KERNEL_REPLAY"
-OnChange = Literal["strict", "warn"]
 _ON_CHANGE = re.compile(r"\s+--on-change[= ](\S*)$")
 _MODEL = re.compile(r"\s+--model[= ](\S.*)$")
 _MODE = re.compile(r"record(?::([1-9]\d{0,8})(-?))?")

@@ -24,9 +24,9 @@ from agent_kernel.models.recordings.asked import Question, Reader
 from agent_kernel.models.recordings.decisions import as_scripted
 from agent_kernel.models.recordings.differences import UNFIT, parts, pictures_differ, show
 from agent_kernel.models.recordings.format import Placed, Recording
-from agent_kernel.models.recordings.names import OnChange
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.pictures import images_of
+from agent_kernel.protocol.vocabulary import OnChange
 
 _ALIKE = 0.6
 """How similar a prompt must be to count as a changed one, from 0 to 1."""

@@ -20,10 +20,6 @@ _NOTICES = 8
 _CHARACTERS_AT_ONCE = 65_536
 """A client that takes frames without waiting leaves the event loop to others after so many."""
 
-_TURNS_BEHIND = 2
-"""Turns of the event loop by which clients hear of a commit later than the call that starts with it, whose request to
-the kernel leaves in the second: what a page draws takes the processor that the kernel needs."""
-
 
 class Feed:
     def __init__(self, log: Log, conversation: int, conversation_id: str, last_seq: int) -> None:
@@ -135,8 +131,6 @@ class Subscription:
                 yield self._notices.popleft()
             if not frames and not self._rewound:
                 await self._changed.wait()
-                for _ in range(_TURNS_BEHIND):
-                    await asyncio.sleep(0)
             for frame in frames:
                 if self._rewound or self._closed:
                     break

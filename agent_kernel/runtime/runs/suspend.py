@@ -103,7 +103,7 @@ async def left_open(
 async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRun:
     """The run as it was. Its history is read when the model is asked again."""
     row, run_id = shared.row, kept.run_id
-    stored, view, stored_policy, messages, calls, unknown, decided = await shared.runtime.log.read(
+    stored, view, stored_policy, messages, calls, unknown = await shared.runtime.log.read(
         lambda sql: (
             runs.read_spec(sql, run_id),
             runs.read_run(sql, run_id),
@@ -111,7 +111,6 @@ async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRu
             inbox.read_kept(sql, row.number, run_id),
             [tool_calls.read_call(sql, row.number, tool_call_id) for tool_call_id in kept.calls],
             tool_calls.unknown_digests(sql, row.number),
-            tool_calls.list_calls(sql, run_id=run_id),
         )
     )
     spec = restored(stored, view.prompt)
@@ -128,7 +127,8 @@ async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRu
         unknown=unknown,
     )
     run = ActiveRun(shared, spec, kept.model, kept.executor, view, policy, start)
-    use_up(run, decided)
+    if run.script.given:
+        use_up(run, await shared.runtime.log.read(lambda sql: tool_calls.list_calls(sql, run_id=run_id)))
     if not run.prompted:
         await log_prompt(run)
     return run

@@ -5,9 +5,9 @@ from typing import Any
 
 from agent_kernel.models.base import ModelRequest, ModelTurn, WireMessage
 from agent_kernel.models.recordings.format import load
-from agent_kernel.models.recordings.names import OnChange
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
+from agent_kernel.protocol.vocabulary import OnChange
 from agent_kernel.runtime.state.history import with_context
 from agent_kernel.testing import ScriptedModel
 from tests.core.models.model_fixtures import turn_of

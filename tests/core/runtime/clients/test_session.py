@@ -509,29 +509,3 @@ async def test_a_session_ends_with_its_conversation(stages: Stages) -> None:
     async with asyncio.timeout(5):
         await line.running
     await line.close()
-
-
-async def test_an_approved_call_leaves_for_the_kernel_before_clients_hear_of_it(stages: Stages) -> None:
-    left: list[str] = []
-
-    def act(call: ApprovedCall, emit: OutputSink) -> str:
-        left.append("to the kernel")
-        return "ok"
-
-    class Noting(Socket):
-        async def send(self, frame: bytes) -> None:
-            left.append(json.loads(frame)["type"])
-            await super().send(frame)
-
-    stage = await stages(
-        ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]), executor=FunctionExecutor(act)
-    )
-    handle = await stage.start()
-    (request,) = await stage.requests()
-    line = Noting(stage.conversation)
-    await line.answer(type="resume", last_seq=stage.conversation.last_seq)
-    line.say({"type": "approval_response", "approval_id": request.approval_id, "approved": True})
-    await line.next("tool_start")
-    assert left.index("to the kernel") < left.index("approval_response") < left.index("tool_start")
-    await handle.wait()
-    await line.close()
