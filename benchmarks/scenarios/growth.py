@@ -59,7 +59,7 @@ class InstantModel:
     async def aclose(self) -> None:
         """Do nothing: nothing is open."""
 
-    def resolve(self, name: str | None) -> Model:  # noqa: ARG002
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:  # noqa: ARG002
         return self
 
 

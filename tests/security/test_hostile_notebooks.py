@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from agent_kernel.notebook.batch import run_notebook
+from agent_kernel.cli import main
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import acting, hostile_notebook, times_run
@@ -68,7 +68,7 @@ def test_running_a_notebook_without_a_page_approves_nothing_that_is_saved_in_it(
     with FakeOpenAI([call("run_python", code=code), say("Denied, then.")]) as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
-        assert run_notebook(path, path, timeout=60) == []
+        assert main(["run", str(path), "--timeout", "60"]) == 0
     assert times_run(side_effect) == 0
     (output,) = nbformat.read(path, as_version=4).cells[1].outputs
     assert "Nobody was there to ask" in output["data"]["text/plain"]

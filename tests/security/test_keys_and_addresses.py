@@ -8,6 +8,7 @@ from typing import Any
 import nbformat
 import pytest
 
+from agent_kernel.cli import main
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.reply import Reply, failure
@@ -114,12 +115,10 @@ def test_the_key_is_not_in_the_notebook_that_a_run_failed_in(tmp_path: Path, mon
     path = tmp_path / "failing.ipynb"
     cells = [nbformat.v4.new_code_cell(source) for source in ("%load_ext agent_kernel", "%%agent\nGo.")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    from agent_kernel.notebook.batch import run_notebook
-
     with FakeOpenAI([failure(401, f"Incorrect API key provided: {FAKE_KEY}.")]) as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
-        assert run_notebook(path, path, timeout=60)
+        assert main(["run", str(path), "--timeout", "60"]) == 1
     assert "API key" in path.read_text()
     assert FAKE_KEY not in path.read_text()
 

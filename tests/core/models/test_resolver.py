@@ -153,8 +153,8 @@ def test_a_cassette_outside_the_servers_directory_is_refused(tmp_path: Path, pat
         ModelResolver(base_directory=base).resolve(f"replay:{path}")
 
 
-def test_a_missing_cassette_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"none\.json can't be read"):
+def test_a_missing_recording_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"There is no recording .*none\.json\. Make one with"):
         ModelResolver(base_directory=tmp_path).resolve("replay:none.json")
 
 

@@ -291,5 +291,5 @@ async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted()
 
 
 class NoModels:
-    def resolve(self, name: str | None) -> Model:
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         raise NoModelError

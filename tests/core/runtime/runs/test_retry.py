@@ -87,7 +87,7 @@ async def test_once_something_else_was_asked_for_it_is_too_late(stages: Stages) 
 
 
 class NoModels:
-    def resolve(self, name: str | None) -> Model:
+    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         raise NoModelError
 
 

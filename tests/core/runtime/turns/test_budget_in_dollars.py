@@ -93,7 +93,7 @@ async def test_where_no_price_is_known_and_nobody_can_be_asked_the_run_ends_unas
     assert result.run.error.code == "BUDGET_EXCEEDED"
     assert result.run.error.message.startswith(NO_PRICE)
     record = bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
-    assert f"<p>{NO_PRICE}" in record.replace("&#x27;", "'")
+    assert f'<p data-role="error">{NO_PRICE}' in record.replace("&#x27;", "'")
 
 
 async def test_a_turn_that_nobody_priced_makes_a_budget_uncheckable(stages: Stages) -> None:
