@@ -28,7 +28,7 @@ def add_run_options(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         "--approve",
         choices=get_args(ApprovalMode),
         help="what answers calls that ask: none denies them, recorded takes the decisions of the recording that is "
-        "played, all approves what no rule denies (AGENT_KERNEL_APPROVE, else none)",
+        "played, all approves what no rule denies (AGENT_KERNEL_APPROVE, else recorded)",
     )
     parser.add_argument(
         "-p",

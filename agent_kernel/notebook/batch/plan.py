@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 from nbformat.reader import NotJSONError
 
-from agent_kernel.approvals.unattended import VARIABLE, ApprovalMode, approval_mode
+from agent_kernel.approvals.unattended import VARIABLE, approval_mode
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.batch.job import Job
 from agent_kernel.notebook.batch.parameters import parameters_cell
@@ -28,18 +28,12 @@ def plan(options: argparse.Namespace, environ: Mapping[str, str]) -> list[Job]:
             output=_output(options.output, notebook, name, alone=len(notebooks) == 1),
             log=options.logs / name.with_suffix(".log") if options.logs is not None else None,
             parameters=parameters_cell(options.parameters),
-            environ={**environ, VARIABLE: _approves(options.approve, environ)},
+            environ={**environ, VARIABLE: options.approve or approval_mode(environ)},
             timeout=options.timeout,
             allow_errors=options.allow_errors,
         )
         for notebook, name in zip(notebooks, names, strict=True)
     ]
-
-
-def _approves(wanted: ApprovalMode | None, environ: Mapping[str, str]) -> ApprovalMode:
-    if wanted is not None:
-        return wanted
-    return approval_mode(environ) if environ.get(VARIABLE, "").strip() else "none"
 
 
 def _fault(notebook: Path) -> str:
