@@ -256,6 +256,7 @@ def test_in_notebook_7_too_a_cell_is_run_again_and_deleted(
     notebook.wait_for_state("awaiting_approval")
     assert statuses(notebook_7, "Again.") == ["cancelled", "running"]
     notebook.command("notebook:delete-cell")
+    expect(notebook.cards()).to_have_count(0)  # the page has said that it shows the run no more
     notebook.run(1)
     assert notebook.text(1) == "42"
     wait_until(lambda: statuses(notebook_7, "Again.") == ["cancelled", "cancelled"], "the run to end")
