@@ -259,6 +259,10 @@ class NotebookPage:
     def wait_for_state(self, state: str, card: int = 0, seconds: float = 30) -> None:
         expect(self.card(card)).to_have_attribute("data-state", state, timeout=seconds * 1000)
 
+    def wait_for_end(self) -> None:
+        """Wait until a run has ended, which comes after the last word of its answer."""
+        expect(self.page.locator(".ak-run[data-status=complete], .agent-record").first).to_be_visible(timeout=60_000)
+
     def press(self, name: str, card: int = 0) -> None:
         """Press one of a card's buttons, as soon as it is there and takes clicks."""
         self.card(card).get_by_role("button", name=name, exact=True).click()

@@ -116,7 +116,7 @@ def test_a_page_that_was_reloaded_meanwhile_saves_them_too_and_again_without_dou
     notebook.wait_for_state("success", card=1)
     end.open()
     expect(notebook.page.locator("[data-role=answer]")).to_contain_text("There it is.")
-    expect(notebook.page.locator(".ak-run[data-status=complete], .agent-record").first).to_be_visible()
+    notebook.wait_for_end()
     for _ in range(2):
         assert calls_of(notebook.save().cells[1].outputs) == [1, 2]
     notebook.page.evaluate("window.jupyterapp.shell.currentWidget.context.revert()")

@@ -33,7 +33,7 @@ def test_a_refused_request_is_summarised_and_the_summary_can_be_read_live_after_
     expect(page.get_by_text(SUMMARY)).to_be_visible()
     answer.open()
     expect(page.locator("[data-role=answer]")).to_contain_text("It is 42.")
-    expect(page.locator(".ak-run[data-status=complete], .agent-record").first).to_be_visible()
+    notebook.wait_for_end()
     (record,) = [data for data in bundles(notebook.save(), 1) if "data-agent-record" in data.get("text/html", "")]
     assert f"messages</summary>\n<p>{SUMMARY}</p>\n</details>" in record["text/html"]
     notebook.run(2)

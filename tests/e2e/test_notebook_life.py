@@ -40,6 +40,7 @@ def test_reload_while_a_call_waits_then_approve(open_notebook: OpenNotebook, mod
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Approve")
     expect(notebook.page.get_by_text("It ran.").first).to_be_visible()
+    notebook.wait_for_end()
     assert model.tool_results() == ["after the reload"]
     assert_record_is_saved(notebook.save(), 1, "It ran.", "after the reload")
 

@@ -55,6 +55,7 @@ def test_the_cards_are_there_after_a_reload_and_the_record_at_the_end(
     expect(notebook.page.locator(DIALOGS)).to_have_count(0)
     notebook.press("Approve")
     expect(notebook.page.get_by_text("A plot of mass.").first).to_be_visible()
+    notebook.wait_for_end()
     assert_record_is_saved(notebook.save(), 1, "A plot of")
     notebook.reload()
     expect(notebook.record()).to_contain_text("A plot of mass.")
@@ -70,6 +71,7 @@ def test_a_checkpoint_from_before_the_end_comes_back_as_the_record(
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Approve")
     expect(notebook.page.get_by_text("A plot of mass.").first).to_be_visible()
+    notebook.wait_for_end()
     notebook.page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.context.save(); }")
     revert(notebook)
     expect(notebook.record()).to_contain_text("A plot of mass.")
@@ -99,6 +101,7 @@ def test_two_tabs_save_and_load_without_a_question(
     expect(notebook.page.get_by_text("A plot of mass.").first).to_be_visible()
     for tab in (notebook, other):
         expect(tab.page.locator(DIALOGS)).to_have_count(0)
+        tab.wait_for_end()
     assert_record_is_saved(notebook.save(), 1, "A plot of")
     context.close()
 
@@ -148,4 +151,5 @@ class TestInNotebook7:
         notebook.wait_for_state("awaiting_approval")
         notebook.press("Approve")
         expect(notebook.page.get_by_text("A plot of mass.").first).to_be_visible()
+        notebook.wait_for_end()
         assert_record_is_saved(notebook.save(), 1, "A plot of")

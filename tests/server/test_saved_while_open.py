@@ -141,6 +141,36 @@ async def test_a_page_that_loads_it_gets_the_cards_and_saves_as_before(
     assert "Chinstrap is light." in page.output()["data"]["text/plain"]
 
 
+async def test_a_save_between_the_end_and_the_record_waits_for_the_record(
+    api: Api,
+    page: Page,
+    folder: Path,
+    model: FakeOpenAI,
+    extension: AgentKernelServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model.add(call("run_python", code=CODE), say("Chinstrap is light."))
+    await page.run()
+    waiting = await api.next_approval()
+    assert extension.service is not None
+    records = extension.service.records
+    find, go_on = records.notebook_path, asyncio.Event()
+
+    async def find_later(*args: Any) -> str | None:
+        await go_on.wait()
+        return await find(*args)
+
+    monkeypatch.setattr(records, "notebook_path", find_later)
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.ended(waiting["conversation_id"])
+    async with asyncio.TaskGroup() as tasks:
+        saving = tasks.create_task(page.save())
+        await asyncio.wait([saving], timeout=0.5)
+        assert not saving.done()
+        go_on.set()
+    assert "data-agent-record" in saved(folder)["data"]["text/html"]
+
+
 async def test_copies_downloads_and_conversions_have_what_was_saved(
     api: Api, page: Page, folder: Path, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:

@@ -12,6 +12,7 @@ is never in a file.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
@@ -31,6 +32,8 @@ from agent_kernel_server.notebooks.outputs import (
 from agent_kernel_server.notebooks.paths import NotebookPaths
 
 OPEN_MARK = "agent_kernel_open_run"
+RECORD_SECONDS = 5
+"""How long a save waits at most for the record of a run that has just ended."""
 ENDED_RUNS = 500
 """How many runs that have ended are kept in mind, because a notebook may have been saved while they were open."""
 
@@ -43,10 +46,15 @@ class OpenRun:
         self.widget_model_id = widget_model_id
         self.conversation = conversation
         self.bundle: dict[str, str] | None = None
+        self.has_record = asyncio.Event()
+        """Set when the run has ended and its record is kept."""
         self._seen: int | None = None
 
     async def refresh(self) -> None:
-        """Render the run's present state, unless nothing has happened since the last time."""
+        """Render the run's present state, unless nothing has happened since the last time.
+
+        Pages hear of a run's end a moment before its record is kept. A save in between waits for the record.
+        """
         last = self.conversation.last_seq
         if last == self._seen:
             return
@@ -54,6 +62,10 @@ class OpenRun:
             progress = await self.conversation.progress(self.spec.run_id)
         except AgentKernelError:
             return  # deleted, or the log can't be read now: the last state stays
+        if progress.run.ended_at is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.has_record.wait(), RECORD_SECONDS)
+                return
         self.bundle = await asyncio.to_thread(_render, progress, self.spec.prompt_in_cell)
         self._seen = last
 
@@ -75,7 +87,9 @@ class OpenRuns:
 
     def on_end(self, spec: RunSpec) -> None:
         """A run has ended, in this server or in an earlier one. Its record is kept by then."""
-        self._runs.pop(spec.run_id, None)
+        run = self._runs.pop(spec.run_id, None)
+        if run is not None:
+            run.has_record.set()
         if spec.widget_model_id is not None:
             self._ended[spec.run_id] = spec.widget_model_id
             while len(self._ended) > ENDED_RUNS:
