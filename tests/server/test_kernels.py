@@ -121,18 +121,18 @@ async def test_an_edited_call_is_what_runs_and_a_faulty_edit_is_400(
 
 
 async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failure(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
+    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     model.add(call("run_python", code="print('after')"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
-    page = await client(conversation_id)
     await kernel.ready()
     held = f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.02)"
     kernel.start(f"{held}\nraise ValueError('the cell fails')")
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    while (await page.until("tool_state"))["waiting_behind"] is None:
-        pass
+    async with asyncio.timeout(60):
+        while (await api("GET", "conversations", conversation_id))[1]["tool_calls"][0]["state"] != "executing":
+            pass
     gate.touch()
     (done,) = (await api.ended(conversation_id))["tool_calls"]
     assert done["state"] == "success"
