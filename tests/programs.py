@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
-STARTS_WITHIN, ENDS_WITHIN = 60.0, 30.0
+STARTS_WITHIN, ENDS_WITHIN = 120.0, 30.0
 
 
 def free_port() -> int:
@@ -18,7 +18,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until(look: Callable[[], T | None], what: str, seconds: float = 30) -> T:
+def wait_until(look: Callable[[], T | None], what: str, seconds: float = 60) -> T:
     """Look again and again until `look` returns something true."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -46,7 +46,7 @@ class Page:
     async def open(self, chat: str = "chat", **options: Any) -> None:
         await self("open", chat=chat, **{"id": self.chat_id, "body": self.body, **options})
 
-    async def until(self, condition: Callable[[dict[str, Any]], Any], chat: str = "chat", seconds: float = 30) -> Any:
+    async def until(self, condition: Callable[[dict[str, Any]], Any], chat: str = "chat", seconds: float = 60) -> Any:
         """The value of a condition on the chat's state, once it holds."""
         deadline = time.monotonic() + seconds
         while True:

@@ -22,7 +22,9 @@ CHROMIUM = [
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # no page of ours needs the network
 ]
 OpenNotebook = Callable[..., NotebookPage]
-expect.set_options(timeout=30_000)
+PATIENCE_MS = 60_000
+"""Longest wait for anything that has to come: a busy machine may take long."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,6 +76,7 @@ def lab(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) ->
 def model(shared_model: WrittenModel) -> Iterator[WrittenModel]:
     shared_model.begin()
     yield shared_model
+    shared_model.open_gates()
     shared_model.assert_consumed()
 
 
@@ -97,7 +100,7 @@ def _note_frames(socket: WebSocket, lines: list[str]) -> None:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     lines: list[str] = []
     page.console_lines = lines  # type: ignore[attr-defined]

@@ -70,6 +70,7 @@ class Example:
         client = BlockingKernelClient(connection_file=str(self._runtime / f"kernel-{session['kernel']['id']}.json"))
         client.load_connection_file()
         client.start_channels()
+        client.wait_for_ready(timeout=60)  # what is printed before the kernel is heard would be lost
         yield ExampleKernel(client)
         client.stop_channels()
 
@@ -85,6 +86,6 @@ class ExampleKernel:
         def take(message: dict[str, Any]) -> None:
             printed.append(message["content"].get("text", ""))
 
-        reply = self._client.execute_interactive(code, output_hook=take, timeout=30)
+        reply = self._client.execute_interactive(code, output_hook=take, timeout=60)
         assert reply["content"]["status"] == "ok", reply["content"]
         return "".join(printed).strip()

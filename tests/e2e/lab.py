@@ -47,6 +47,7 @@ _RUN_CELL = """async ([index, wait]) => {
   if (wait) await done;
 }"""
 _COMMAND = "async ([name, args]) => { await window.jupyterapp.commands.execute(name, args); }"
+_IDLE = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
 _OUTPUTS = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getOutputs()"
 _PROMPT = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.executionCount"
 
@@ -237,6 +238,20 @@ class NotebookPage:
         ]
         return "".join("".join(part) for part in parts).strip()
 
+    def run_until(self, index: int, text: str) -> None:
+        """Run a cell until it says this: the kernel may hear later than the page of a run's end, or, because JupyterLab
+        sends those over a subshell, of a widget's change."""
+
+        def says_it() -> bool:
+            self.run(index)
+            return self.text(index) == text
+
+        wait_until(says_it, f"cell {index} to say {text}")
+
+    def wait_until_idle(self) -> None:
+        """Wait until the kernel runs no cell, as the page knows it."""
+        self.page.wait_for_function(_IDLE)
+
     def prompt_number(self, index: int) -> int:
         number: int = self.page.evaluate(_PROMPT, index)
         return number
@@ -256,7 +271,7 @@ class NotebookPage:
     def record(self) -> Locator:
         return self.page.locator("[data-agent-record]")
 
-    def wait_for_state(self, state: str, card: int = 0, seconds: float = 30) -> None:
+    def wait_for_state(self, state: str, card: int = 0, seconds: float = 60) -> None:
         expect(self.card(card)).to_have_attribute("data-state", state, timeout=seconds * 1000)
 
     def wait_for_end(self) -> None:

@@ -10,6 +10,9 @@ from agent_kernel.testing import FakeOpenAI, call, calls
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.e2e.lab import NotebookPage
 
+GATE_SECONDS = 300
+"""As long as a test may take: no gate opens by itself before that."""
+
 
 @dataclass(slots=True)
 class Gate:
@@ -25,18 +28,26 @@ class Gate:
 class WrittenModel:
     def __init__(self) -> None:
         self._turns: deque[ModelTurn | Gate | Reply] = deque()
+        self._gates: list[Gate] = []
         self._unexpected: list[dict[str, Any]] = []
         self._first = 0
         self.server = FakeOpenAI([self._answer], repeat=True)
 
     def says(self, *turns: ModelTurn | Gate | Reply) -> None:
         self._turns.extend(turns)
+        self._gates.extend(turn for turn in turns if isinstance(turn, Gate))
 
     def begin(self) -> None:
         """Forget what an earlier test left."""
         self._turns.clear()
         self._unexpected.clear()
         self._first = len(self.server.requests)
+
+    def open_gates(self) -> None:
+        """Those that a failed test left closed: the server answers nobody else meanwhile."""
+        for gate in self._gates:
+            gate.open()
+        self._gates.clear()
 
     def assert_consumed(self) -> None:
         assert not self._unexpected, f"The model was asked for more turns than were written: {self._unexpected}"
@@ -56,7 +67,7 @@ class WrittenModel:
             return failure(400, "no turn was written for this request")
         turn = self._turns.popleft()
         if isinstance(turn, Gate):
-            turn.opened.wait(60)
+            turn.opened.wait(GATE_SECONDS)
             return turn.turn
         return turn
 

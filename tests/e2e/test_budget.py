@@ -37,5 +37,4 @@ def test_a_run_at_its_budget_waits_over_a_reload_and_goes_on_once_a_person_adds_
     expect(second_card).to_be_hidden()
     for one in (notebook, other):
         expect(one.page.locator("[data-role=answer]")).to_contain_text("It is 42.")
-    notebook.run(2)
-    assert notebook.text(2) == "('complete', None)"
+    notebook.run_until(2, "('complete', None)")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from playwright.sync_api import Page, WebSocket, expect
@@ -9,6 +10,7 @@ from playwright.sync_api import Page, WebSocket, expect
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.model import Gate, WrittenModel
+from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
 FILES = re.compile("/agent-kernel/static/(cards|part)-")
@@ -40,6 +42,10 @@ def widget_bytes(page: Page) -> Callable[[], int]:
     return lambda: sum(sizes)
 
 
+def is_over(measure: Callable[[], int], least: int) -> bool:
+    return measure() > least
+
+
 def test_a_run_sends_the_page_a_loader_and_the_front_end_comes_once(
     open_notebook: OpenNotebook,
     model: WrittenModel,
@@ -57,17 +63,20 @@ def test_a_run_sends_the_page_a_loader_and_the_front_end_comes_once(
         before = widget_bytes()
         notebook.run(cell)
         notebook.wait_for_state("awaiting_approval")
-        assert 2_000 < widget_bytes() - before < 10_000
+        enough = before + 2_000
+        wait_until(partial(is_over, widget_bytes, enough), "the frames that the page has received to be reported")
+        assert widget_bytes() - before < 10_000
         expect(notebook.card().locator("[data-role=code] .ak-t-n")).to_have_text("1")
         assert len([name for name in asked if name.startswith("cards-")]) == 1
         assert len(set(asked)) == len(asked)
         if cell == 1:
             notebook.press("Approve")
             expect(notebook.record()).to_be_visible()
+            notebook.wait_until_idle()
     before_editing = len(asked)
     notebook.press("Edit")
     expect(notebook.card().locator(".cm-content")).to_be_focused()
-    assert len(asked) > before_editing
+    wait_until(lambda: len(asked) > before_editing, "the editor to have been asked for")
     notebook.save()
     notebook.reload()
     notebook.wait_for_state("awaiting_approval")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as PageTimeoutError
 
 from agent_kernel.testing import call, say
 from agent_kernel.testing.wire.chat import streamed
@@ -15,7 +16,7 @@ from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
 NOTICE = "Stopped, because the kernel was interrupted."
-ASLEEP = "import time\nprint('asleep', flush=True)\ntime.sleep(60)"
+ASLEEP = "import time\nprint('asleep', flush=True)\ntime.sleep(600)"
 
 
 def press_toolbar(notebook: NotebookPage) -> None:
@@ -25,8 +26,18 @@ def press_toolbar(notebook: NotebookPage) -> None:
 def press_keys(notebook: NotebookPage) -> None:
     """I, I in command mode, as the cell has it after it was run."""
     notebook.command("notebook:enter-command-mode")
-    notebook.page.keyboard.press("i")
-    notebook.page.keyboard.press("i")
+    expect(notebook.page.locator(".jp-Notebook.jp-mod-commandMode .jp-Cell.jp-mod-active")).to_be_focused()
+
+    def pressed() -> bool:
+        try:
+            with notebook.page.expect_request("**/interrupt*", timeout=5_000):
+                notebook.page.keyboard.press("i")
+                notebook.page.keyboard.press("i")
+        except PageTimeoutError:
+            return False  # a second lay between the two, which are no chord then
+        return True
+
+    wait_until(pressed, "the kernel's interrupt to be asked for")
 
 
 WAYS = {"toolbar": press_toolbar, "keys": press_keys}
@@ -69,7 +80,7 @@ def test_while_a_call_runs_the_model_is_not_asked_on(
     open_notebook: OpenNotebook, model: WrittenModel, way: str
 ) -> None:
     model.says(call("run_python", code=ASLEEP))
-    notebook = open_notebook([LOAD, "%%agent --policy allow\nTake a minute."])
+    notebook = open_notebook([LOAD, "%%agent --policy allow\nTake ten minutes."])
     notebook.run_through(1)
     expect(notebook.card()).to_contain_text("asleep")
     WAYS[way](notebook)
@@ -88,6 +99,7 @@ def test_a_cell_of_ones_own_that_runs_is_interrupted_and_the_card_goes_on_waitin
     wait_until(lambda: "asleep" in notebook.text(2), "the cell to begin")
     press_toolbar(notebook)
     wait_until(lambda: notebook.outputs(2)[-1].get("ename") == "KeyboardInterrupt", "the cell to be interrupted")
+    notebook.wait_until_idle()
     expect(notebook.card()).to_have_attribute("data-state", "awaiting_approval")
     press_toolbar(notebook)
     stopped(notebook)

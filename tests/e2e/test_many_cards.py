@@ -29,7 +29,7 @@ def test_folded_calls_off_screen_are_not_laid_out_and_are_found_all_the_same(
     expect(names).to_have_count(CALLS)
     # The first is on screen; the one before the last, which is open, is far below.
     page.wait_for_function(f"() => {{ const shown = ({LAID_OUT})(); return shown[0] && !shown[{CALLS - 2}]; }}")
-    assert page.evaluate("() => window.find('number_45')")
+    page.wait_for_function("() => window.find('number_45')")
     page.wait_for_function(f"() => ({LAID_OUT})()[45]")
     notebook.card(0).focus()
     for _ in range(CALLS - 1):

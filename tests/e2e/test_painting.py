@@ -2,7 +2,7 @@
 
 import nbformat
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from agent_kernel.record import render_record
 from agent_kernel.testing import call, calls
@@ -78,6 +78,7 @@ def test_an_answer_of_a_record_stays_in_its_place(lab: LabServer, page: Page, wi
     saved.cells = [cell]
     nbformat.write(saved, path)
     notebook = NotebookPage(lab, page, path)
+    expect(page.locator(".agent-record summary").first).to_be_visible()
     for summary in page.locator(".agent-record summary").all():
         if not summary.evaluate("one => one.parentElement.open"):
             summary.click()

@@ -34,7 +34,7 @@ def approve_all(notebook: NotebookPage, records: int) -> None:
             buttons.first.click()
         return notebook.record().count() >= records
 
-    wait_until(approved, f"{records} records", 90)
+    wait_until(approved, f"{records} records", 180)
 
 
 def screenshot(notebook: NotebookPage, name: str, cell: int) -> None:

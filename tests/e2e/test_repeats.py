@@ -1,11 +1,14 @@
 """A run that repeats itself, as a person meets it."""
 
+from functools import partial
+
 from playwright.sync_api import Locator, Page, expect
 
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.model import WrittenModel
 from tests.e2e.test_keys import EVERY_KEY, start
+from tests.programs import wait_until
 
 CELLS = [
     "%load_ext agent_kernel\nimport agent_kernel as ak",
@@ -14,10 +17,9 @@ CELLS = [
 ]
 
 
-def top_and_bottom(part: Locator) -> tuple[float, float]:
-    box = part.bounding_box()
-    assert box is not None
-    return box["y"], box["y"] + box["height"]
+def is_below(part: Locator, other: Locator) -> bool:
+    box, above = part.bounding_box(), other.bounding_box()
+    return box is not None and above is not None and box["y"] >= above["y"] + above["height"]
 
 
 def test_a_run_that_repeats_itself_waits_over_a_reload_and_goes_on_with_ctrl_enter(
@@ -30,9 +32,9 @@ def test_a_run_that_repeats_itself_waits_over_a_reload_and_goes_on_with_ctrl_ent
     for width in (820, 620):
         page.set_viewport_size({"width": width, "height": 900})
         words, title = card.locator(".ak-whole"), card.get_by_text("The agent repeats itself", exact=True)
-        assert top_and_bottom(words)[0] >= top_and_bottom(title)[1], f"three columns at {width} px"
+        wait_until(partial(is_below, words, title), f"less than three columns at {width} px")
     keyboard.press_for_nothing(card, EVERY_KEY)
-    assert keyboard.hints() == ["Ctrl Enter"]
+    keyboard.wait_for_hints("Ctrl Enter")
     keyboard.notebook.save()
     keyboard.notebook.reload()
     expect(card).to_be_visible()

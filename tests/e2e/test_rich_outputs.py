@@ -31,7 +31,7 @@ DRAWING = (
 WIDE = "import pandas as pd\npd.DataFrame({f'a long name of a column {n}': [n] * 3 for n in range(60)})"
 LATE = (
     "import threading\nfrom IPython.display import HTML, display\nlook = threading.Event()\n"
-    "threading.Thread(target=lambda: (look.wait(60), display(HTML('<b>drawn late</b>')))).start()"
+    "threading.Thread(target=lambda: (look.wait(600), display(HTML('<b>drawn late</b>')))).start()"
 )
 # As altair's charts are by default: a script looks for the element before it.
 SCRIPT = (
@@ -83,7 +83,7 @@ def test_charts_formulas_tables_and_drawings_look_as_they_do_below_a_cell(
 
     # A large table scrolls in its card, and a chart keeps to the card's width.
     frame = notebook.card(6).locator(".ak-drawn > .jp-RenderedHTML")
-    assert frame.evaluate("frame => frame.scrollWidth > frame.clientWidth")
+    wait_until(lambda: frame.evaluate("frame => frame.scrollWidth > frame.clientWidth"), "the table to be wider")
     page.set_viewport_size({"width": 800, "height": 900})
     page.wait_for_function(
         "() => { const plot = document.querySelector('.js-plotly-plot .main-svg').getBoundingClientRect();"
@@ -101,16 +101,6 @@ def test_charts_formulas_tables_and_drawings_look_as_they_do_below_a_cell(
     expect(notebook.record().locator("script")).to_have_count(0)
 
 
-def wait_for_value(notebook: NotebookPage, value: str) -> None:
-    """JupyterLab sends a widget's changes over a subshell: a cell that runs straight after one may be first."""
-
-    def known() -> bool:
-        notebook.run(2)
-        return notebook.text(2) == value
-
-    wait_until(known, f"the kernel to know that the slider is at {value}")
-
-
 def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate, page: Page
 ) -> None:
@@ -122,7 +112,7 @@ def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(
     look(notebook, run, "widgets")
     handle.press("ArrowRight")
     expect(notebook.card(0).locator(".widget-readout")).to_have_text("4")
-    wait_for_value(notebook, "4")
+    notebook.run_until(2, "4")
     expect(notebook.card(2).locator(".widget-output")).to_have_text("x is 3")
     notebook.card(2).get_by_role("slider").press("ArrowRight")
     expect(notebook.card(2).locator(".widget-output")).to_have_text("x is 4")
@@ -131,7 +121,7 @@ def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(
     expect(notebook.card(0).locator(".widget-readout")).to_have_text("4")
     expect(notebook.card(1)).to_contain_text("100%")
     notebook.card(0).get_by_role("slider").press("ArrowRight")
-    wait_for_value(notebook, "5")
+    notebook.run_until(2, "5")
     end.open()
     expect(page.locator("[data-role=answer]")).to_have_text("There it is.")
 
@@ -191,5 +181,5 @@ def test_notebook_7_draws_charts_and_widgets_too(
     notebook.card(1).get_by_role("slider").press("ArrowRight")
     expect(notebook.card(1).locator(".widget-readout")).to_have_text("4")
     expect(notebook.card(2).locator("mjx-container")).to_be_visible()
-    wait_for_value(notebook, "4")
+    notebook.run_until(2, "4")
     finish(notebook, end)

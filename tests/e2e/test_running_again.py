@@ -33,6 +33,11 @@ def statuses(lab: LabServer, prompt: str) -> list[str]:
     return [run["status"] for view in views for run in view["runs"] if run["prompt"].startswith(prompt)]
 
 
+def wait_for_statuses(lab: LabServer, prompt: str, those: list[str]) -> None:
+    """The server's list may lag behind what the page shows."""
+    wait_until(lambda: statuses(lab, prompt) == those, f"the runs to be {those}")
+
+
 def test_the_cell_is_run_again_while_its_call_waits_and_the_new_run_begins_at_once(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:
@@ -44,7 +49,7 @@ def test_the_cell_is_run_again_while_its_call_waits_and_the_new_run_begins_at_on
     expect(notebook.card()).to_contain_text("print('second')")
     notebook.wait_for_state("awaiting_approval")
     expect(notebook.cards()).to_have_count(1)
-    assert statuses(lab, "Ask me again.") == ["cancelled", "running"]
+    wait_for_statuses(lab, "Ask me again.", ["cancelled", "running"])
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("Once.")
     notebook.run(2)
@@ -54,13 +59,13 @@ def test_the_cell_is_run_again_while_its_call_waits_and_the_new_run_begins_at_on
 def test_the_cell_is_run_again_while_its_call_runs(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:
-    model.says(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(60)"), say("Now."))
-    notebook = open_notebook([LOAD, "%%agent --policy allow\nTake a minute."])
+    model.says(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(600)"), say("Now."))
+    notebook = open_notebook([LOAD, "%%agent --policy allow\nTake ten minutes."])
     notebook.run_through(1)
     expect(notebook.card()).to_contain_text("asleep")
     notebook.run(1)
     expect(notebook.record()).to_contain_text("Now.")
-    assert statuses(lab, "Take a minute.") == ["cancelled", "complete"]
+    wait_for_statuses(lab, "Take ten minutes.", ["cancelled", "complete"])
 
 
 def test_a_deleted_cell_ends_its_run(open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer) -> None:
@@ -72,7 +77,7 @@ def test_a_deleted_cell_ends_its_run(open_notebook: OpenNotebook, model: Written
     expect(notebook.cards()).to_have_count(0)
     notebook.run(1)
     notebook.wait_for_state("awaiting_approval")
-    assert statuses(lab, "In a cell to be deleted.") == ["cancelled"]
+    wait_for_statuses(lab, "In a cell to be deleted.", ["cancelled"])
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("The other one.")
 
@@ -80,7 +85,7 @@ def test_a_deleted_cell_ends_its_run(open_notebook: OpenNotebook, model: Written
 def test_a_cell_that_is_deleted_while_its_call_runs(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:
-    model.says(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(60)"))
+    model.says(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(600)"))
     notebook = open_notebook([LOAD, "%%agent --policy allow\nIn a cell deleted meanwhile.", "6 * 7"])
     notebook.run_through(1)
     expect(notebook.card()).to_contain_text("asleep")
@@ -88,7 +93,7 @@ def test_a_cell_that_is_deleted_while_its_call_runs(
     expect(notebook.cards()).to_have_count(0)
     notebook.run(1)
     assert notebook.text(1) == "42"
-    wait_until(lambda: statuses(lab, "In a cell deleted meanwhile.") == ["cancelled"], "the run to end")
+    wait_for_statuses(lab, "In a cell deleted meanwhile.", ["cancelled"])
 
 
 def test_a_cell_that_is_merged_with_the_one_below_can_be_asked_anew(
@@ -102,7 +107,7 @@ def test_a_cell_that_is_merged_with_the_one_below_can_be_asked_anew(
     expect(notebook.cards()).to_have_count(0)
     notebook.run(1)
     expect(notebook.record()).to_contain_text("Both of it.")
-    assert statuses(lab, "In a cell to be merged.") == ["cancelled", "complete"]
+    wait_for_statuses(lab, "In a cell to be merged.", ["cancelled", "complete"])
     assert "And this." in model.requests()[-1][-1]["content"]
 
 
@@ -122,7 +127,7 @@ def test_a_cell_that_is_cut_and_pasted_keeps_its_run(
     notebook.press("Approve")
     # Exactly, because the list of files has names that end so.
     expect(notebook.page.get_by_text("Moved.", exact=True)).to_be_visible()
-    assert statuses(lab, "In a cell that moves.") == ["complete"]
+    wait_for_statuses(lab, "In a cell that moves.", ["complete"])
 
 
 def test_run_all_three_times_leaves_one_run(open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer) -> None:
@@ -132,7 +137,7 @@ def test_run_all_three_times_leaves_one_run(open_notebook: OpenNotebook, model: 
         notebook.command("notebook:run-all-cells")
         expect(notebook.card()).to_contain_text(f"n = {number}")
         notebook.wait_for_state("awaiting_approval")
-    wait_until(lambda: statuses(lab, "All of it.") == ["cancelled", "cancelled", "running"], "the runs to give way")
+    wait_for_statuses(lab, "All of it.", ["cancelled", "cancelled", "running"])
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("Once.")
     notebook.run(2)
@@ -169,7 +174,7 @@ def test_the_run_ahead_is_stopped_and_the_queued_one_goes_on(
     press_ahead(notebook, "Stop it and go on")
     expect(notebook.record().nth(1)).to_contain_text("A table.")
     expect(notebook.record().nth(0)).to_contain_text("ancelled")
-    assert statuses(lab, "Now a table.") == ["complete"]
+    wait_for_statuses(lab, "Now a table.", ["complete"])
 
 
 def test_after_a_reload_without_saving_the_waiting_run_is_still_in_reach(
@@ -187,7 +192,7 @@ def test_after_a_reload_without_saving_the_waiting_run_is_still_in_reach(
     expect(notebook.card()).to_contain_text("1")
 
     notebook.run(1)  # the same cell as before the reload: its run gives way, and the new one stands behind the table's
-    wait_until(lambda: statuses(lab, "Plot body mass") == ["cancelled", "queued"], "the first run to give way")
+    wait_for_statuses(lab, "Plot body mass", ["cancelled", "queued"])
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Approve")
     expect(notebook.record().nth(1)).to_be_visible()
@@ -254,9 +259,9 @@ def test_in_notebook_7_too_a_cell_is_run_again_and_deleted(
     notebook.run(1)
     expect(notebook.card()).to_contain_text("print(1)")
     notebook.wait_for_state("awaiting_approval")
-    assert statuses(notebook_7, "Again.") == ["cancelled", "running"]
+    wait_for_statuses(notebook_7, "Again.", ["cancelled", "running"])
     notebook.command("notebook:delete-cell")
     expect(notebook.cards()).to_have_count(0)  # the page has said that it shows the run no more
     notebook.run(1)
     assert notebook.text(1) == "42"
-    wait_until(lambda: statuses(notebook_7, "Again.") == ["cancelled", "cancelled"], "the run to end")
+    wait_for_statuses(notebook_7, "Again.", ["cancelled", "cancelled"])

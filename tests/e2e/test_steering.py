@@ -88,7 +88,7 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
 
 
 def test_new_conversation_interrupts_a_call_that_runs(open_notebook: OpenNotebook, model: WrittenModel) -> None:
-    sleeps = call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(60)\nwoke = True")
+    sleeps = call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(600)\nwoke = True")
     model.says(say("One."), sleeps, say("Two."))
     notebook = open_notebook([LOAD, "%%agent\nFirst.", "%%agent --policy allow\nSecond.", "'woke' in globals()"])
     notebook.run_through(1)

@@ -114,9 +114,9 @@ class Cells:
     # what the person does
 
     def waiting(self) -> list[Message]:
-        """The calls that wait for a decision."""
+        """The calls of this kernel that wait for a decision."""
         found: list[Message] = self.server.api("GET", "agent-kernel/api/approvals?state=awaiting_approval")
-        return found
+        return [one for one in found if one["kernel_id"] == self.kernel_id]
 
     def next_approval(self) -> Message:
         """The first of them."""

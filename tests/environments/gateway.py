@@ -54,7 +54,7 @@ class KernelGateway:
         """What somebody does at the gateway, behind the server's back."""
         headers = {"Authorization": f"token {KEY}"}
         url = f"{self.url}/{path}"
-        with urllib.request.urlopen(urllib.request.Request(url, method=method, headers=headers), timeout=30):
+        with urllib.request.urlopen(urllib.request.Request(url, method=method, headers=headers), timeout=60):
             pass
 
     def _answers(self) -> bool:

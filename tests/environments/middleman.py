@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp import web
 
 FRAME_BYTES = 64 * 1024 * 1024
+OPENS_WITHIN = 60
 HOP_BY_HOP = ("Host", "Content-Length", "Transfer-Encoding", "Content-Encoding", "Connection")
 
 
@@ -51,7 +52,7 @@ class Middleman:
         self._do(self._say(kernel_id, page, frames))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
 
     async def _start(self) -> None:
         self._client = aiohttp.ClientSession(auto_decompress=False)
@@ -74,11 +75,14 @@ class Middleman:
             await line.close()
 
     async def _say(self, kernel_id: str, page: str, frames: tuple[str | bytes, ...]) -> None:
-        lines = [line for (kernel, session), line in self._lines.items() if kernel == kernel_id and session != page]
-        assert len(lines) == 1, list(self._lines)
-        for line in lines:
-            for frame in frames:
-                await (line.send_str(frame) if isinstance(frame, str) else line.send_bytes(frame))
+        async with asyncio.timeout(OPENS_WITHIN):
+            while len(lines := self._lines_of(kernel_id, page)) != 1:  # noqa: ASYNC110 -- lines come and go
+                await asyncio.sleep(0.05)
+        for frame in frames:
+            await (lines[0].send_str(frame) if isinstance(frame, str) else lines[0].send_bytes(frame))
+
+    def _lines_of(self, kernel_id: str, page: str) -> list[web.WebSocketResponse]:
+        return [line for (kernel, session), line in self._lines.items() if kernel == kernel_id and session != page]
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         if self._away:

@@ -23,7 +23,7 @@ def test_it_gives_way_to_the_run_of_the_next_request(kernel: TestKernel, waits: 
     for cell in (first, other, again):
         assert kernel.result(cell).reply["status"] == "ok"
     assert kernel.result(other).value == "'the cell between'"
-    assert kernel.value("first.wait(20).status, run.wait(20).status, run.text") == "('cancelled', 'complete', 'fine')"
+    assert kernel.value("first.wait(40).status, run.wait(40).status, run.text") == "('cancelled', 'complete', 'fine')"
     assert kernel.value("[(call.state, call.reason) for call in first.tool_calls]") == (
         "[('superseded', 'Its cell was run again.')]"
     )
@@ -35,4 +35,4 @@ def test_a_deleted_cell_ends_its_run_when_the_next_one_is_run(kernel: TestKernel
     page.open()
     page.event("approval_request")
     kernel.result(kernel.send_cell("b", "1", deleted=["a"]))
-    assert kernel.value("first.wait(20).status, first.tool_calls[0].reason") == "('cancelled', 'Its cell was deleted.')"
+    assert kernel.value("first.wait(40).status, first.tool_calls[0].reason") == "('cancelled', 'Its cell was deleted.')"

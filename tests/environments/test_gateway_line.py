@@ -71,7 +71,7 @@ def test_a_gateway_that_stays_away_ends_its_runs_and_the_kernel_works_when_it_is
     gate.touch()
     cells.reconnect()
     # The kernel never died: its variables are there, its `Run` hears of the end, and the next run works.
-    assert cells.text("print(before, run.wait(30).status)") == "41 error\n"
+    assert cells.text("print(before, run.wait(60).status)") == "41 error\n"
     model.says(call("run_python", code="print('again', before)"), say("Done."))
     cells.run("%%agent\nOnce more.")
     again = cells.next_approval()

@@ -57,6 +57,7 @@ def test_the_open_page_gets_its_card_back_and_the_kernel_can_be_chosen_again(
     expect(page.get_by_text("Reconnecting")).to_have_count(0, timeout=BACK_SECONDS * 1000)
     notebook.press("Approve")
     expect(page.get_by_text("It goes on.").first).to_be_visible(timeout=BACK_SECONDS * 1000)
+    notebook.wait_for_end()
     assert model.tool_results() == ["before is 42"]
 
     # A Jupyter server keeps its sessions in memory: JupyterLab says "No Kernel" until the kernel is chosen again.

@@ -28,7 +28,7 @@ def open_channel(server: UserServer, conversation_id: str) -> websocket.WebSocke
     url = server.url.replace("http", "ws", 1)
     return websocket.create_connection(
         f"{url}agent-kernel/api/conversations/{conversation_id}/channel",
-        timeout=30,
+        timeout=60,
         header=[f"Authorization: token {server.token}"],
     )
 

@@ -59,7 +59,7 @@ def test_a_click_counts_while_the_cell_waits_and_the_cell_behind_it_runs_after_i
     expect(notebook.record()).to_contain_text("It is 42.")
     wait_until(lambda: notebook.text(2) == "42", "the cell behind it")
     assert notebook.text(1).endswith("the cell went on")
-    assert [notebook.prompt_number(index) for index in range(3)] == [1, 2, 3]
+    wait_until(lambda: [notebook.prompt_number(index) for index in range(3)] == [1, 2, 3], "the numbers of the cells")
     assert model.tool_results() == ["the product is 42"]
 
 

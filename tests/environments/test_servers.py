@@ -76,6 +76,7 @@ def test_a_call_is_approved_and_the_answer_follows(name: str, model: WrittenMode
         answer.open()
         # A reloaded page keeps its cards, and gets the record with its next save.
         expect(notebook.page.get_by_text("Six times seven is 42.").first).to_be_visible()
+        notebook.wait_for_end()
         notebook.run(2)
         assert notebook.text(2) == "42"
         assert_record_is_saved(notebook.save(), 1, "Six times seven is", "run_python")

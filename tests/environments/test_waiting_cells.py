@@ -125,7 +125,7 @@ def test_stop_counts_when_the_call_that_runs_has_ended_or_ends_it(
     kernel.run(
         "import asyncio\n"
         "async def thinks(request):\n"
-        "    await asyncio.sleep(60)\n"
+        "    await asyncio.sleep(600)\n"
         "    yield say('Never.')\n"
         f"model = ScriptedModel([call('run_python', code={code!r}), thinks])"
     )
@@ -175,7 +175,7 @@ def test_an_interrupt_of_the_waiting_cell_ends_its_run_and_aborts_the_cells_behi
     kernel.manager.interrupt_kernel()
     assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
     assert kernel.result(behind).reply["status"] == "aborted"
-    assert kernel.value("run.wait(10).status, behind") == "('cancelled', [])"
+    assert kernel.value("run.wait(40).status, behind") == "('cancelled', [])"
 
 
 def test_a_wait_that_fails_aborts_the_cells_behind_it_and_the_card_can_still_be_answered(kernel: TestKernel) -> None:
@@ -189,7 +189,7 @@ def test_a_wait_that_fails_aborts_the_cells_behind_it_and_the_card_can_still_be_
     assert [kernel.result(message).reply["status"] for message in behind] == ["aborted"] * 3
     approve(page)
     page.event("complete")
-    assert kernel.value("run.wait(10).text, behind") == f"({ANSWERED}, [])"
+    assert kernel.value("run.wait(40).text, behind") == f"({ANSWERED}, [])"
 
 
 def test_where_no_page_answers_a_waiting_cell_the_call_is_denied(kernel: TestKernel) -> None:

@@ -14,8 +14,8 @@ from jupyter_client.manager import KernelManager
 from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.tools.arguments import canonical, digest
 
-SECONDS = 30.0
-"""Longest wait for anything that has to come."""
+SECONDS = 55.0
+"""Longest wait for anything that has to come: what sleeps in these tests until it is stopped sleeps for a minute."""
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.notebooks.kernel import TestKernel
+from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
@@ -26,6 +27,16 @@ def end(declaration: dict[str, Any], **changes: Any) -> dict[str, Any]:
     run |= {"policy": {"mode": "ask"}, "usage": {"total_tokens": 7}, "budget": {}, "started_at": "2026-01-01T00:00:00Z"}
     run |= {"ended_at": "2026-01-01T00:00:01Z", **changes}
     return {"run": run, "text": "fine", "messages": [], "tool_calls": []}
+
+
+def replaced(served: TestKernel, cell: str) -> list[dict[str, Any]]:
+    """What has taken the place of a cell's cards, once anything has."""
+
+    def look() -> list[dict[str, Any]]:
+        served.pump()
+        return [content for kind, content in served.result(cell).outputs if kind == "update_display_data"]
+
+    return wait_until(look, "the record")
 
 
 def test_a_cell_returns_at_once_and_declares_its_run(served: TestKernel) -> None:
@@ -59,11 +70,26 @@ def test_the_record_takes_the_place_of_the_cards(served: TestKernel) -> None:
     assert served.request("state", run=end(declared, status="running", ended_at=None)["run"])["ok"]
     assert served.value("ak.last_run().usage.total_tokens") == "7"
     assert served.request("finish", result=end(declared))["ok"]
-    served.pump()
-    updates = [content for kind, content in served.result(cell).outputs if kind == "update_display_data"]
+    updates = replaced(served, cell)
     assert updates[0]["transient"]["display_id"] == declared["run_id"]
     assert set(updates[0]["data"]) == {"text/html", "text/markdown", "text/plain"}
     assert served.value("ak.last_run().status, ak.last_run().text") == "('complete', 'fine')"
+
+
+def test_a_run_that_fails_when_the_next_one_has_started_leaves_its_record_at_once(served: TestKernel) -> None:
+    first, second = (served.send(f"%agent {prompt}") for prompt in ("one", "two"))
+    for cell in (first, second):
+        served.result(cell)
+    ids = list(dict.fromkeys(event["run_id"] for event in served.events if event["event"] == "announce"))
+    failed = {"status": "error", "error": {"code": "LLM_ERROR", "message": "The model is not well."}}
+    for run_id in ids:
+        declared = served.request("declare", run_id=run_id)["declaration"]
+        assert served.request("finish", result=end(declared, **failed))["ok"]
+    [record] = replaced(served, first)
+    assert "The model is not well." in record["data"]["text/plain"]
+    served.run("None")
+    kinds = [kind for kind, _ in served.result(second).outputs]
+    assert kinds == ["display_data"], "the last one can be tried again"
 
 
 def opened(served: TestKernel) -> list[dict[str, Any]]:

@@ -153,7 +153,7 @@ class Kernel:
         self._client.start_channels(stdin=False, hb=False)
 
     async def run(
-        self, code: str, seconds: float = 30.0, cell_id: str | None = None, page: str | None = None
+        self, code: str, seconds: float = 60.0, cell_id: str | None = None, page: str | None = None
     ) -> list[Any]:
         """Run a cell to its end; its outputs as IOPub messages. `cell_id`: as JupyterLab names it; `page`: as each
         notebook of a page names itself."""
@@ -186,7 +186,7 @@ class Kernel:
         message_id = self.start("None")
         messages: list[Any] = []
         while True:
-            message = await self._client.get_iopub_msg(timeout=30)
+            message = await self._client.get_iopub_msg(timeout=60)
             if message["parent_header"].get("msg_id") != message_id:
                 messages.append(message)
             elif message["content"].get("execution_state") == "idle":
@@ -204,7 +204,7 @@ class Kernel:
 
     async def ready(self) -> None:
         """Wait until the kernel answers and is heard."""
-        await self._client.wait_for_ready(timeout=30)
+        await self._client.wait_for_ready(timeout=60)
         self._heard = True
 
     async def close(self) -> None:

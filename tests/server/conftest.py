@@ -6,6 +6,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,7 +30,6 @@ from pytest_jupyter.jupyter_server import (
     jp_auth_header,
     jp_base_url,
     jp_configurable_serverapp,
-    jp_fetch,
     jp_http_port,
     jp_logging_stream,
     jp_nbconvert_templates,
@@ -38,6 +38,7 @@ from pytest_jupyter.jupyter_server import (
     jp_web_app,
     jp_ws_fetch,
 )
+from pytest_jupyter.jupyter_server import jp_fetch as hasty_fetch
 from pytest_jupyter.pytest_tornasync import http_server, http_server_client, http_server_port
 
 from agent_kernel.testing import FakeOpenAI
@@ -51,6 +52,7 @@ __all__ = [
     "echo_kernel_spec",
     "extension",
     "extension_traits",
+    "hasty_fetch",
     "http_server",
     "http_server_client",
     "http_server_port",
@@ -148,6 +150,12 @@ def loop_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
     with watched(request.getfixturevalue("jp_asyncio_loop")) as watch:
         yield
     watch.check()
+
+
+@pytest.fixture
+def jp_fetch(hasty_fetch: Fetch) -> Fetch:
+    """pytest-jupyter's own gives an answer 20 s, in which a busy machine may not start a kernel."""
+    return partial(hasty_fetch, request_timeout=60)
 
 
 @pytest.fixture

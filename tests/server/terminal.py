@@ -25,7 +25,7 @@ class TerminalProgram:
         self.raw = ""
         self._read = 0
 
-    async def until(self, text: str, seconds: float = 30.0) -> str:
+    async def until(self, text: str, seconds: float = 60.0) -> str:
         """Wait for a text behind what was waited for before; what was written up to its end."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
@@ -40,7 +40,7 @@ class TerminalProgram:
         await asyncio.sleep(0.5)
         self._process.send(keys)
 
-    async def ended(self, seconds: float = 30.0) -> int | None:
+    async def ended(self, seconds: float = 60.0) -> int | None:
         """The exit code."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds

@@ -84,7 +84,7 @@ async def shown(kernel: Kernel) -> Any:
 
 
 async def the_run(api: Api) -> tuple[str, str]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             for view in (await api("GET", "conversations"))[1]:
                 if view["runs"]:
@@ -231,7 +231,7 @@ async def test_a_run_that_is_tried_again_at_once_ends_for_its_kernel_as_it_ends(
         said = await open_kernel.text("import agent_kernel as ak; run = ak.last_run(); print(run.status, run.done)")
         return said == "complete True\n"
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await heard():
             pass
     assert await open_kernel.text("print(run.text)") == "Here I am.\n"

@@ -25,7 +25,7 @@ async def start(api: Api, **fields: Any) -> tuple[str, str]:
 
 async def listed(api: Api, what: str, state: str) -> Any:
     """The first of a list, once there is one."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             status, found = await api("GET", what, params={"state": state})
             assert status == 200

@@ -30,7 +30,7 @@ async def loaded(kernel: Kernel) -> Kernel:
 
 async def when(look: Callable[[], Awaitable[Any]]) -> Any:
     """Look again and again, until there is something."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             if found := await look():
                 return found
@@ -83,7 +83,7 @@ async def test_a_cell_that_is_run_again_ten_times_in_a_second_leaves_one_run(
 async def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(
     api: Api, loaded: Kernel, model: FakeOpenAI, extension: AgentKernelServer
 ) -> None:
-    model.add(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(60)"), say("Again."))
+    model.add(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(600)"), say("Again."))
     await loaded.run("%%agent --policy allow\nGo on.", cell_id="a")
     await runs_when(api, lambda runs: any(run["usage"]["tool_calls"] for run in runs))
 
@@ -92,7 +92,7 @@ async def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(
         return any(call["outputs"] for call in calls)
 
     await when(asleep)
-    await loaded.run(ASK, cell_id="a", seconds=20)
+    await loaded.run(ASK, cell_id="a")
     runs = await runs_when(api, lambda runs: [run["status"] for run in runs] == ["cancelled", "complete"])
     assert runs[0]["notices"][0]["content"] == "Stopped, because its cell was run again."
     _, calls = await api("GET", "approvals", params={"state": "cancelled"})
@@ -104,4 +104,4 @@ async def test_stop_reaches_a_run_that_is_cancelled_in_the_moment_it_is_started(
 ) -> None:
     model.add(call("run_python", code="1"))
     await loaded.run("import agent_kernel as ak; run = ak.Agent().start('Go'); run.cancel()")
-    assert await loaded.text("print(run.wait(20).status)") == "cancelled\n"
+    assert await loaded.text("print(run.wait(60).status)") == "cancelled\n"

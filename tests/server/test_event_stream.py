@@ -32,7 +32,7 @@ class Follower:
         self.response = response
         self._unread = b""
 
-    async def next(self, seconds: float = 20.0) -> tuple[str | None, dict[str, Any]]:
+    async def next(self, seconds: float = 60.0) -> tuple[str | None, dict[str, Any]]:
         """The next event. Fails with `EOFError` at the end of the stream."""
         fields: dict[str, str] = {}
         async with asyncio.timeout(seconds):
@@ -219,7 +219,7 @@ async def test_curl_follows_a_run(api: Api, jp_serverapp: ServerApp, jp_http_por
     try:
         await process.stdout.readuntil(b"\n\n")
         await api.start_run(conversation_id)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while b'"type":"complete"' not in await process.stdout.readuntil(b"\n\n"):
                 pass
     finally:

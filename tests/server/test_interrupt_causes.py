@@ -37,7 +37,7 @@ async def test_code_that_raises_keyboard_interrupt_itself_has_failed_and_the_mod
 async def test_a_signal_that_nobody_asked_jupyter_for_is_not_the_users(
     api: Api, kernel: Kernel, model: FakeOpenAI, code: str
 ) -> None:
-    view = await run_to_end(api, kernel, model, f"{code}\ntime.sleep(60)")
+    view = await run_to_end(api, kernel, model, f"{code}\ntime.sleep(600)")
     (one,) = view["tool_calls"]
     assert (one["state"], view["runs"][0]["status"]) == ("error", "complete")
     assert "by a signal (SIGINT), not by the user" in one["result"]
@@ -47,8 +47,8 @@ async def test_a_signal_that_nobody_asked_jupyter_for_is_not_the_users(
 async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
     api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel
 ) -> None:
-    caught = f"try:\n    {SHELL}\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    time.sleep(2)"
-    code = f"import subprocess, time\n{caught}\nprint('goes on', flush=True)\ntime.sleep(60)"
+    caught = f"try:\n    {SHELL}\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    time.sleep(2)"
+    code = f"import subprocess, time\n{caught}\nprint('goes on', flush=True)\ntime.sleep(600)"
     model.add(call("run_python", code=code), say("I go on."))
     conversation_id, waiting = await waiting_call(api, kernel)
     page = await client(conversation_id)
@@ -63,7 +63,7 @@ async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
 
 async def test_a_clients_message_is_an_interrupt_of_the_user(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
     """What `jupyter_client` sends to a kernel whose kernel spec wants messages."""
-    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"))
+    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"))
     conversation_id, waiting = await waiting_call(api, kernel)
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await executing(api, conversation_id)

@@ -21,7 +21,7 @@ async def waiting_call(api: Api, kernel: Kernel) -> tuple[str, Any]:
 
 
 async def executing(api: Api, conversation_id: str) -> Any:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             one = (await api("GET", "conversations", conversation_id))[1]["tool_calls"][0]
             if one["state"] == "executing" and one["outputs"]:
@@ -70,7 +70,7 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
 
 
 async def _pending(api: Api, count: int) -> list[Any]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             if len(found := await api.pending()) >= count:
                 return found
@@ -121,14 +121,19 @@ async def test_an_edited_call_is_what_runs_and_a_faulty_edit_is_400(
 
 
 async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failure(
-    api: Api, kernel: Kernel, model: FakeOpenAI
+    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
 ) -> None:
+    gate = tmp_path / "gate"
     model.add(call("run_python", code="print('after')"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
     await kernel.ready()
-    kernel.start("import time; time.sleep(0.7); raise ValueError('the cell fails')")
-    await asyncio.sleep(0.1)
+    held = f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.02)"
+    kernel.start(f"{held}\nraise ValueError('the cell fails')")
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    async with asyncio.timeout(60):
+        while (await api("GET", "conversations", conversation_id))[1]["tool_calls"][0]["state"] != "executing":
+            pass
+    gate.touch()
     (done,) = (await api.ended(conversation_id))["tool_calls"]
     assert done["state"] == "success"
     assert done["result"].count("after") == 1
@@ -195,7 +200,7 @@ def _look(*given):
     return found
 
 async def _hold(stream, ident, parent):
-    assert parent["content"]["op"] != "call" or _looked.wait(20)
+    assert parent["content"]["op"] != "call" or _looked.wait(60)
     await _handle(stream, ident, parent)
 
 mailbox.Mailbox.expect = _look

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kernel
 async def test_stop_interrupts_the_call_and_not_the_users_cell(
     api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
 ) -> None:
-    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"))
+    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"))
     conversation_id, waiting = await waiting_call(api, kernel)
     await kernel.ready()
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
@@ -51,7 +51,7 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
 ) -> None:
     model.add(
         calls(
-            call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(60)"),
+            call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"),
             call("run_python", code="2"),
         )
     )
@@ -142,7 +142,7 @@ async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_pag
 async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
     api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch, asleep: bool
 ) -> None:
-    code = "import time\nprint('in', flush=True)\ntime.sleep(60)" if asleep else "1"
+    code = "import time\nprint('in', flush=True)\ntime.sleep(600)" if asleep else "1"
     model.add(call("run_python", code=code))
     conversation_id, waiting = await waiting_call(api, kernel)
     if asleep:

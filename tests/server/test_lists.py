@@ -76,7 +76,7 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
     async def renamed() -> list[Any]:
         return await listed(api, "runs", notebook="/renamed.ipynb")
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await renamed():  # Jupyter tells of it a moment later
             pass
     assert [one["notebook"] for one in await listed(api, "approvals")] == ["renamed.ipynb"]
@@ -124,7 +124,7 @@ async def test_a_queued_run_names_the_one_that_it_waits_for_and_runs_are_listed_
     body = {"content": "First.", "watched": True}
     first = (await api("POST", "conversations", conversation_id, "runs", body=body))[1]["run_id"]
     second = await api.start_run(conversation_id, "Second.")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (runs := await listed(api, "runs", state="open"))[0]["waits_for"]:
             pass
     assert [run["run_id"] for run in runs] == [first, second]

@@ -41,7 +41,7 @@ async def begun(api: Api, kernel: Kernel, prompt: str) -> str:
 
 async def pending(api: Api, *conversations: str) -> list[Any]:
     """The calls that wait, one in each of these conversations."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             waiting = [one for one in await api.pending() if one["conversation_id"] in conversations]
             if len(waiting) == len(conversations):

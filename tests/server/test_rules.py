@@ -79,7 +79,7 @@ async def test_a_cell_lists_the_rules_and_takes_a_saved_one_out_of_force(
     waiting = await api.next_approval()
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True, "scope": "user"})
     await api.ended(waiting["conversation_id"])
-    listed = await kernel.text("import agent_kernel; agent_kernel.last_run().wait(20)\n%agent rules")
+    listed = await kernel.text("import agent_kernel; agent_kernel.last_run().wait(60)\n%agent rules")
     assert "   -  deny run_shell (this site)\n   1  allow run_python (all notebooks, saved" in listed
     assert (await kernel.text("%agent rules remove 1")).startswith("Removed: allow run_python.")
     assert [one["origin"] for one in (await api("GET", "rules"))[1]] == ["site"]

@@ -111,14 +111,14 @@ async def test_saves_right_after_the_end_wait_for_one_rendering_off_the_event_lo
     def slow(result: RunResult, below_prompt: bool) -> kept_records.Rendered:
         rendered.append(threading.get_ident())
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         return render(result, below_prompt)
 
     monkeypatch.setattr(kept_records, "_render", slow)
     result = a_result(TABLE)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(keep(records, "w1", result))
-        await asyncio.to_thread(begun.wait, 20)
+        await asyncio.to_thread(begun.wait, 60)
         saves = [tasks.create_task(save([widget()], path=path)) for path in (PATH, PATH)]
         await asyncio.sleep(0)
         go_on.set()

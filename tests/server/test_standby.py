@@ -60,7 +60,7 @@ async def test_the_first_prompt_is_answered_though_nothing_was_loaded(
 ) -> None:
     model.add(say("Hello."))
     await kernel.run(ASK)
-    outputs = await kernel.run("import agent_kernel as ak\nprint(ak.last_run().wait(30).text)")
+    outputs = await kernel.run("import agent_kernel as ak\nprint(ak.last_run().wait(60).text)")
     assert "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream") == "Hello.\n"
     assert extension.service is not None
 
@@ -159,7 +159,7 @@ async def test_a_kernel_that_is_restarted_before_the_first_use_is_still_listened
 ) -> None:
     await kernel.run("1")
     await jp_serverapp.kernel_manager.restart_kernel(kernel.kernel_id)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while extension.service is None:  # a subscription takes a moment, and what a kernel said before is not heard
             await kernel.run("%reload_ext agent_kernel")
 

@@ -94,7 +94,7 @@ class EmbeddedHost:
         atexit.register(self._close)
 
     def start(self, run: RunState) -> None:
-        for run_id in self._views.on_start(run.conversation_id):
+        for run_id in self._views.on_start(run.conversation_id, run.run_id):
             self._loop.call_soon_threadsafe(self._release, run_id)
         attended = self._attended()
         channel: WidgetChannel | None = None

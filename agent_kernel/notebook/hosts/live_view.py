@@ -114,20 +114,26 @@ class LiveViews:
         self.views: dict[str, LiveView] = {}
         """By the run's id."""
         self._failed: dict[str, RunResult] = {}
+        self._last: dict[str, str] = {}
+        """The last run of each conversation that has started."""
 
-    def on_start(self, conversation_id: str) -> list[str]:
+    def on_start(self, conversation_id: str, run_id: str) -> list[str]:
         """A new run of this conversation starts. Returns the ids of the failed runs that this gives up."""
+        self._last[conversation_id] = run_id
         failed = [end.run.run_id for end in list(self._failed.values()) if end.run.conversation_id == conversation_id]
-        for run_id in failed:
-            self.give_up(run_id)
+        for earlier in failed:
+            self.give_up(earlier)
         return failed
 
     def on_end(self, end: RunResult, *, may_stay: bool = True) -> bool:
         """A run has ended. Whether its cards were replaced; `may_stay` is false where it can't be tried again."""
-        if may_stay and end.run.error is not None and end.run.error.code == "LLM_ERROR":
-            self._failed[end.run.run_id] = end
+        if not may_stay or end.run.error is None or end.run.error.code != "LLM_ERROR":
+            self._replace(end)
+            return True
+        self._failed[end.run.run_id] = end
+        if self._last.get(end.run.conversation_id) == end.run.run_id:
             return False
-        self._replace(end)
+        self.give_up(end.run.run_id)  # after Run All the next one has started by then
         return True
 
     def on_retry(self, run_id: str) -> None:

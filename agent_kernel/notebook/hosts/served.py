@@ -47,7 +47,7 @@ class ServedHost:
 
     def start(self, run: RunState) -> None:
         install()
-        self._views.on_start(run.conversation_id)
+        self._views.on_start(run.conversation_id, run.run_id)
         view = self._views.views[run.run_id] = LiveView(self._state.shell, run, "server")
         run.shown_by(view.model_id, prompt_in_cell=view.prompt_in_cell)
         view.show_opened()
