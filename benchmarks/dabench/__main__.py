@@ -41,14 +41,18 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     running.add_argument(
         "--timeout", type=_positive, default=900, metavar="SECONDS", help="for one question (%(default)s)"
     )
-    running.add_argument("--output", type=Path, metavar="DIR", help="where results go (benchmarks/results/dabench/NAME)")
+    running.add_argument(
+        "--output", type=Path, metavar="DIR", help="where results go (benchmarks/results/dabench/NAME)"
+    )
     running.add_argument("--retry-errors", action="store_true", help="ask questions again whose run has failed")
     running.add_argument("--answers", type=Path, default=ANSWERS, metavar="DIR", help="with --scripted: other answers")
     reporting = commands.add_parser("report", help="write the report again, of what has ended so far")
     reporting.add_argument("folder", type=Path, metavar="DIR", help="the --output of a run")
     reporting.add_argument("--answers", type=Path, default=ANSWERS, metavar="DIR", help=argparse.SUPPRESS)
     for command in (fetching, running, reporting):
-        command.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="the data set's folder (%(default)s)")
+        command.add_argument(
+            "--data", type=Path, default=DATA, metavar="DIR", help="the data set's folder (%(default)s)"
+        )
     options = parser.parse_args(arguments)
     if options.command == "run" and options.model is not None and options.approve is None:
         running.error(
@@ -69,7 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case _:
                 settings = read_settings(options.folder)
                 outcomes = read_outcomes(options.folder)
-                return _report(settings, load(options.data), options.folder, outcomes, _codes(settings, options.answers))
+                return _report(
+                    settings, load(options.data), options.folder, outcomes, _codes(settings, options.answers)
+                )
     except (DabenchError, AgentKernelError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

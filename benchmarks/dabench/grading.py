@@ -1,7 +1,7 @@
 """Grades answers by the rule that InfiAgent-DABench publishes, in `examples/DA-Agent/eval_closed_form.py`.
 
-An answer is written `@name[value]`. It is right if it is the label's text, or a number that differs from it by less than
-a millionth: the questions say how to round. A name that is given twice has its last value.
+An answer is written `@name[value]`. It is right if it is the label's text, or a number that differs from it by less
+than a millionth: the questions say how to round. A name that is given twice has its last value.
 """
 
 import re

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.version import __version__
-from benchmarks.dabench.dataset import Dataset, Question
+from benchmarks.dabench.dataset import Question
 from benchmarks.dabench.fetch import COMMIT
 from benchmarks.dabench.grading import Scores, grade, read_answers, score
 from benchmarks.dabench.run import Outcome, Settings
@@ -62,7 +62,11 @@ class Report:
         if self.settings.model is None:
             return NO_MODEL
         logged = {one.outcome.model for one in self.graded if one.outcome is not None and one.outcome.model}
-        return self.settings.model if logged <= {self.settings.model} else f"{self.settings.model} ({_list(sorted(logged))})"
+        return (
+            self.settings.model
+            if logged <= {self.settings.model}
+            else f"{self.settings.model} ({_list(sorted(logged))})"
+        )
 
     @property
     def asked(self) -> list[Graded]:
@@ -159,7 +163,9 @@ def as_markdown(report: Report) -> str:
 
 def _circumstances(report: Report) -> str:
     asked = f"{len(report.asked)} of {len(report.graded)} questions"
-    lines = [f"{asked}, of commit {COMMIT[:10]}; Agent Kernel {__version__}; calls that ask: `{report.settings.approve}`."]
+    lines = [
+        f"{asked}, of commit {COMMIT[:10]}; Agent Kernel {__version__}; calls that ask: `{report.settings.approve}`."
+    ]
     if report.settings.model is None:
         lines.append(
             "No model was asked: these scores say what the notebooks, the kernel, the log and the grading make of "
@@ -182,7 +188,9 @@ def _scores(report: Report) -> str:
 
 def _totals(report: Report) -> str:
     sums = totals(report)
-    cost = "no price is known" if sums["cost"] is None else f"{'≥ ' if sums['cost_is_partial'] else ''}${sums['cost']:.4f}"
+    cost = (
+        "no price is known" if sums["cost"] is None else f"{'≥ ' if sums['cost_is_partial'] else ''}${sums['cost']:.4f}"
+    )
     about = "about " if sums["tokens_are_estimated"] else ""
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(sums["by_status"].items()))
     rows = {

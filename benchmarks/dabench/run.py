@@ -26,6 +26,7 @@ OUTCOMES = "outcomes.jsonl"
 SETTINGS = "settings.json"
 NOTEBOOKS = "notebooks"
 
+
 class Settings(BaseModel):
     """What must not change between the first questions of a run and those that are asked when it is taken up again."""
 
@@ -55,7 +56,7 @@ class Outcome(BaseModel):
 
     id: int
     basis: str
-    """A digest of the prompt and the table, and of the code that was played. A question is asked again when it changes."""
+    """A digest of the prompt, the table and the code that was played. When it changes, the question is asked again."""
     status: Literal["complete", "cancelled", "error", "no run"]
     """How the agent's run ended. `no run`: the notebook ended before it began, or its kernel died."""
     text: str = ""
@@ -91,7 +92,7 @@ class Outcome(BaseModel):
         with closing(open_to_read(_log(result.job))[0]) as connection:
             logged = read_run(connection, result.runs[-1].run_id).result
         run = logged.run
-        if run.status in ("running", "queued"):  # its kernel died
+        if run.status == "running" or run.status == "queued":  # its kernel died
             return cls(id=question, basis=basis, status="no run", notebook_seconds=took, error=result.error)
         states = [call.state for call in logged.tool_calls]
         return cls(

@@ -1,15 +1,15 @@
 """Reads answers that were written as code, and plays them in the place of a model.
 
-They stand in files of the percent format, one for each table: a cell that is titled `common`, whose code every answer of
-the file begins with, and a cell for each question, titled with its id. A cell prints its answers in the question's form.
-Unlike a model's, they show what the notebooks, the kernel, the log and the grading make of a right answer.
+They stand in files of the percent format, one for each table: a cell that is titled `common`, whose code every answer
+of the file begins with, and a cell for each question, titled with its id. A cell prints its answers in the question's
+form. They show what the notebooks, the kernel, the log and the grading make of a right answer.
 """
 
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, say
@@ -54,8 +54,8 @@ def read_disputed(path: Path = DISPUTED) -> dict[int, str]:
 class _Chat(FakeOpenAI):
     """Speaks Chat Completions only, so that tool messages have one form."""
 
-    routes = {"/v1/chat/completions": chat.streamed}
-    checks = {"/v1/chat/completions": check_chat_request}
+    routes: ClassVar = {"/v1/chat/completions": chat.streamed}
+    checks: ClassVar = {"/v1/chat/completions": check_chat_request}
 
 
 def player(codes: Mapping[int, str]) -> FakeOpenAI:

@@ -16,7 +16,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import root_mean_squared_error
 from sklearn.model_selection import train_test_split
 
-names = "exper looks union goodhlth black female married south bigcity smllcity service educ".split()
+names = ["exper", "looks", "union", "goodhlth", "black", "female", "married", "south", "bigcity", "smllcity"]
+names += ["service", "educ"]
 parts = train_test_split(table[names], table["wage"], test_size=0.3, random_state=42)
 train, test, train_wage, test_wage = parts
 predicted = LinearRegression().fit(train, train_wage).predict(test)

@@ -18,6 +18,7 @@ print(f"@trips_per_membership_mean[{ratio.mean():.2f}] @trips_per_membership_med
 print(f"@trips_per_day_mean[{trips.mean():.2f}] @trips_per_day_median[{trips.median():.2f}]")
 # %% 378
 passes = [name for name in table.columns if "Passes Purchased" in name]
+table[passes] = table[passes].apply(pd.to_numeric, errors="coerce")
 filled = table.fillna(table[passes].mean())[trips.name]
 for when, values in {"pre": trips, "post": filled}.items():
     print(f"@{when}_mean[{values.mean():.2f}] @{when}_median[{values.median():.2f}]")

@@ -9,7 +9,7 @@ print(f"@outliers_count[{(abs(stats.zscore(volume.dropna())) > 3).sum()}]")
 # %% 419
 weekend = pd.to_datetime(table["Date"]).dt.dayofweek >= 5
 inside, outside = table.loc[~weekend, "Open"], table.loc[weekend, "Open"]
-p = stats.ttest_ind(inside, outside).pvalue
+p = stats.ttest_ind(inside, outside, equal_var=False).pvalue
 print(f"@weekday_mean_price[{inside.mean():.2f}] @weekend_mean_price[{outside.mean():.2f}]")
 print(f"@p_value[{p:.4f}] @significance[{'Yes' if p < 0.05 else 'No'}]")
 # %% 421

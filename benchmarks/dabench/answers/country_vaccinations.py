@@ -9,9 +9,11 @@ print(f"@country_with_highest_average_daily_vaccinations[{means.idxmax()}]")
 # %% 124
 from scipy import stats
 
-known = table.dropna(subset=["total_vaccinations_per_hundred"])
+known = table.dropna(subset=["total_vaccinations_per_hundred"]).sort_values("date")
+last = known.groupby("country").tail(1)
 names = ["Pfizer/BioNTech", "Moderna", "Oxford/AstraZeneca", "Johnson&Johnson/Janssen"]
-groups = [known.loc[known["vaccines"] == name, "total_vaccinations_per_hundred"] for name in names]
+uses = [last["vaccines"].str.contains(name, regex=False) for name in names]
+groups = [last.loc[used, "total_vaccinations_per_hundred"] for used in uses]
 p = stats.f_oneway(*(group for group in groups if len(group))).pvalue
 print(f"@significance_of_difference[{'yes' if p < 0.05 else 'no'}] @p_value[{p:.4f}]")
 # %% 125

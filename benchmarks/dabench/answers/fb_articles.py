@@ -16,7 +16,7 @@ neg = table["neg"]
 kept = neg[((neg - neg.mean()) / neg.std()).abs() <= 3]
 print(f"@mean_neg[{kept.mean():.2f}] @std_dev_neg[{kept.std():.2f}]")
 # %% 214
-news = table[table["author"] == "ABC News"]
+news = table[table["source"] == "abc-news"]
 length = news["text"].str.replace(r"\s", "", regex=True).str.len()
 for name in ("neg", "neu", "pos"):
     print(f"@{name}_length_corr[{news[name].corr(length):.2f}]")

@@ -22,11 +22,18 @@ r, p = stats.pearsonr(known["max_storm_cat"], known["damage_USD"])
 kind = "none" if p >= 0.05 else "linear" if abs(r) >= 0.5 else "nonlinear"
 print(f"@correlation_coefficient[{r:.2f}] @p_value[{p:.4f}] @relationship_type[{kind}]")
 # %% 431
-dates = table[["start_date", "end_date"]].apply(pd.to_datetime, errors="coerce")
-days = (dates["end_date"] - dates["start_date"]).dt.days
-known = table.assign(days=days).dropna(subset=["days", "max_storm_cat", "damage_USD"])
-above = known["damage_USD"] > known["damage_USD"].median()
-for name, storms in {"high": known[above], "low": known[~above]}.items():
+# Such as `July 30 - August 1` and `August 25-26`; one day where there is no second date.
+active = table["dates_active"].str.replace("\xa0", " ").str.replace("\u2013", "-")
+dates = active.str.extract(r"^(\w+) +(\d+)(?: *- *(?:(\w+) +)?(\d+))?")
+dates[2] = dates[2].fillna(dates[0])
+dates[3] = dates[3].fillna(dates[1])
+years = table["year"].astype(str)
+start = pd.to_datetime(dates[0] + " " + dates[1] + " " + years, format="%B %d %Y")
+end = pd.to_datetime(dates[2] + " " + dates[3] + " " + years, format="%B %d %Y")
+end = end.where(end >= start, end + pd.DateOffset(years=1))
+table["days"] = (end - start).dt.days + 1
+above = table["damage_USD"] > table["damage_USD"].median()
+for name, storms in {"high": table[above], "low": table[~above]}.items():
     r, p = stats.pearsonr(storms["max_storm_cat"], storms["days"])
     kind = "none" if p >= 0.05 else "linear" if abs(r) >= 0.4 else "nonlinear"
     print(f"@{name}_damage_correlation_coefficient[{r:.2f}] @{name}_damage_p_value[{p:.4f}]")
@@ -38,9 +45,7 @@ from sklearn.model_selection import train_test_split
 
 filled = table[["max_sust_wind", "damage_USD", "min_p"]]
 filled = filled.fillna(filled.mean())
-parts = train_test_split(
-    filled[["damage_USD", "min_p"]], filled["max_sust_wind"], test_size=0.2, random_state=42
-)
+parts = train_test_split(filled[["damage_USD", "min_p"]], filled["max_sust_wind"], test_size=0.2, random_state=42)
 train, test, train_wind, test_wind = parts
 predicted = LinearRegression().fit(train, train_wind).predict(test)
 print(f"@mean_squared_error[{mean_squared_error(test_wind, predicted):.4f}]")

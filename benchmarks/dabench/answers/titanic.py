@@ -21,7 +21,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 table["IsAlone"] = (table["SibSp"] + table["Parch"] == 0).astype(int)
-parts = train_test_split(table[["IsAlone"]], table["Survived"], test_size=0.3, random_state=42)
+survived = table["Survived"]
+parts = train_test_split(table[["IsAlone"]], survived, test_size=0.3, random_state=42, stratify=survived)
 train, test, train_survived, test_survived = parts
 model = LogisticRegression(class_weight="balanced").fit(train, train_survived)
 print(f"@model_score[{model.score(test, test_survived):.2f}]")
@@ -81,9 +82,9 @@ print(f"@correlation_coefficient[{(table['SibSp'] + table['Parch']).corr(table['
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-known = table.dropna(subset=["Age"])
-features = known[["Age", "Fare"]].assign(male=known["Sex"] == "male")
-parts = train_test_split(features, known["Survived"], test_size=0.3, random_state=42)
+features = table[["Age", "Fare"]].assign(male=table["Sex"] == "male")
+features["Age"] = features["Age"].fillna(features["Age"].mean())
+parts = train_test_split(features, table["Survived"], test_size=0.3, random_state=42)
 train, test, train_survived, test_survived = parts
 model = LogisticRegression().fit(train, train_survived)
 print(f"@classifier_accuracy[{model.score(test, test_survived):.2f}]")

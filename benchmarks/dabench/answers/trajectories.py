@@ -10,4 +10,4 @@ from scipy import stats
 
 durations = table["poiDuration"]
 kept = durations[abs(stats.zscore(durations)) <= 2.5]
-print(f"@mean_new[{np.mean(kept):.2f}] @std_dev_new[{np.std(kept):.2f}]")
+print(f"@mean_new[{np.mean(kept):.2f}] @std_dev_new[{np.std(kept, ddof=1):.2f}]")

@@ -17,7 +17,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
 
-parts = train_test_split(table[["Mar.2019"]], table["Mar.2020"], test_size=0.3, random_state=42)
+known = table.dropna(subset=["Mar.2019", "Mar.2020"])
+parts = train_test_split(known[["Mar.2019"]], known["Mar.2020"], test_size=0.3, random_state=42)
 train, test, train_level, test_level = parts
 predicted = LinearRegression().fit(train, train_level).predict(test)
 print(f"@Mean_Squared_Error[{mean_squared_error(test_level, predicted):.2f}]")
