@@ -188,21 +188,25 @@ def _scores(report: Report) -> str:
 
 def _totals(report: Report) -> str:
     sums = totals(report)
-    cost = (
-        "no price is known" if sums["cost"] is None else f"{'≥ ' if sums['cost_is_partial'] else ''}${sums['cost']:.4f}"
-    )
-    about = "about " if sums["tokens_are_estimated"] else ""
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(sums["by_status"].items()))
     rows = {
-        "Cost": cost,
-        "Tokens in, out": f"{about}{sums['input_tokens']:,}, {sums['output_tokens']:,}",
         "Time of the agent": f"{sums['seconds']:,.1f} s",
         "Time of the notebooks, with their kernels": f"{sums['notebook_seconds']:,.1f} s",
         "Model turns": f"{sums['steps']:,}",
         "Tool calls": f"{sums['calls']:,}, {sums['denied']:,} denied, {sums['failed_calls']:,} failed",
         "Runs": statuses or "none",
     }
+    if report.settings.model is not None:
+        rows = {**_spent(sums), **rows}
     return "\n".join(["| In all | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows.items())])
+
+
+def _spent(sums: Mapping[str, Any]) -> dict[str, str]:
+    about = "about " if sums["tokens_are_estimated"] else ""
+    cost = "no price is known"
+    if sums["cost"] is not None:
+        cost = f"{'≥ ' if sums['cost_is_partial'] else ''}${sums['cost']:.4f}"
+    return {"Cost": cost, "Tokens in, out": f"{about}{sums['input_tokens']:,}, {sums['output_tokens']:,}"}
 
 
 def _groups(title: str, members: Sequence[tuple[Sequence[str], Graded]]) -> str:

@@ -100,6 +100,7 @@ def test_a_model_is_asked_through_its_service_and_named_at_its_score(
     assert markdown.startswith("# InfiAgent-DABench: openai/fake\n")
     assert "| openai/fake | of those asked | as upstream counts |" in markdown
     assert "1, 1 denied" in markdown
+    assert "| Cost | no price is known |" in markdown
 
     assert main(["run", "--model", "openai/other", *options]) == 2
 
@@ -357,6 +358,7 @@ def test_what_differs_from_its_label_is_listed_with_the_reason(data: Path) -> No
     assert "No answer is written for 1: 3." in said
     assert "Listed as disputed, but as the label: 1." in said
     assert "not explained" not in said
+    assert "Cost" not in said, "no model was paid"
 
 
 def test_what_is_not_explained_or_not_asked_is_told(data: Path) -> None:
