@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent_kernel.approvals.unattended import VARIABLE, ApprovalMode
@@ -25,6 +26,7 @@ from benchmarks.dabench.notebooks import prompt_of, write_notebook
 OUTCOMES = "outcomes.jsonl"
 SETTINGS = "settings.json"
 NOTEBOOKS = "notebooks"
+LOCK = ".lock"
 
 
 class Settings(BaseModel):
@@ -125,8 +127,19 @@ def run_questions(
     """Ask the questions that have no outcome in the folder yet, or one on another basis. Returns all outcomes.
 
     Ctrl+C stops: what has ended is kept, and the next call goes on. With `retry`, questions whose run has failed
-    are asked again. Raises `DabenchError` if the folder has outcomes of other settings.
+    are asked again. Raises `DabenchError` if the folder has outcomes of other settings, or another run writes to it.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return _run_open(dataset, folder, settings, answerer, workers, retry=retry)
+    except Timeout:
+        raise DabenchError(f"Another run writes to {folder}. Wait for its end, or give another --output.") from None
+
+
+def _run_open(
+    dataset: Dataset, folder: Path, settings: Settings, answerer: Answerer, workers: int, *, retry: bool
+) -> dict[int, Outcome]:
     _keep_settings(folder, settings)
     bases = {question.id: _basis(dataset, question, answerer) for question in dataset.questions}
     known = {one.id: one for one in read_outcomes(folder).values() if bases.get(one.id) == one.basis}
@@ -225,7 +238,6 @@ def _keep_settings(folder: Path, settings: Settings) -> None:
             told = ", ".join(f"{name} was {getattr(earlier, name)!r}" for name in changed)
             raise DabenchError(f"{folder} has the results of other settings: {told}. Give another --output.")
         return
-    folder.mkdir(parents=True, exist_ok=True)
     path.write_text(settings.model_dump_json(indent=1), encoding="utf-8")
 
 

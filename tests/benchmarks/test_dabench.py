@@ -16,6 +16,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from filelock import FileLock
 
 from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult
 from agent_kernel.testing import FakeOpenAI, call, say
@@ -24,7 +25,7 @@ from benchmarks.dabench.dataset import DATA, LABELS, QUESTIONS, TABLES, DabenchE
 from benchmarks.dabench.fetch import COMMIT, digests, fetch, from_checkout, from_web
 from benchmarks.dabench.grading import Scores, grade, is_right, read_answers, score
 from benchmarks.dabench.report import NO_MODEL, Graded, Report, as_json, as_markdown
-from benchmarks.dabench.run import Outcome, Settings
+from benchmarks.dabench.run import LOCK, Outcome, Settings
 from benchmarks.dabench.scripted import ANSWERS, read_code, read_disputed
 
 OWN = Path(__file__).with_name("dabench")
@@ -122,6 +123,13 @@ def test_results_of_other_settings_are_not_mixed(
     said = capsys.readouterr().err
     assert "model was 'one'" in said
     assert "--output" in said
+
+
+def test_two_runs_do_not_write_to_one_folder(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", "--scripted", "--data", str(data), "--answers", str(data / "answers"), "--output", str(tmp_path)]
+    with FileLock(tmp_path / LOCK):
+        assert main(command) == 2
+    assert "Another run writes to" in capsys.readouterr().err
 
 
 def test_a_notebook_that_never_came_to_a_run_is_told(tmp_path: Path) -> None:
