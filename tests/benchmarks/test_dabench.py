@@ -53,11 +53,7 @@ def test_right_answers_score_fully_and_a_changed_table_changes_the_score(
 ) -> None:
     folder = tmp_path / "results"
     command = ["run", "--scripted", "--data", str(data), "--answers", str(data / "answers"), "--output", str(folder)]
-    assert main([*command, "--only", "1,2", "-j", "2"]) == 0
-
-    capsys.readouterr()
-    assert main(command) == 0
-    assert capsys.readouterr().out.count("started ") == 1, "only the question without an outcome is asked"
+    assert main([*command, "-j", "3"]) == 0
     report = read_report(folder)
     assert report["answered_by"] == NO_MODEL
     assert report["scores"] == {"by_question": 1.0, "proportional": 1.0, "by_answer": 1.0}
@@ -68,11 +64,17 @@ def test_right_answers_score_fully_and_a_changed_table_changes_the_score(
 
     table = data / TABLES / "harvest.csv"
     table.write_text(table.read_text().replace("North,3.5,21.7", "North,3.5,11.7"))
-    assert main([*command, "-j", "3"]) == 1
+    capsys.readouterr()
+    assert main([*command, "-j", "2"]) == 1
+    assert capsys.readouterr().out.count("started ") == 2, "the question about the other table keeps its outcome"
     report = read_report(folder)
-    assert report["scores"] == {"by_question": 0.3333, "proportional": 0.5, "by_answer": 0.6}
-    assert {one["id"]: one["verdict"] for one in report["by_question"]} == {1: "wrong", 2: "right", 3: "partly right"}
+    assert report["scores"] == {"by_question": 0.6667, "proportional": 0.6667, "by_answer": 0.8}
+    assert {one["id"]: one["verdict"] for one in report["by_question"]} == {1: "wrong", 2: "right", 3: "right"}
     assert report["by_question"][0]["answers"] == {"mean_tonnes": "16.34"}
+
+    assert main(command) == 1
+    assert "started " not in capsys.readouterr().out
+    assert read_report(folder)["scores"] == report["scores"]
 
 
 @pytest.mark.kernel

@@ -11,6 +11,3 @@ print(f"@mean_tonnes[{statistics.mean(tonnes):.2f}]")
 best = max(rows, key=lambda row: float(row["tonnes"]) / float(row["hectares"]))
 print(f"@best_field[{best['field']}]")
 print(f"@best_yield[{float(best['tonnes']) / float(best['hectares']):.2f}]")
-# %% 3
-r = statistics.correlation(tonnes, [float(row["rain_mm"]) for row in rows])
-print(f"@correlation[{r:.2f}] @with_rain[{'yes' if r > 0.5 else 'no'}]")
