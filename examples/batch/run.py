@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import dask
-from distributed import Client, Future, LocalCluster, WorkerPlugin, as_completed
+from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
 HERE = Path(__file__).resolve().parent
 RECORDED = "replay:penguin.json"
@@ -60,10 +60,10 @@ class Uninterrupted(WorkerPlugin):
 class Killer:
     """Kills workers on the way, as a cluster loses machines."""
 
-    def __init__(self, client: Client, kills: int, notebooks: int, chance: random.Random) -> None:
+    def __init__(self, client: Client, kills: int, notebooks: int, seed: int | None) -> None:
         self._client = client
-        self._chance = chance
-        self._after = sorted(chance.sample(range(1, notebooks), kills))
+        self._chance = random.Random(seed)
+        self._after = sorted(self._chance.sample(range(1, notebooks), kills))
         """After how many notebooks a worker dies."""
 
     def look(self, done: int) -> None:
@@ -96,20 +96,19 @@ def main() -> int:
             model=os.environ.get("AGENT_KERNEL_MODEL") or RECORDED,
             options=["--again"] if options.again else [],
         )
-        chance = random.Random(options.seed)
-        killer = Killer(client, options.kill, options.notebooks, chance)
+        killer = Killer(client, options.kill, options.notebooks, options.seed)
         completed = as_completed(futures)
-        while True:
-            try:
+        try:
+            _follow(completed, len(futures), killer)
+        except KeyboardInterrupt:
+            (folder / STOP).touch()
+            print("Ctrl+C: waiting for the notebooks that run. Once more ends them.", flush=True)
+            with contextlib.suppress(KeyboardInterrupt):
                 _follow(completed, len(futures), killer)
-                break
-            except KeyboardInterrupt:
-                (folder / STOP).touch()
-                print("Ctrl+C: waiting for the notebooks that run. Press it again to leave them.", flush=True)
     return _report(folder)
 
 
-def _follow(completed: "as_completed[Future]", notebooks: int, killer: Killer) -> None:
+def _follow(completed: as_completed, notebooks: int, killer: Killer) -> None:
     """Print what becomes of each notebook."""
     for future in completed:
         done = notebooks - completed.count()
