@@ -1,4 +1,4 @@
-"""The command line: `agent-kernel demo | chat | run | record | export | doctor | audit | rules | setup`.
+"""The command line: `agent-kernel demo | chat | run | report | record | export | doctor | audit | rules | setup`.
 
 Commands import what they need when they run, so that this module, like the rest of the core, loads without Jupyter.
 """
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from agent_kernel.errors import AgentKernelError, ConfigurationError
 from agent_kernel.terminal import command, run_options
 from agent_kernel.terminal.record_options import add_record_options
+from agent_kernel.terminal.report_options import add_report_options
 
 if TYPE_CHECKING:
     from agent_kernel.approvals.user_rules import UserRules
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 demo(options.directory, rest)
             case "run":
                 return run(options)
+            case "report":
+                return report(options)
             case "record":
                 from agent_kernel.notebook import record_notebook
 
@@ -76,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     run_options.add_run_options(commands)
+    add_report_options(commands)
     add_record_options(commands)
     command.add_options(commands)
     _add_export(commands)
@@ -264,6 +268,19 @@ def run(options: argparse.Namespace) -> int:
         return run_options.NOT_RUN
     except OSError as error:
         raise _CommandError(f"The report can't be written: {error}") from None
+
+
+def report(options: argparse.Namespace) -> int:
+    """Say what came of a batch. Returns the exit status."""
+    from agent_kernel.notebook.batch.report_command import report_command
+
+    try:
+        return report_command(options)
+    except ConfigurationError as error:
+        print(f"agent-kernel: {error}", file=sys.stderr)
+        return run_options.NOT_RUN
+    except OSError as error:
+        raise _CommandError(f"The report can't be made: {error}") from None
 
 
 def chat(options: argparse.Namespace) -> int:

@@ -43,7 +43,15 @@ def add_run_options(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="where executed notebooks go (in place); a file for a single one"
     )
-    parser.add_argument("--logs", type=Path, metavar="DIR", help="write for each notebook a log, and the agent's log")
+    parser.add_argument(
+        "--logs", type=Path, metavar="DIR", help="write for each notebook a log, its result, and the agent's log"
+    )
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="don't run what has begun before, as DIR of --logs says: its result counts, and without one it fails",
+    )
+    parser.add_argument("--again", action="store_true", help="with --once: do run what has begun and did not pass")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a report as JUnit XML")
     parser.add_argument("--timeout", type=_positive, metavar="SECONDS", help="how long one cell may take (no limit)")
     parser.add_argument("--allow-errors", action="store_true", help="go on after cells that fail, and pass")

@@ -11,6 +11,8 @@ from agent_kernel.notebook.batch.job import AgentRun
 from agent_kernel.notebook.batch.text import plain
 
 MOST_PROMPT_CHARACTERS = 80
+UNKNOWN = ("executing", "unknown")
+"""The states of a call, in the log of a kernel that is gone, that leave open what it did."""
 
 
 def last_number(log: Path) -> int:
@@ -46,4 +48,5 @@ def _read(connection: sqlite3.Connection, run_id: str) -> AgentRun:
         calls=len(result.tool_calls),
         denied=sum(call.state == "denied" for call in result.tool_calls),
         error=plain(result.run.error.message) if result.run.error is not None else "",
+        unknown=tuple(call.tool_name for call in result.tool_calls if call.state in UNKNOWN),
     )

@@ -18,8 +18,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.notebook.batch.agent_runs import last_number, runs_after
-from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, Status
+from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, Status, agent_log_of
 from agent_kernel.notebook.batch.parameters import inject
+from agent_kernel.notebook.batch.results import ResultFile
 from agent_kernel.notebook.batch.text import count, plain
 
 STOP_SECONDS = 5.0
@@ -63,15 +64,25 @@ class Execution:
                 self._loop.call_soon_threadsafe(self._stopping.set)
 
     def run(self) -> NotebookResult:
-        """Run the notebook and write it. Whatever it does, it ends in a result. Raises `OSError` if the notebook can't
-        be read or written, and nbformat's errors for a file that is no notebook any more."""
+        """Run the notebook and write it, unless it is to be run once and has begun before. Whatever it does, it ends in
+        a result. Raises `OSError` if the notebook can't be read or written, and nbformat's errors for a file that is no
+        notebook any more."""
         with self._lock:
             if self._stopped:
                 return NotebookResult(self.job, "stopped", error=STOPPED)
-        self._listener.on_start(self.job)
-        result = asyncio.run(self._run())
+        if self.job.log is None:
+            result = self._start()
+        else:
+            with ResultFile(self.job, self.job.log) as file:
+                result = file.begin() or self._start()
+                if not result.earlier:
+                    file.end(result)
         self._listener.on_end(result)
         return result
+
+    def _start(self) -> NotebookResult:
+        self._listener.on_start(self.job)
+        return asyncio.run(self._run())
 
     async def _run(self) -> NotebookResult:
         with self._lock:
@@ -200,7 +211,7 @@ def _logs(job: Job) -> Iterator[tuple[TextIO, Path]]:
         path = job.log or Path(scratch) / "notebook.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as text_log:
-            yield text_log, path.with_suffix(".sqlite").resolve()
+            yield text_log, agent_log_of(path).resolve()
 
 
 def _write(document: Any, output: Path) -> None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Status = Literal["passed", "failed", "stopped"]
-"""`stopped`: by Ctrl+C, before or after it had begun."""
+Status = Literal["passed", "failed", "stopped", "running", "unknown", "not_begun"]
+"""`stopped`: by Ctrl+C, before or after it had begun. `running`: by another command. `unknown`: it began, and whatever
+ran it died. `not_begun`: a report expected it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,19 @@ class Job:
     """The longest time of one cell, in seconds."""
     allow_errors: bool
     """Whether the notebook goes on after a cell that fails, and passes."""
+    once: bool = False
+    """Whether what has begun before, as the file beside the log says, is not run again."""
+    again: bool = False
+    """With `once`: whether it is, if it did not pass."""
+
+    @property
+    def agent_log(self) -> Path | None:
+        return agent_log_of(self.log) if self.log is not None else None
+
+
+def agent_log_of(log: Path) -> Path:
+    """The agent's log that stands beside a text log."""
+    return log.with_suffix(".sqlite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,8 @@ class AgentRun:
     calls: int
     denied: int
     error: str = ""
+    unknown: tuple[str, ...] = ()
+    """The tools of calls of which nobody knows what came of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +78,9 @@ class NotebookResult:
     seconds: float = 0.0
     error: str = ""
     """Why the notebook failed or ended early, as plain text; "" if it passed."""
+    earlier: bool = False
+    """Whether this is what an earlier command came to, and nothing was run now."""
+
+    @property
+    def name(self) -> str:
+        return str(self.job.notebook)

@@ -2,16 +2,32 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 from xml.etree import ElementTree as ET
 
-from agent_kernel.notebook.batch.job import CellResult, NotebookResult
+from agent_kernel.notebook.batch.job import AgentRun, CellResult
 from agent_kernel.notebook.batch.text import count, plain
 
 NOTEBOOK_CASE = "notebook"
 """The case of what is no single cell's fault: a kernel that can't be started, a file that can't be written."""
 
 
-def write_junit(results: Sequence[NotebookResult], path: Path) -> None:
+class Suite(Protocol):
+    """What is written of a notebook."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def cells(self) -> tuple[CellResult, ...]: ...
+    @property
+    def runs(self) -> tuple[AgentRun, ...]: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def error(self) -> str: ...
+
+
+def write_junit(results: Sequence[Suite], path: Path) -> None:
     """Write the report. Raises `OSError`."""
     root = ET.Element("testsuites", name="agent-kernel run")
     for result in results:
@@ -24,8 +40,8 @@ def write_junit(results: Sequence[NotebookResult], path: Path) -> None:
     ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
-def _suite(root: ET.Element, result: NotebookResult) -> None:
-    name = plain(str(result.job.notebook))
+def _suite(root: ET.Element, result: Suite) -> None:
+    name = plain(result.name)
     suite = ET.SubElement(root, "testsuite", name=name, time=f"{result.seconds:.3f}")
     for cell in result.cells:
         _case(suite, name, cell)

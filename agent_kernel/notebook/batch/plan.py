@@ -13,27 +13,43 @@ from agent_kernel.approvals.unattended import VARIABLE, approval_mode
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.batch.job import Job
 from agent_kernel.notebook.batch.parameters import parameters_cell
+from agent_kernel.notebook.batch.results import misfit
 
 
 def plan(options: argparse.Namespace, environ: Mapping[str, str]) -> list[Job]:
     """One job for each notebook. Raises `ConfigurationError`, which names every file that is no notebook."""
     notebooks: list[Path] = options.notebooks
+    _check_once(options)
     faults = [fault for fault in map(_fault, notebooks) if fault]
     if faults:
         raise ConfigurationError("\n".join(faults))
     names = _names(notebooks)
-    return [
+    alone = len(notebooks) == 1
+    jobs = [
         Job(
             notebook=notebook,
-            output=_output(options.output, notebook, name, alone=len(notebooks) == 1),
-            log=options.logs / name.with_suffix(".log") if options.logs is not None else None,
+            output=_output(options.output, notebook, name, alone=alone),
+            log=_log(options.logs, options.output, name, alone=alone),
             parameters=parameters_cell(options.parameters),
             environ={**environ, VARIABLE: options.approve or approval_mode(environ)},
             timeout=options.timeout,
             allow_errors=options.allow_errors,
+            once=options.once,
+            again=options.again,
         )
         for notebook, name in zip(notebooks, names, strict=True)
     ]
+    faults = [fault for job in jobs if job.once and (fault := misfit(job))]
+    if faults:
+        raise ConfigurationError("\n".join(faults))
+    return jobs
+
+
+def _check_once(options: argparse.Namespace) -> None:
+    if options.once and options.logs is None:
+        raise ConfigurationError("--once needs --logs DIR: what has begun is noted there.")
+    if options.again and not options.once:
+        raise ConfigurationError("--again goes with --once: without it, every notebook is run.")
 
 
 def _fault(notebook: Path) -> str:
@@ -64,4 +80,15 @@ def _names(notebooks: Sequence[Path]) -> list[Path]:
 def _output(wanted: Path | None, notebook: Path, name: Path, *, alone: bool) -> Path:
     if wanted is None:
         return notebook
-    return wanted if alone and wanted.suffix == ".ipynb" else wanted / name
+    return wanted if alone and _is_file(wanted) else wanted / name
+
+
+def _log(logs: Path | None, wanted: Path | None, name: Path, *, alone: bool) -> Path | None:
+    """The log is named after the executed notebook: one notebook may be run with many parameters."""
+    if logs is None:
+        return None
+    return logs / (Path(wanted.name) if wanted is not None and alone and _is_file(wanted) else name).with_suffix(".log")
+
+
+def _is_file(wanted: Path) -> bool:
+    return wanted.suffix == ".ipynb"

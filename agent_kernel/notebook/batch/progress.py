@@ -9,7 +9,7 @@ from typing import TextIO
 from agent_kernel.notebook.batch.job import Job, NotebookResult
 from agent_kernel.notebook.batch.text import count
 
-WORDS = {"passed": "passed ", "failed": "FAILED ", "stopped": "stopped"}
+WORDS = {"passed": "passed ", "failed": "FAILED ", "stopped": "stopped", "running": "running", "unknown": "UNKNOWN"}
 CLEAR = "\r\x1b[K"
 
 
@@ -62,7 +62,8 @@ def line_of(result: NotebookResult) -> str:
     facts = [f"{ran} of {count(len(result.cells), 'cell')}"]
     if result.runs:
         facts.append(count(len(result.runs), "run"))
-    lines = [f"{WORDS[result.status]} {result.job.notebook}  ({', '.join(facts)}, {result.seconds:.1f} s)"]
+    facts.append("earlier, not run again" if result.earlier else f"{result.seconds:.1f} s")
+    lines = [f"{WORDS[result.status]} {result.name}  ({', '.join(facts)})"]
     failed = [cell for cell in result.cells if cell.status == "failed"]
     for cell in failed:
         lines += _indented(f"Cell {cell.number}: {_in_short(cell.error)}")

@@ -1,0 +1,46 @@
+"""`agent-kernel report`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from agent_kernel.errors import ConfigurationError
+from agent_kernel.models.recordings.whole_files import replace_file
+from agent_kernel.notebook.batch.junit import write_junit
+from agent_kernel.notebook.batch.report import collect
+from agent_kernel.notebook.batch.summary import as_markdown, as_text
+from agent_kernel.notebook.batch.trail import merge
+from agent_kernel.terminal.run_options import FAILED, PASSED
+
+
+def report_command(options: argparse.Namespace) -> int:
+    """Read the folder, print the summary, and write what the options ask for. Returns the exit status. Raises
+    `ConfigurationError` if there is nothing to report, `OSError` if something can't be written."""
+    report, trails = collect(options.logs, _expected(options.expect))
+    if options.json is not None:
+        _write(options.json, report.model_dump_json(indent=1))
+    if options.markdown is not None:
+        _write(options.markdown, as_markdown(report))
+    if options.junit is not None:
+        write_junit(report.notebooks, options.junit)
+    if options.audit is not None:
+        _write(options.audit, "\n".join(merge(trails)))
+    sys.stdout.write(f"{as_text(report)}\n")
+    return PASSED if report.passed else FAILED
+
+
+def _expected(path: Path | None) -> list[str]:
+    """The names that a file has, one a line. Raises `ConfigurationError`."""
+    if path is None:
+        return []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"The names of --expect can't be read: {error}") from None
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises `OSError`; the old file is whole then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, f"{text}\n".encode() if text else b"")

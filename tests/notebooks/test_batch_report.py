@@ -1,0 +1,251 @@
+"""`agent-kernel run --once` and `agent-kernel report`: what has begun is run once, whatever dies on the way."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import orjson
+import pytest
+
+from agent_kernel import cli
+from agent_kernel.log.audit.chain import NO_ENTRY, append
+from agent_kernel.log.store import Log
+from agent_kernel.notebook.batch.job import AgentRun, CellResult, Job, NotebookResult
+from agent_kernel.notebook.batch.results import ResultFile
+from tests.notebooks.headless import SETUP, write_notebook
+
+SECONDS = 120.0
+HANGS_ONCE = """code = '''
+import time
+first = not open("ran", "a").tell()
+open("ran", "a").write("x")
+while first:
+    time.sleep(0.1)
+'''
+run = agent(call("run_python", code=code), say("Done."), policy="allow").run("Wait")"""
+
+
+def job(logs: Path, name: str = "a", *, parameters: str | None = None, once: bool = True, again: bool = False) -> Job:
+    path = Path(f"{name}.ipynb")
+    return Job(path, path, logs / f"{name}.log", parameters, {}, None, False, once, again)
+
+
+def begin(one: Job) -> NotebookResult | None:
+    """As a command does that dies before the notebook has ended."""
+    assert one.log is not None
+    with ResultFile(one, one.log) as file:
+        return file.begin()
+
+
+def end(one: Job, **values: Any) -> None:
+    assert one.log is not None
+    with ResultFile(one, one.log) as file:
+        assert file.begin() is None
+        file.end(NotebookResult(one, **({"status": "passed"} | values)))
+
+
+def report(logs: Path, *options: object) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit status, and what the report says of each notebook."""
+    status = cli.main(["report", str(logs), "--json", str(logs / "report.json"), *map(str, options)])
+    said = orjson.loads((logs / "report.json").read_bytes())
+    return status, {one["name"]: one for one in said["notebooks"]}
+
+
+def test_what_passed_is_not_run_again_and_its_result_counts(tmp_path: Path) -> None:
+    runs = (AgentRun("run_1", "Sum", "complete", 2, 1),)
+    end(job(tmp_path), cells=(CellResult(1, "passed", 0.5),), runs=runs, seconds=2.0)
+    for again in (False, True):
+        earlier = begin(job(tmp_path, again=again))
+        assert earlier is not None
+        assert (earlier.status, earlier.runs, earlier.seconds, earlier.earlier) == ("passed", runs, 2.0, True)
+    assert begin(job(tmp_path, once=False)) is None
+
+
+@pytest.mark.parametrize("status", ["failed", "stopped", "began"])
+def test_what_did_not_pass_is_run_again_only_if_that_is_said(tmp_path: Path, status: str) -> None:
+    if status == "began":
+        assert begin(job(tmp_path)) is None
+    else:
+        end(job(tmp_path), status=status, error="It was so.")
+    earlier = begin(job(tmp_path))
+    assert earlier is not None
+    assert earlier.status == ("unknown" if status == "began" else status)
+    assert begin(job(tmp_path, again=True)) is None
+
+
+def test_a_result_that_was_written_in_part_counts_as_begun(tmp_path: Path) -> None:
+    end(job(tmp_path))
+    path = tmp_path / "a.result.json"
+    path.write_bytes(path.read_bytes()[:40])
+    earlier = begin(job(tmp_path))
+    assert earlier is not None
+    assert earlier.status == "unknown"
+    status, said = report(tmp_path)
+    assert (status, said["a"]["status"]) == (1, "unknown")
+    assert "can't be read" in said["a"]["error"]
+
+
+def test_an_error_of_the_command_itself_is_a_result(tmp_path: Path) -> None:
+    def fail(one: Job, log: Path) -> None:
+        with ResultFile(one, log) as file:
+            file.begin()
+            raise OSError("No space")
+
+    with pytest.raises(OSError, match="No space"):
+        fail(job(tmp_path), tmp_path / "a.log")
+    assert report(tmp_path)[1]["a"]["error"] == "OSError: No space"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--once"], "--once needs --logs"),
+        (["--again", "--logs", "logs"], "--again goes with --once"),
+        (["--once", "--logs", "logs", "-p", "row", "2"], "with other parameters"),
+    ],
+)
+def test_a_wrong_option_runs_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_notebook(Path("a.ipynb"), "open('ran', 'w')")
+    end(job(Path("logs"), parameters="# Parameters\nrow = 1"))
+    assert cli.main(["run", "a.ipynb", *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("ran").exists()
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_logs_are_named_after_the_executed_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    notebook = write_notebook(tmp_path / "a.ipynb", "open('ran', 'a').write('x')")
+    for name in ("one", "two", "one"):
+        output = ["--output", str(tmp_path / "done" / f"{name}.ipynb"), "--logs", str(tmp_path / "logs")]
+        assert cli.main(["run", str(notebook), "-p", "name", name, *output, "--once"]) == 0
+    assert "earlier, not run again" in capsys.readouterr().out
+    assert (tmp_path / "ran").read_text() == "xx"
+    status, said = report(tmp_path / "logs")
+    assert (status, [*said]) == (0, ["one", "two"])
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kills a process as POSIX does")
+def test_a_notebook_whose_command_is_killed_is_told_from_one_that_runs(tmp_path: Path) -> None:
+    write_notebook(tmp_path / "a.ipynb", SETUP, HANGS_ONCE)
+    command = [str(Path(sys.executable).with_name("agent-kernel")), "run", "a.ipynb", "--logs", "logs", "--once"]
+    process = subprocess.Popen(command, cwd=tmp_path)
+    wait_until(lambda: (tmp_path / "ran").exists() or process.poll() is not None)
+    status, said = report(tmp_path / "logs")
+    assert (status, said["a"]["status"]) == (1, "running")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    status, said = report(tmp_path / "logs", "--junit", tmp_path / "report.xml")
+    assert (status, said["a"]["status"]) == (1, "unknown")
+    assert "What was under way: run_python." in said["a"]["error"]
+    assert said["a"]["audit_entries"] == 1
+    assert ET.parse(tmp_path / "report.xml").getroot().get("errors") == "1"
+
+    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "UNKNOWN a.ipynb" in refused.stdout
+    assert (tmp_path / "ran").read_text() == "x"
+    done = subprocess.run([*command, "--again"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "ran").read_text() == "xx"
+    assert report(tmp_path / "logs")[0] == 0
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + SECONDS
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+async def write_trail(path: Path, *times: str) -> None:
+    log = await Log.open(path)
+    for at in times:
+        await log.write(lambda t, at=at: append(t.sql, "rule", {"at": at, "rule": "möglich"}))
+    await log.aclose()
+
+
+async def test_trails_are_merged_by_time_and_each_can_still_be_checked(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for name in ("a", "sub/b"):
+        end(job(logs, name))
+    await write_trail(logs / "a.sqlite", "2026-11-23T10:00:01.000Z", "2026-11-23T10:00:04.000Z")
+    # Its second entry says an earlier time than its first, as where a clock was set back.
+    await write_trail(
+        logs / "sub/b.sqlite", "2026-11-23T10:00:02.000Z", "2026-11-23T10:00:00.000Z", "2026-11-23T10:00:09.000Z"
+    )
+    status, said = report(logs, "--audit", tmp_path / "audit.jsonl")
+    lines = [orjson.loads(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines()]
+    assert status == 0
+    assert [(line["notebook"], line["number"]) for line in lines] == [
+        ("a", 1),
+        ("sub/b", 1),
+        ("sub/b", 2),
+        ("a", 2),
+        ("sub/b", 3),
+    ]
+    for name in ("a", "sub/b"):
+        last = NO_ENTRY
+        for line in lines:
+            if line["notebook"] == name:
+                assert line["previous"] == last
+                entry = {field: value for field, value in line.items() if field != "notebook"}
+                last = hashlib.sha256(orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        assert said[name]["audit_hash"] == last
+
+
+async def test_a_log_that_was_lost_or_damaged_fails_the_report(tmp_path: Path) -> None:
+    for name in ("lost", "damaged", "whole"):
+        end(job(tmp_path, name))
+        await write_trail(tmp_path / f"{name}.sqlite", "2026-11-23T10:00:01.000Z")
+    (tmp_path / "lost.sqlite").unlink()
+    (tmp_path / "damaged.sqlite").write_bytes(b"no log" * 1000)
+    status, said = report(tmp_path, "--audit", tmp_path / "audit.jsonl")
+    assert status == 1
+    assert "lost" in said["lost"]["audit_fault"]
+    assert "can't be read" in said["damaged"]["audit_fault"]
+    assert said["whole"]["audit_fault"] == ""
+    assert len((tmp_path / "audit.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_what_was_expected_and_is_not_there_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    end(job(tmp_path), cells=(CellResult(1, "passed"),))
+    end(job(tmp_path, "b"), status="failed", cells=(CellResult(1, "failed", 0.1, "Error: <a|b>\nmore"),))
+    (tmp_path / "names").write_text("a\nb\n\nc\n")
+    status, said = report(tmp_path, "--expect", tmp_path / "names", "--markdown", tmp_path / "report.md")
+    assert (status, {name: one["status"] for name, one in said.items()}) == (
+        1,
+        {"a": "passed", "b": "failed", "c": "not_begun"},
+    )
+    printed = capsys.readouterr().out
+    assert "failed    b  Cell 1: Error: <a|b>\n" in printed
+    assert "3 notebooks: 1 passed, 1 failed, 1 not begun; 0 audit entries, each trail is whole" in printed
+    rows = (tmp_path / "report.md").read_text().splitlines()[4:]
+    assert [row.split(" | ")[0] for row in rows] == ["| b", "| c", "| a"]
+    assert "Cell 1: Error: &lt;a\\|b>" in rows[0]
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_where_there_is_nothing_to_report_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], made: bool
+) -> None:
+    if made:
+        (tmp_path / "logs").mkdir()
+    assert cli.main(["report", str(tmp_path / "logs")]) == 2
+    assert "agent-kernel run --logs" in capsys.readouterr().err
