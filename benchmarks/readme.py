@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.frame import ROOT, Goal
+from benchmarks.frame import ROOT, Floor, Goal, verdict
 from benchmarks.report import RESULTS, number, read_results
 
 Row = Mapping[str, Any]
@@ -200,7 +200,7 @@ def main() -> int:
 
 def table(lines: Sequence[Line], scenarios: Mapping[str, Row]) -> str:
     rows = [readme_line(line, scenarios[line.scenario]["figures"]) for line in lines if line.scenario in scenarios]
-    return "\n".join(["| | measured | goal | beside |\n| --- | --- | --- | --- |", *rows])
+    return "\n".join(["| | measured | goal | floor | beside |\n| --- | --- | --- | --- | --- |", *rows])
 
 
 def measured(scenarios: Mapping[str, Row]) -> str:
@@ -231,31 +231,39 @@ def filled(text: str, parts: Mapping[str, str]) -> str:
 def readme_line(line: Line, figures: Sequence[Row]) -> str:
     place = next(index for index, figure in enumerate(figures) if figure["what"] == line.figure)
     figure = figures[place]
-    beside = "; ".join(_value(name, figure) for name in line.beside if name in figure["beside"])
+    beside = "; ".join(_value(name, figure["beside"][name]) for name in line.beside if name in figure["beside"])
     value = f"{number(figure['value'])} {figure['unit']}".rstrip()
-    return f"| {line.words} | {value} | {_goals(line.scenario, place, figures)} | {beside} |"
+    judged = _judged(line.scenario, place, figures)
+    goals = "; ".join(_goal(one, own=one is figure) for one in judged if one["goal"])
+    floors = "; ".join(_floor(one, own=one is figure) for one in judged if one["floor"])
+    return f"| {line.words} | {value} | {goals} | {floors} | {beside} |"
 
 
-def _value(name: str, figure: Row) -> str:
-    return f"{NAMES.get(name, name.replace('->', '→'))} {number(figure['beside'][name])}"
+def _value(name: str, value: float) -> str:
+    return f"{NAMES.get(name, name.replace('->', '→'))} {number(value)}"
 
 
-def _goals(scenario: str, place: int, figures: Sequence[Row]) -> str:
-    """The goal of the figure and of the ratios that follow it in the table and have no line of their own."""
+def _judged(scenario: str, place: int, figures: Sequence[Row]) -> list[Row]:
+    """The figure, and the ratios that follow it in the table and have no line of their own."""
     judged = [figures[place]]
     for figure in figures[place + 1 :]:
         if not figure["what"].startswith("..."):
             break
         if (scenario, figure["what"]) not in IN_A_LINE:
             judged.append(figure)
-    return "; ".join(_goal(figure, own=figure is figures[place]) for figure in judged if figure["goal"])
+    return judged
 
 
 def _goal(figure: Row, *, own: bool) -> str:
     goal = Goal(**figure["goal"])
-    verdict = "met" if goal.met(figure["value"]) else "missed"
+    found = verdict(goal, figure["value"], Floor(**figure["floor"]) if figure["floor"] else None)
     ratio = "" if own else f": **{number(figure['value'])} {figure['unit']}".rstrip() + "**"
-    return f"{goal.direction} {goal.what}{ratio} ({verdict})"
+    return f"{goal.direction} {goal.what}{ratio} ({found})"
+
+
+def _floor(figure: Row, *, own: bool) -> str:
+    value = _value(figure["floor"]["what"], figure["floor"]["value"])
+    return value if own else f"{value} {figure['unit']}".rstrip()
 
 
 if __name__ == "__main__":
