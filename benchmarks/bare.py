@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,11 +23,17 @@ class BareKernel:
     def __init__(self, client: BlockingKernelClient) -> None:
         self._client = client
 
-    def execute(self, code: str) -> None:
-        """Returns with the kernel's reply."""
-        request = self._client.execute(code, store_history=False)
-        while self._client.get_shell_msg(timeout=SECONDS)["parent_header"]["msg_id"] != request:
+    def execute(self, code: str, value: str = "None") -> str:
+        """Returns with the kernel's reply: the representation of a value after the code has run."""
+        request = self._client.execute(code, store_history=False, user_expressions={"value": value})
+        while (reply := self._client.get_shell_msg(timeout=SECONDS))["parent_header"]["msg_id"] != request:
             continue
+        return str(reply["content"]["user_expressions"]["value"]["data"]["text/plain"])
+
+    def clock(self) -> float:
+        """Milliseconds from a request to its first line."""
+        sent = time.time_ns()
+        return (int(self.execute("import time\nat = time.time_ns()", "at")) - sent) / 1e6
 
     def go_on(self, model: ModelServer, name: str) -> None:
         """Ask the model, run the code of its call, and ask again with the outcome, until it calls no more."""

@@ -65,8 +65,8 @@ requestAnimationFrame(look);
 """
 """Milliseconds: `clicks`, `enters`, `token`, `printed` (a cell's first output) since the epoch; since the page began to
 load `frames`, `firstCard`, `ready` (the notebook's cells are there), `session` (the first snapshot came) and, by their
-number, `drawn` cards and `plain` widgets, which have nothing of the agent. All but clicks, enters and session come from `FRAMES`. `bytes` came to the page on the kernel's
-WebSocket and on the conversations' channels."""
+number, `drawn` (cards) and `plain` (widgets that have nothing of the agent). All but clicks, enters and session come
+from `FRAMES`. `bytes` came to the page on the kernel's WebSocket and on the conversations' channels."""
 _RUN_ALL = """() => {
   const begun = performance.timeOrigin + performance.now();
   void window.jupyterapp.commands.execute('notebook:run-all-cells');
@@ -199,7 +199,7 @@ def stage(
     with (
         ModelServer() as server,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
-        LabServer(Path(home), _variables(server, model), arguments=arguments, extension=extension) as lab,
+        LabServer(Path(home), server_variables(server, model), arguments=arguments, extension=extension) as lab,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=browser_path, args=CHROMIUM)
@@ -224,7 +224,7 @@ def _run_an_agent(lab: LabServer) -> None:
     wait_until(lambda: lab.api("GET", address)["runs"][0]["ended_at"], "the end of the run")
 
 
-def _variables(server: ModelServer, model: str) -> dict[str, str]:
+def server_variables(server: ModelServer, model: str) -> dict[str, str]:
     """Compile the packages, so that the server has cached byte code as a user's has."""
     given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "AGENT_KERNEL_MODEL": model}
     return QUIET | given | {"PYTHONDONTWRITEBYTECODE": ""}

@@ -88,12 +88,7 @@ FELT = (
         "click -> the call runs in the kernel, p50",
         ("JupyterLab's Ctrl+Enter -> cell",),
     ),
-    Line(
-        "... from a bare client's decision",
-        "click",
-        "a bare client's decision -> the call runs in the kernel, p50",
-        ("a bare request to the kernel -> its first line",),
-    ),
+    Line("... from a bare client's decision", "click", "a bare client's decision -> the call runs in the kernel, p50"),
     Line(
         "First use on a fresh server: Run All → first token on screen",
         "first_use",
@@ -116,7 +111,7 @@ FELT = (
         "What each `%%agent` sends to the page",
         "page_bytes",
         "what each %%agent sends to the page",
-        ("kernel", "channel", "HTTP", "JupyterLab's run of an empty cell"),
+        ("kernel", "channel", "HTTP"),
     ),
     Line(
         "Memory that the extension adds to an idle server",
@@ -128,8 +123,9 @@ FELT = (
         "A save while a run with 200 calls goes on",
         "saving",
         "a save while a run with 200 calls goes on",
-        ("without a run",),
+        ("without a run", "with its record, after the run"),
     ),
+    Line("... by a save with its record, after the run", "saving", "... by a save with its record, after the run"),
     Line(
         "500 live cards after a reload: the first, after JupyterLab itself",
         "cards",
@@ -144,12 +140,18 @@ FELT = (
         "100 runs at once, approve -> tool entered, p99",
         ("p50", "p50 of one run", "raw aiohttp, log"),
     ),
-    Line("... by the p50 of one run", "many_runs", "... by the p50 of one run", ("raw aiohttp, log", "create_agent")),
+    Line("... by the p50 of one run", "many_runs", "... by the p50 of one run", ("create_agent",)),
     Line(
         "... steps per core, as fast as they go",
         "many_runs",
         "100 runs at once as fast as they go, steps per core",
         ("raw aiohttp, log", "create_agent"),
+    ),
+    Line(
+        "8 runs at once, each in its own kernel, approve → the call runs, p99",
+        "many_kernels",
+        "8 runs at once, each in its own kernel, approve -> the call runs, p99",
+        ("p50", "p50 of one run"),
     ),
     Line("Frames per second below 500 cards", "cards", "frames per second, streaming below 500 cards"),
     Line(

@@ -1,8 +1,9 @@
 """A tool step in the kernel, JupyterLab with its page open, by JupyterLab's own run of an empty cell.
 
 The floor is a bare loop's step: it asks the model and runs the call in the same kernel over ZeroMQ, while the page is
-open, and has no log, no approvals and no cards. The cell's run is from JupyterLab's command to its end in the kernel. The page hears of that end some 40 ms later, as
-Jupyter Server leaves Nagle's algorithm on for what it sends to the page; a floor with that in it would be no goal.
+open, and has no log, no approvals and no cards. The cell's run is from JupyterLab's command to its end in the kernel.
+The page hears of that end some 40 ms later, as Jupyter Server leaves Nagle's algorithm on for what it sends to the
+page; a floor with that in it would be no goal.
 """
 
 import itertools

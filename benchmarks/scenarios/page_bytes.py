@@ -1,6 +1,6 @@
 """What each `%%agent` sends to the page: on the kernel's WebSocket, on the channel, and by HTTP."""
 
-from benchmarks.frame import Figure, Goal, Report, median
+from benchmarks.frame import Figure, Floor, Goal, Report, median
 from benchmarks.lab import LOAD, Stage, stage
 
 LIMIT = Goal(10, "10 kB")
@@ -25,7 +25,8 @@ def run(rounds: int) -> Report:
             sum(each.values()),
             "kB",
             LIMIT,
-            each | {"JupyterLab's run of an empty cell": floor},
+            each,
+            Floor(floor, "JupyterLab's run of an empty cell"),
         ),
         Figure("... what the first one in a page sends", sum(first.values()), "kB", beside=first),
     ]
