@@ -11,6 +11,8 @@ import comm
 _STATIC = Path(__file__).parent / "static"
 PROTOCOL = "2.1.0"
 """The version of Jupyter's widget messages."""
+TAKEN_FOR_GRANTED = {"transport": "server", "receives": "usually"}
+"""What a page goes by where the state does not say."""
 
 
 @functools.cache
@@ -35,10 +37,8 @@ def open_widget(model_id: str, **state: str) -> Any:
 
 def sent_state(**state: str) -> dict[str, Any]:
     """The state of such a widget, as each run sends it to its page: without what a page takes for granted."""
-    whole = _anywidget() | {"_esm": built("loader.js").strip(), "transport": "server"} | state
-    if whole.get("receives") == "usually":
-        del whole["receives"]
-    return whole
+    told = {name: value for name, value in state.items() if TAKEN_FOR_GRANTED.get(name) != value}
+    return _anywidget() | {"_esm": built("loader.js").strip()} | told
 
 
 def _anywidget() -> dict[str, Any]:
