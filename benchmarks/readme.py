@@ -126,6 +126,12 @@ FELT = (
         why="Jupyter's envelopes, ids, and two views of the run, whose fields the protocol promises",
     ),
     Line(
+        "... one that comes late, whose page connects again",
+        "page_bytes",
+        "... what one sends that comes late",
+        ("kernel", "channel", "HTTP"),
+    ),
+    Line(
         "Memory that the extension adds to an idle server",
         "idle_memory",
         "memory that the extension adds to an idle server",
