@@ -49,6 +49,18 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
+class Floor:
+    """What a figure can't be better than on the machine, measured in turns with it: the same way without the agent."""
+
+    value: float
+    what: str
+
+
+FORBIDDEN = "missed by its floor too"
+"""The verdict on a goal that no agent could meet here."""
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """One row of the table."""
 
@@ -58,12 +70,20 @@ class Figure:
     goal: Goal | None = None
     beside: Mapping[str, float] = field(default_factory=dict)
     """The other contenders' figures, in the same unit."""
+    floor: Floor | None = None
+    """In the same unit."""
 
     @property
     def verdict(self) -> str:
         if self.goal is None:
             return ""
-        return "met" if self.goal.met(self.value) else "missed"
+        return verdict(self.goal, self.value, self.floor)
+
+
+def verdict(goal: Goal, value: float, floor: Floor | None) -> str:
+    if goal.met(value):
+        return "met"
+    return FORBIDDEN if floor is not None and not goal.met(floor.value) else "missed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ UNENDING = ("--AgentKernelServer.default_budget={'steps': 10000}", "--AgentKerne
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 WATCH = """
 window.bench = {
-  seqs: [], clicks: [], enters: [], token: 0, frames: [], session: 0, drawn: {}, ready: 0, printed: 0,
+  seqs: [], clicks: [], enters: [], token: 0, frames: [], session: 0, drawn: {}, ready: 0, printed: 0, plain: {},
   bytes: { kernel: 0, channel: 0 },
 };
 const epoch = time => performance.timeOrigin + time;
@@ -57,15 +57,16 @@ const look = now => {
   bench.drawn[cards] ??= now;
   if (!bench.ready && document.querySelector('.jp-Notebook .jp-Cell .cm-content')) bench.ready = now;
   const output = document.querySelector('.jp-OutputArea-output');
+  bench.plain[document.querySelectorAll('.bench-plain').length] ??= now;
   if (!bench.printed && output?.textContent) bench.printed = epoch(performance.now());
   requestAnimationFrame(look);
 };
 requestAnimationFrame(look);
 """
 """Milliseconds: `clicks`, `enters`, `token`, `printed` (a cell's first output) since the epoch; since the page began to
-load `frames`, `firstCard`, `ready` (the notebook's cells are there), `session` (the first snapshot came) and `drawn`
-(by number of cards). All but clicks, enters and session come from `FRAMES`. `bytes` came to the page on the kernel's
-WebSocket and on the conversations' channels."""
+load `frames`, `firstCard`, `ready` (the notebook's cells are there), `session` (the first snapshot came) and, by their
+number, `drawn` (cards) and `plain` (widgets that have nothing of the agent). All but clicks, enters and session come
+from `FRAMES`. `bytes` came to the page on the kernel's WebSocket and on the conversations' channels."""
 _RUN_ALL = """() => {
   const begun = performance.timeOrigin + performance.now();
   void window.jupyterapp.commands.execute('notebook:run-all-cells');
@@ -114,6 +115,10 @@ class Stage:
             return [view for view in self.lab.api("GET", "agent-kernel/api/conversations") if view["kernel_id"]]
 
         return wait_until(with_kernel, "the conversation")[0]
+
+    def kernel_id(self) -> str:
+        (kernel,) = self.lab.api("GET", "api/kernels")
+        return str(kernel["id"])
 
     def look(self, script: str) -> Any:
         return self.notebook.page.evaluate(script)
@@ -194,7 +199,7 @@ def stage(
     with (
         ModelServer() as server,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
-        LabServer(Path(home), _variables(server, model), arguments=arguments, extension=extension) as lab,
+        LabServer(Path(home), server_variables(server, model), arguments=arguments, extension=extension) as lab,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=browser_path, args=CHROMIUM)
@@ -219,7 +224,7 @@ def _run_an_agent(lab: LabServer) -> None:
     wait_until(lambda: lab.api("GET", address)["runs"][0]["ended_at"], "the end of the run")
 
 
-def _variables(server: ModelServer, model: str) -> dict[str, str]:
+def server_variables(server: ModelServer, model: str) -> dict[str, str]:
     """Compile the packages, so that the server has cached byte code as a user's has."""
     given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "AGENT_KERNEL_MODEL": model}
     return QUIET | given | {"PYTHONDONTWRITEBYTECODE": ""}

@@ -1,6 +1,7 @@
-"""`python -m benchmarks.readme`: prints the README's tables of figures from the results of `python -m benchmarks`.
+"""`python -m benchmarks.readme`: prints the README's tables of figures from the results of `python -m benchmarks`, and
+what docs/performance.md says of those that are past their goals.
 
-With `--write` it puts them into README.md and copies the plot, if all of it was measured in one run.
+With `--write` it puts them into both and copies the plot, if all of it was measured in one run.
 """
 
 import argparse
@@ -11,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.frame import ROOT, Goal
+from benchmarks.frame import ROOT, Floor, Goal, verdict
 from benchmarks.report import RESULTS, number, read_results
 
 Row = Mapping[str, Any]
 """A figure in `latest.json`."""
 README = ROOT / "README.md"
+DETAILS = ROOT / "docs" / "performance.md"
 PLOT = ROOT / "docs" / "images" / "performance.svg"
 
 
@@ -28,6 +30,8 @@ class Line:
     scenario: str
     figure: str
     beside: Sequence[str] = ()
+    why: str = ""
+    """What it is spent on, for where it is past its goal."""
 
 
 LOOP = (
@@ -75,48 +79,57 @@ LOOP = (
     Line("Answering all 1,000", "paused", "answering all 1,000", ("raw aiohttp, log",)),
     Line("`import agent_kernel`", "imports", "import agent_kernel", ("langgraph.graph, openai",)),
 )
+IMPORTS = "the kernel imports what a prompt needs, half of it pydantic, and the server what a run needs"
+RESTORED = "the widget manager asks the kernel for the cell's widget first; then the cards are built, in slices"
 FELT = (
     Line(
         "A tool step in the kernel, with its model request, p50",
         "kernel_steps",
         "a tool step in the kernel with its model request, p50",
         ("JupyterLab's run of an empty cell", "... and its end is on the page"),
+        why="the call and its outcome are committed, and the page draws them on the cores that the kernel needs",
     ),
     Line(
         "Click on Approve → runs in the kernel, p50",
         "click",
         "click -> the call runs in the kernel, p50",
         ("JupyterLab's Ctrl+Enter -> cell",),
+        why="the page draws the press while the decision is on its way, which is committed before the call leaves",
     ),
-    Line(
-        "... from a bare client's decision",
-        "click",
-        "a bare client's decision -> the call runs in the kernel, p50",
-        ("a bare request to the kernel -> its first line",),
-    ),
+    Line("... from a bare client's decision", "click", "a bare client's decision -> the call runs in the kernel, p50"),
     Line(
         "First use on a fresh server: Run All → first token on screen",
         "first_use",
         "first use: Run All on a fresh server -> first token on screen",
         ("JupyterLab's Run All -> a cell's output on screen", "%load_ext in the kernel"),
+        why=IMPORTS,
     ),
     Line(
         "... after 3 s of reading",
         "first_use",
         "... after 3 s of reading",
         ("JupyterLab's Run All -> a cell's output on screen", "%load_ext in the kernel"),
+        why=IMPORTS,
     ),
     Line(
         "... at once, where agents have run before",
         "first_use",
         "... at once, where agents have run before",
         ("JupyterLab's Run All -> a cell's output on screen", "%load_ext in the kernel"),
+        why=IMPORTS,
     ),
     Line(
         "What each `%%agent` sends to the page",
         "page_bytes",
         "what each %%agent sends to the page",
-        ("kernel", "channel", "HTTP", "JupyterLab's run of an empty cell"),
+        ("kernel", "channel", "HTTP"),
+        why="Jupyter's envelopes, ids, and two views of the run, whose fields the protocol promises",
+    ),
+    Line(
+        "... one that comes late, whose page connects again",
+        "page_bytes",
+        "... what one sends that comes late",
+        ("kernel", "channel", "HTTP"),
     ),
     Line(
         "Memory that the extension adds to an idle server",
@@ -128,28 +141,52 @@ FELT = (
         "A save while a run with 200 calls goes on",
         "saving",
         "a save while a run with 200 calls goes on",
-        ("without a run",),
+        ("without a run", "with its record, after the run"),
+        why="the file has the run's record by then, whose outputs JupyterLab and the server read and write with it",
     ),
+    Line("... by a save with its record, after the run", "saving", "... by a save with its record, after the run"),
     Line(
         "500 live cards after a reload: the first, after JupyterLab itself",
         "cards",
         "a reload with 500 live cards, the first painted after JupyterLab itself",
         ("JupyterLab's own output",),
+        why=RESTORED,
     ),
-    Line("... all of them", "cards", "... all painted after JupyterLab itself"),
-    Line("... the longest frame", "cards", "... longest frame", ("of a reload without cards",)),
+    Line("... all of them", "cards", "... all painted after JupyterLab itself", why=RESTORED),
+    Line(
+        "... the longest frame",
+        "cards",
+        "... longest frame",
+        ("of a reload without cards",),
+        why="a slice of cards is laid out and painted at once",
+    ),
     Line(
         "100 runs at once, approve → tool entered, p99",
         "many_runs",
         "100 runs at once, approve -> tool entered, p99",
         ("p50", "p50 of one run", "raw aiohttp, log"),
     ),
-    Line("... by the p50 of one run", "many_runs", "... by the p50 of one run", ("raw aiohttp, log", "create_agent")),
+    Line(
+        "... by the p50 of one run",
+        "many_runs",
+        "... by the p50 of one run",
+        ("create_agent",),
+        why="all runs of a server share one event loop and one thread that writes the log; "
+        "one that has left memory is read from there before its first decision",
+    ),
     Line(
         "... steps per core, as fast as they go",
         "many_runs",
         "100 runs at once as fast as they go, steps per core",
         ("raw aiohttp, log", "create_agent"),
+        why="each decision, call and outcome is committed, with its audit entry and its events",
+    ),
+    Line(
+        "8 runs at once, each in its own kernel, approve → the call runs, p99",
+        "many_kernels",
+        "8 runs at once, each in its own kernel, approve -> the call runs, p99",
+        ("p50", "p50 of one run"),
+        why="the kernels, the server and its log share the cores",
     ),
     Line("Frames per second below 500 cards", "cards", "frames per second, streaming below 500 cards"),
     Line(
@@ -187,20 +224,22 @@ def main() -> int:
     scenarios = read_results()
     parts = {name: table(lines, scenarios) for name, lines in PARTS.items()}
     parts["measured"] = measured(scenarios)
+    details = {"past": past(FELT, scenarios)}
     if not write:
-        print("\n\n".join(parts.values()))
+        print("\n\n".join([*parts.values(), *details.values()]))
         return 0
     if why := unfit(scenarios):
         print(f"README.md is left as it is: {why}", file=sys.stderr)
         return 1
-    README.write_text(filled(README.read_text(encoding="utf-8"), parts), encoding="utf-8")
+    for path, own in ((README, parts), (DETAILS, details)):
+        path.write_text(filled(path.read_text(encoding="utf-8"), own, path.name), encoding="utf-8")
     shutil.copy(RESULTS / "latest.svg", PLOT)
     return 0
 
 
 def table(lines: Sequence[Line], scenarios: Mapping[str, Row]) -> str:
     rows = [readme_line(line, scenarios[line.scenario]["figures"]) for line in lines if line.scenario in scenarios]
-    return "\n".join(["| | measured | goal | beside |\n| --- | --- | --- | --- |", *rows])
+    return "\n".join(["| | measured | goal | floor | beside |\n| --- | --- | --- | --- | --- |", *rows])
 
 
 def measured(scenarios: Mapping[str, Row]) -> str:
@@ -218,44 +257,80 @@ def unfit(scenarios: Mapping[str, Row]) -> str:
     return ""
 
 
-def filled(text: str, parts: Mapping[str, str]) -> str:
-    """The README's text with each part between its comments."""
-    for name, part in parts.items():
-        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+def past(lines: Sequence[Line], scenarios: Mapping[str, Row]) -> str:
+    """Each figure that is past its goal, as a list: whether its floor is too, and what it is spent on."""
+    found = []
+    above = ""
+    for line in lines:
+        more = line.words.removeprefix("... ")
+        words = f"{above}; {more}" if more != line.words else line.words
+        above = above if more != line.words else line.words
+        if line.scenario not in scenarios:
+            continue
+        figures = scenarios[line.scenario]["figures"]
+        for figure in _judged(line.scenario, _place(line, figures), figures):
+            if figure["goal"] and (judged := _verdict(figure)) != "met":
+                goal = Goal(**figure["goal"])
+                floor = f"; {_floor(figure, own=False)}" if figure["floor"] else ""
+                value = f"{number(figure['value'])} {figure['unit']}".rstrip()
+                why = f" Why: {line.why}." if line.why else ""
+                found.append(f"- {words}: {value}, {goal.direction} {goal.what} wanted ({judged}{floor}).{why}")
+    return "\n".join(found) or "Nothing."
+
+
+def filled(text: str, parts: Mapping[str, str], name: str) -> str:
+    """The text of a file with each part between its comments."""
+    for part_name, part in parts.items():
+        begin, end = f"<!-- {part_name} -->", f"<!-- /{part_name} -->"
         text, found = re.subn(f"(?s){begin}.*?{end}", lambda _: f"{begin}\n{part}\n{end}", text)  # noqa: B023
         if found != 1:
-            raise SystemExit(f"README.md has {found} places for {begin} ... {end}, and one is needed.")
+            raise SystemExit(f"{name} has {found} places for {begin} ... {end}, and one is needed.")
     return text
 
 
 def readme_line(line: Line, figures: Sequence[Row]) -> str:
-    place = next(index for index, figure in enumerate(figures) if figure["what"] == line.figure)
+    place = _place(line, figures)
     figure = figures[place]
-    beside = "; ".join(_value(name, figure) for name in line.beside if name in figure["beside"])
+    beside = "; ".join(_value(name, figure["beside"][name]) for name in line.beside if name in figure["beside"])
     value = f"{number(figure['value'])} {figure['unit']}".rstrip()
-    return f"| {line.words} | {value} | {_goals(line.scenario, place, figures)} | {beside} |"
+    judged = _judged(line.scenario, place, figures)
+    goals = "; ".join(_goal(one, own=one is figure) for one in judged if one["goal"])
+    floors = "; ".join(_floor(one, own=one is figure) for one in judged if one["floor"])
+    return f"| {line.words} | {value} | {goals} | {floors} | {beside} |"
 
 
-def _value(name: str, figure: Row) -> str:
-    return f"{NAMES.get(name, name.replace('->', '→'))} {number(figure['beside'][name])}"
+def _place(line: Line, figures: Sequence[Row]) -> int:
+    return next(index for index, figure in enumerate(figures) if figure["what"] == line.figure)
 
 
-def _goals(scenario: str, place: int, figures: Sequence[Row]) -> str:
-    """The goal of the figure and of the ratios that follow it in the table and have no line of their own."""
+def _value(name: str, value: float) -> str:
+    return f"{NAMES.get(name, name.replace('->', '→'))} {number(value)}"
+
+
+def _judged(scenario: str, place: int, figures: Sequence[Row]) -> list[Row]:
+    """The figure, and the ratios that follow it in the table and have no line of their own."""
     judged = [figures[place]]
     for figure in figures[place + 1 :]:
         if not figure["what"].startswith("..."):
             break
         if (scenario, figure["what"]) not in IN_A_LINE:
             judged.append(figure)
-    return "; ".join(_goal(figure, own=figure is figures[place]) for figure in judged if figure["goal"])
+    return judged
 
 
 def _goal(figure: Row, *, own: bool) -> str:
     goal = Goal(**figure["goal"])
-    verdict = "met" if goal.met(figure["value"]) else "missed"
     ratio = "" if own else f": **{number(figure['value'])} {figure['unit']}".rstrip() + "**"
-    return f"{goal.direction} {goal.what}{ratio} ({verdict})"
+    return f"{goal.direction} {goal.what}{ratio} ({_verdict(figure)})"
+
+
+def _verdict(figure: Row) -> str:
+    return verdict(Goal(**figure["goal"]), figure["value"], Floor(**figure["floor"]) if figure["floor"] else None)
+
+
+def _floor(figure: Row, *, own: bool) -> str:
+    value = _value(figure["floor"]["what"], figure["floor"]["value"])
+    return value if own else f"{value} {figure['unit']}".rstrip()
 
 
 if __name__ == "__main__":

@@ -60,20 +60,21 @@ def number(value: float) -> str:
 
 def as_table(reports: Mapping[str, Report], circumstances: Circumstances) -> str:
     """The figures as a Markdown table."""
-    rows = [("", "", "goal", "", "beside")]
+    rows = [("", "", "goal", "", "floor", "beside")]
     for report in reports.values():
         rows += [_row(figure) for figure in report.figures]
     notes = [f"{name}: {note}" for name, report in reports.items() for note in report.notes]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = [_line(row, widths) for row in rows]
     lines.insert(1, "|".join(["", *("-" * (width + 2) for width in widths), "---", ""]))
     return "\n".join([*lines, "", *notes, str(circumstances)])
 
 
-def _row(figure: Figure) -> tuple[str, str, str, str, str]:
+def _row(figure: Figure) -> tuple[str, str, str, str, str, str]:
     beside = "; ".join(f"{name} {number(value)}" for name, value in figure.beside.items())
     goal = f"{figure.goal.direction} {figure.goal.what}" if figure.goal else ""
-    return figure.what, f"{number(figure.value)} {figure.unit}".strip(), goal, figure.verdict, beside
+    floor = f"{figure.floor.what} {number(figure.floor.value)}" if figure.floor else ""
+    return figure.what, f"{number(figure.value)} {figure.unit}".strip(), goal, figure.verdict, floor, beside
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:

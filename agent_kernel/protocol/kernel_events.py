@@ -5,6 +5,7 @@ answers by a request (`AnswerQuestion`); questions are discriminated by `topic`.
 """
 
 import functools
+from operator import not_
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -22,9 +23,9 @@ class RunAnnounced(KernelMessage):
     event: Literal["announce"] = "announce"
     run_id: Identifier
     conversation_id: Identifier | None = None
-    through_gateway: bool = False
+    through_gateway: bool = Field(default=False, exclude_if=not_)
     """Whether the event is for a server that reaches the kernel through a gateway. The gateway's own server gets it
-    too."""
+    too. It is sent only where it is: every page of the notebook gets what is announced."""
 
 
 class Hello(KernelMessage):

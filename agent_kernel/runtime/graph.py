@@ -8,7 +8,7 @@ A step with many calls gives several to each `call` node: LangGraph prepares all
 A run that continues after a restart enters at the calls that its last step left open. Where all calls of a step started
 with the model's turn, because policy allows them, the nodes would only wait; where there is one call, nothing goes on
 beside it. In both cases the model node carries the step out itself and asks the model again, which saves two
-supersteps, a sixth of the step's Python.
+supersteps, a sixth of the step's Python. LangGraph's stream of updates does not show such a step; the log's events do.
 
 The graph only routes. Its state holds the ids of the calls at which it enters; messages, arguments and outcomes are in
 the log, so there is nothing to checkpoint and nothing that could disagree with the log. The model node returns its

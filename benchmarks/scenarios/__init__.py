@@ -8,6 +8,7 @@ SCENARIOS: tuple[str, ...] = (
     "turns",
     "paused",
     "many_runs",
+    "many_kernels",
     "growth",
     "kernel_steps",
     "click",

@@ -1,7 +1,8 @@
 """From a click on Approve in JupyterLab to the first line of the call in the kernel.
 
 It alternates with JupyterLab's own way from Ctrl+Enter to the first line of a cell, with a bare client of the channel,
-and with a bare request to the kernel over the server's WebSocket. A press begins when the browser gets the input
+and with two floors: a bare request to the kernel over the server's WebSocket, and a button in the same page that does
+nothing but send one. A press begins when the browser gets the input
 (`event.timeStamp`), a client's decision when it is sent. The page is idle before each, as it is for a person, who reads
 before acting.
 """
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from benchmarks.frame import Figure, Goal, Report, median
+from benchmarks.frame import Figure, Floor, Goal, Report, median
 from benchmarks.lab import LOAD, Stage, stage
 from tests.e2e.lab import wait_until
 
@@ -42,6 +43,21 @@ _EXECUTE = """async code => {
   await future.done;
   return [sent, text];
 }"""
+_BUTTON = """([name, code]) => {
+  const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+  const button = document.body.appendChild(document.createElement('button'));
+  button.textContent = name;
+  button.style.cssText = 'position: fixed; right: 40px; bottom: 40px; z-index: 10000';
+  button.onclick = async () => {
+    bench.line = '';
+    const future = kernel.requestExecute({ code, store_history: false });
+    let text = '';
+    future.onIOPub = ({ content }) => { text += content.text ?? ''; };
+    await future.done;
+    bench.line = text;
+  };
+}"""
+BUTTON = "Run it, barely"
 Way = dict[str, float]
 
 
@@ -49,15 +65,17 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
     count = 2 * clicks * rounds
     pressed: dict[int, float] = {}
     sent: dict[int, float] = {}
-    cells, requests = [], []
+    cells, requests, buttons = [], [], []
     with stage(f"run:clock:{count}:5:0", [LOAD, "%%agent\nTell the time.", CLOCK], frames=False) as on:
         on.notebook.run_through(CELL)
         on.look_with(_DIAL, on.conversation()["conversation_id"])
+        on.look_with(_BUTTON, [BUTTON, CLOCK])
         for number in range(count):
             # The previous call has ended and nothing else runs.
             on.notebook.wait_for_state("awaiting_approval", card=number)
             cells.append(_run_cell(on))
             requests.append(_execute(on))
+            buttons.append(_press_bare(on))
             if number % 2:
                 pressed[number] = _approve(on, number)
             else:
@@ -65,7 +83,7 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
         calls = on.wait_for_end()["tool_calls"]
     page = [_way(calls[number], at) for number, at in pressed.items()]
     client = [_way(calls[number], at) for number, at in sent.items()]
-    report = Report(raw={"click": page, "client": client, "cells": cells, "requests": requests})
+    report = Report(raw={"click": page, "client": client, "cells": cells, "requests": requests, "buttons": buttons})
     waits, sends = (sorted(way["in all"] for way in ways) for ways in (page, client))
     report.figures += [
         Figure(
@@ -75,14 +93,15 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
             Goal(8, "8 ms"),
             {"p90": waits[len(waits) * 9 // 10], "least": waits[0], "JupyterLab's Ctrl+Enter -> cell": median(cells)}
             | _parts(page),
+            floor=Floor(median(buttons), "a bare button that sends a request to the kernel"),
         ),
         Figure("... by JupyterLab's own run of a cell", median(waits) / median(cells), "x"),
         Figure(
             "a bare client's decision -> the call runs in the kernel, p50",
             median(sends),
             "ms",
-            beside={"least": sends[0], "a bare request to the kernel -> its first line": median(requests)}
-            | _parts(client),
+            beside={"least": sends[0]} | _parts(client),
+            floor=Floor(median(requests), "a bare request to the kernel -> its first line"),
         ),
     ]
     return report
@@ -117,6 +136,14 @@ def _execute(on: Stage) -> float:
     time.sleep(LOOK_SECONDS)
     sent, text = on.look_with(_EXECUTE, CLOCK)
     return int(text) / 1e6 - float(sent)
+
+
+def _press_bare(on: Stage) -> float:
+    """Milliseconds from a click on the bare button to the first line of what it sends."""
+    time.sleep(LOOK_SECONDS)
+    on.notebook.page.get_by_role("button", name=BUTTON, exact=True).click(delay=HOLD_SECONDS * 1000)
+    on.wait("() => bench.line")
+    return int(on.look("() => bench.line")) / 1e6 - float(on.look("() => bench.clicks.at(-1)"))
 
 
 def _approve(on: Stage, number: int) -> float:

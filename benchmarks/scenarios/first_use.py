@@ -1,10 +1,14 @@
-"""The first prompt on a server: from Run All to the first token on screen, by JupyterLab's own Run All."""
+"""The first prompt on a server: from Run All to the first token on screen, by JupyterLab's own Run All.
+
+The floor is a cell that asks the model by itself and shows the answer in a widget of one line: the same kernel, the
+same widget library, the same page, and no agent.
+"""
 
 import time
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from benchmarks.frame import Figure, Goal, Report, median
+from benchmarks.frame import Figure, Floor, Goal, Report, median
 from benchmarks.lab import stage
 
 CELLS = (
@@ -12,7 +16,19 @@ CELLS = (
     "%%agent\nSay something.",
 )
 PLAIN = ("pass", "print('something')")
-"""The floor: as many cells, on a server without the extension."""
+"""As many cells, on a server without the extension."""
+MINIMAL = (
+    "import os, json, urllib.request\nimport anywidget",
+    """
+asked = {"model": os.environ["AGENT_KERNEL_MODEL"], "messages": [{"role": "user", "content": "Say something."}]}
+address = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+urllib.request.urlopen(urllib.request.Request(address, json.dumps(asked).encode())).readline()
+
+class Words(anywidget.AnyWidget):
+    _esm = "export default { render({ el }) { el.className = 'bench-plain'; el.textContent = 'something'; } }"
+
+Words()""",
+)
 READING_SECONDS = 3.0
 
 
@@ -24,6 +40,8 @@ class Case:
     used: bool = False
     """Whether agents have run here before."""
     found: list[dict[str, float]] = field(default_factory=list)
+    plain: list[float] = field(default_factory=list)
+    """Of cells that only print."""
     floors: list[float] = field(default_factory=list)
 
 
@@ -35,12 +53,14 @@ def run(rounds: int) -> Report:
     ]
     for number in range(max(1, min(3, rounds - 1))):  # each measurement starts a server
         for case in cases:
-            for plain in (True, False) if number % 2 else (False, True):
-                if plain:
-                    case.floors.append(_floor(case))
-                else:
-                    case.found.append(_once(case))
-    report = Report(raw={case.what: {"parts": case.found, "JupyterLab's Run All": case.floors} for case in cases})
+            for measure in (_once, _print, _ask) if number % 2 else (_ask, _print, _once):
+                measure(case)
+    report = Report(
+        raw={
+            case.what: {"parts": case.found, "JupyterLab's Run All": case.plain, "a minimal widget": case.floors}
+            for case in cases
+        }
+    )
     report.figures += map(_figure, cases)
     return report
 
@@ -48,11 +68,12 @@ def run(rounds: int) -> Report:
 def _figure(case: Case) -> Figure:
     parts = {part: median([one[part] for one in case.found]) for part in case.found[0]}
     whole = parts.pop("in all")
-    floor = {"JupyterLab's Run All -> a cell's output on screen": median(case.floors)}
-    return Figure(case.what, whole, "ms", Goal(300, "300 ms"), floor | parts)
+    plain = {"JupyterLab's Run All -> a cell's output on screen": median(case.plain)}
+    floor = Floor(median(case.floors), "a cell that asks the model and shows a minimal widget")
+    return Figure(case.what, whole, "ms", Goal(300, "300 ms"), plain | parts, floor)
 
 
-def _once(case: Case) -> dict[str, float]:
+def _once(case: Case) -> None:
     with stage("paced:200:10000", CELLS, used=case.used) as on:
         time.sleep(case.reading)
         pressed = on.run_all()
@@ -63,19 +84,28 @@ def _once(case: Case) -> dict[str, float]:
         on.wait_for_end()
         load = float(on.notebook.text(0))
     requested = asked["ns"] / 1e6
-    return {
-        "in all": shown - pressed,
-        "%load_ext in the kernel": load,
-        "Run All -> the run begins in the server": begun - pressed,
-        "... -> the model is asked": requested - begun,
-        "... -> the first token is on screen": shown - requested,
-    }
+    case.found.append(
+        {
+            "in all": shown - pressed,
+            "%load_ext in the kernel": load,
+            "Run All -> the run begins in the server": begun - pressed,
+            "... -> the model is asked": requested - begun,
+            "... -> the first token is on screen": shown - requested,
+        }
+    )
 
 
-def _floor(case: Case) -> float:
+def _print(case: Case) -> None:
     with stage("text:5", PLAIN, extension=False) as on:
         time.sleep(case.reading)
         pressed = on.run_all()
         on.wait("() => bench.printed")
-        printed: float = on.look("() => bench.printed")
-    return printed - pressed
+        case.plain.append(on.look("() => bench.printed") - pressed)
+
+
+def _ask(case: Case) -> None:
+    with stage("text:5", MINIMAL, extension=False) as on:
+        time.sleep(case.reading)
+        pressed = on.run_all()
+        on.wait("() => bench.plain[1]")
+        case.floors.append(on.look("() => performance.timeOrigin + bench.plain[1]") - pressed)

@@ -1,12 +1,17 @@
 """A tool step in the kernel, JupyterLab with its page open, by JupyterLab's own run of an empty cell.
 
-The cell's run is from JupyterLab's command to its end in the kernel. The page hears of that end some 40 ms later, as
-Jupyter Server leaves Nagle's algorithm on for what it sends to the page; a floor with that in it would be no goal.
+The floor is a bare loop's step: it asks the model and runs the call in the same kernel over ZeroMQ, while the page is
+open, and has no log, no approvals and no cards. The cell's run is from JupyterLab's command to its end in the kernel.
+The page hears of that end some 40 ms later, as Jupyter Server leaves Nagle's algorithm on for what it sends to the
+page; a floor with that in it would be no goal.
 """
 
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
-from benchmarks.frame import Figure, Goal, Report, median
+from benchmarks.bare import BareKernel, bare_kernel
+from benchmarks.frame import Figure, Floor, Goal, Report, median
 from benchmarks.lab import LOAD, UNENDING, Stage, stage
 
 STEPS = 20
@@ -16,27 +21,44 @@ AGENT, EMPTY = 1, 2
 
 
 def run(rounds: int, steps: int = STEPS) -> Report:
-    took, cells = [], []
-    with stage(
-        f"run:nothing:{steps}:5:0", [LOAD, "%%agent --policy allow\nGo on.", "pass"], UNENDING, frames=False
-    ) as on:
+    took, bare, cells = [], [], []
+    model = f"run:nothing:{steps}:5:0"
+    with stage(model, [LOAD, "%%agent --policy allow\nGo on.", "pass"], UNENDING, frames=False) as on:
         on.notebook.run(0)
-        for number in range(rounds + 1):
-            before, during, after = _cells(on), _steps(on, steps), _cells(on)
-            if number > 0:  # the first is a warm-up
-                took.append(during)
-                cells.append([*before, *after])
-    shares = [median(one) / median([end for end, _ in floor]) for one, floor in zip(took, cells, strict=True)]
+        with bare_kernel(on.lab, on.kernel_id()) as kernel:
+            for number in range(rounds + 1):
+                before, during, floor, after = _cells(on), _steps(on, steps), _bare(on, kernel, model), _cells(on)
+                if number > 0:  # the first is a warm-up
+                    took.append(during)
+                    bare.append(floor)
+                    cells.append([*before, *after])
+    empty = [median([end for end, _ in each]) for each in cells]
     steps_ms = sorted(itertools.chain.from_iterable(took))
-    cell, seen = (median([one[place] for floor in cells for one in floor]) for place in (0, 1))
+    cell, seen = (median([one[place] for each in cells for one in each]) for place in (0, 1))
     beside = {"p90": steps_ms[len(steps_ms) * 9 // 10], "least": steps_ms[0]}
     beside |= {"JupyterLab's run of an empty cell": cell, "... and its end is on the page": seen}
-    report = Report(raw={"steps": took, "cells": cells})
+    report = Report(raw={"steps": took, "bare": bare, "cells": cells})
     report.figures += [
-        Figure("a tool step in the kernel with its model request, p50", median(steps_ms), "ms", beside=beside),
-        Figure("... by JupyterLab's own run of an empty cell", median(shares), "x", Goal(1.2, "1.2 times the cell's")),
+        Figure(
+            "a tool step in the kernel with its model request, p50",
+            median(steps_ms),
+            "ms",
+            beside=beside,
+            floor=Floor(median(list(itertools.chain.from_iterable(bare))), "a bare loop's step in the same kernel"),
+        ),
+        Figure(
+            "... by JupyterLab's own run of an empty cell",
+            _share(took, empty),
+            "x",
+            Goal(1.2, "1.2 times the cell's"),
+            floor=Floor(_share(bare, empty), "a bare loop's"),
+        ),
     ]
     return report
+
+
+def _share(steps: Sequence[Sequence[float]], empty: Sequence[float]) -> float:
+    return median([median(one) / cell for one, cell in zip(steps, empty, strict=True)])
 
 
 def _cells(on: Stage) -> list[tuple[float, float]]:
@@ -49,4 +71,14 @@ def _steps(on: Stage, steps: int) -> list[float]:
     on.notebook.run(AGENT, wait=False)
     requests = on.wait_for_requests(asked + steps + 1)[asked:]
     on.wait_for_end()
+    return _between(requests)
+
+
+def _bare(on: Stage, kernel: BareKernel, model: str) -> list[float]:
+    asked = len(on.model.requests())
+    kernel.go_on(on.model, model)
+    return _between(on.model.requests()[asked:])
+
+
+def _between(requests: Sequence[dict[str, Any]]) -> list[float]:
     return [(later["ns"] - earlier["ns"]) / 1e6 for earlier, later in itertools.pairwise(requests)]

@@ -17,6 +17,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "saving": {"calls": 2},
     "cards": {"calls": (2, 3), "seconds": 0.5},
     "many_runs": {"runs": 3},
+    "many_kernels": {"kernels": 2, "calls": 2},
 }
 
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 import benchmarks.__main__ as benchmark
-from benchmarks.frame import WITHOUT_PEERS, Figure, Goal, Report, Series, Skipped
-from benchmarks.readme import PARTS, README, Line, filled, readme_line, unfit
+from benchmarks.frame import FORBIDDEN, WITHOUT_PEERS, Figure, Floor, Goal, Report, Series, Skipped
+from benchmarks.readme import DETAILS, PARTS, README, Line, filled, past, readme_line, unfit
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios.growth import exponent
 
@@ -60,11 +60,11 @@ def test_a_scenario_that_fails_costs_the_others_nothing(
 def test_the_readmes_table_has_each_goal_with_its_ratio_and_verdict() -> None:
     figures = [
         asdict(Figure("a cost", 4.0, "ms", beside={"a peer": 16.0, "another": 1.0})),
-        asdict(Figure("... by a peer's", 0.25, "x", Goal(0.2, "0.2 times a peer's"))),
+        asdict(Figure("... by a peer's", 0.25, "x", Goal(0.2, "0.2 times a peer's"), floor=Floor(0.1, "a loop's"))),
         asdict(Figure("something else", 1.0, "ms", Goal(2, "2 ms"))),
     ]
     line = readme_line(Line("A cost", "scenario", "a cost", ("a peer",)), figures)
-    assert line == "| A cost | 4 ms | at most 0.2 times a peer's: **0.25 x** (missed) | a peer 16 |"
+    assert line == "| A cost | 4 ms | at most 0.2 times a peer's: **0.25 x** (missed) | a loop's 0.1 x | a peer 16 |"
 
 
 def test_a_scenario_that_needs_a_browser_is_skipped_with_a_clear_line(
@@ -81,9 +81,10 @@ def test_a_scenario_that_needs_a_browser_is_skipped_with_a_clear_line(
 
 
 def test_the_readme_has_a_place_for_each_table_and_takes_only_the_results_of_one_run() -> None:
-    text = filled(README.read_text(encoding="utf-8"), {"loop": "one", "felt": "two", "measured": "three"})
+    text = filled(README.read_text(encoding="utf-8"), {"loop": "one", "felt": "two", "measured": "three"}, "README.md")
     for part in ("<!-- loop -->\none\n<!-- /loop -->", "\ntwo\n", "\nthree\n"):
         assert part in text
+    assert "\n- four\n" in filled(DETAILS.read_text(encoding="utf-8"), {"past": "- four"}, "performance.md")
     names = {line.scenario for lines in PARTS.values() for line in lines}
     assert names <= set(SCENARIOS)
     assert unfit({name: {"when": "now"} for name in names}) == ""
@@ -96,6 +97,29 @@ def test_a_goal_is_met_up_to_its_limit_and_missed_beyond() -> None:
     assert Figure("a cost", 2.1, "ms", Goal(2.0, "2 ms")).verdict == "missed"
     assert Figure("a speed", 4.9, "x", Goal(5, "5 times", "at least")).verdict == "missed"
     assert Figure("no goal", 1.0, "ms").verdict == ""
+
+
+def test_what_is_past_its_goal_is_told_with_its_floor_and_why() -> None:
+    goal = Goal(1.2, "1.2 times the cell's")
+    figures = [
+        asdict(Figure("a cost", 4.0, "ms", Goal(3, "3 ms"), floor=Floor(2.0, "bare"))),
+        asdict(Figure("... by a cell's", 1.5, "x", goal, floor=Floor(1.3, "a bare loop's"))),
+        asdict(Figure("another", 1.0, "ms", Goal(2, "2 ms"))),
+    ]
+    lines = [Line("A cost", "one", "a cost", why="it is dear"), Line("Another", "one", "another", why="never said")]
+    assert past(lines, {"one": {"figures": figures}}).splitlines() == [
+        "- A cost: 4 ms, at most 3 ms wanted (missed; bare 2 ms). Why: it is dear.",
+        "- A cost: 1.5 x, at most 1.2 times the cell's wanted (missed by its floor too; a bare loop's 1.3 x). "
+        "Why: it is dear.",
+    ]
+    assert past(lines[1:], {"one": {"figures": figures}}) == "Nothing."
+
+
+def test_a_goal_that_the_floor_misses_too_is_told_apart_from_one_that_is_missed() -> None:
+    goal = Goal(2.0, "2 ms")
+    assert Figure("a cost", 3.0, "ms", goal, floor=Floor(1.9, "bare")).verdict == "missed"
+    assert Figure("a cost", 3.0, "ms", goal, floor=Floor(2.5, "bare")).verdict == FORBIDDEN
+    assert Figure("a cost", 1.0, "ms", goal, floor=Floor(2.5, "bare")).verdict == "met"
 
 
 def test_what_doubles_with_its_size_is_linear() -> None:

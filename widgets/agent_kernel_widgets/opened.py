@@ -11,6 +11,8 @@ import comm
 _STATIC = Path(__file__).parent / "static"
 PROTOCOL = "2.1.0"
 """The version of Jupyter's widget messages."""
+TAKEN_FOR_GRANTED = {"transport": "server", "receives": "usually"}
+"""What a page goes by where the state does not say."""
 
 
 @functools.cache
@@ -35,14 +37,13 @@ def open_widget(model_id: str, **state: str) -> Any:
 
 def sent_state(**state: str) -> dict[str, Any]:
     """The state of such a widget, as each run sends it to its page: without what a page takes for granted."""
-    whole = _anywidget() | {"_esm": built("loader.js"), "transport": "server"} | state
-    if whole.get("receives") == "usually":
-        del whole["receives"]
-    return whole
+    told = {name: value for name, value in state.items() if TAKEN_FOR_GRANTED.get(name) != value}
+    return _anywidget() | {"_esm": built("loader.js").strip()} | told
 
 
 def _anywidget() -> dict[str, Any]:
-    """What pages find the widget's classes by."""
+    """What pages find the widget's classes by. The `_anywidget_id` is left out: a page finds by it the style sheet that
+    a widget's `_css` replaces, and a run has none."""
     major, minor, *_ = version("anywidget").split(".")
     release = f"~{major}.{minor}.*"
     return {
@@ -52,5 +53,4 @@ def _anywidget() -> dict[str, Any]:
         "_view_name": "AnyView",
         "_view_module": "anywidget",
         "_view_module_version": release,
-        "_anywidget_id": "agent_kernel_widgets.run.AgentRun",
     }

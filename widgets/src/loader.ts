@@ -5,9 +5,8 @@
 import { type FrontEnd, fromServer, keep, type Place } from "./served";
 
 const TROUBLE =
-  "<p role=alert>Neither the server nor the kernel, which may be busy, sent the cards. The run goes on. " +
-  'Try again, or reload the page. Else restart the server.</p><button class="jp-Button jp-mod-styled">' +
-  "Try again</button>";
+  "<p role=alert>No cards came from the server, nor from the kernel, which may be busy. The run goes on. " +
+  "Try again, reload the page, or restart the server.</p><button class='jp-Button jp-mod-styled'>Try again</button>";
 
 function render({ model, el }: Place): () => void {
   let gone = false;
