@@ -37,6 +37,7 @@ def front(
     arguments = [*gateway.arguments(middleman.url), f"--AgentKernelServer.gateway_seconds={AWAY_SECONDS}"]
     home, variables = tmp_path_factory.mktemp("front"), shared_model.server.environment()
     with LabServer(home, variables, app="jupyter_server", arguments=arguments) as server:
+        server.api("GET", "agent-kernel/api/tools")  # loaded now: the first prompt waits 15 s for the server, no longer
         yield server
 
 
