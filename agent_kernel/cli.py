@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "run":
                 return run(options)
             case "report":
-                return report(options)
+                from agent_kernel.notebook.batch.report_command import report_command
+
+                return report_command(options)
             case "record":
                 from agent_kernel.notebook import record_notebook
 
@@ -268,19 +270,6 @@ def run(options: argparse.Namespace) -> int:
         return run_options.NOT_RUN
     except OSError as error:
         raise _CommandError(f"The report can't be written: {error}") from None
-
-
-def report(options: argparse.Namespace) -> int:
-    """Say what came of a batch. Returns the exit status."""
-    from agent_kernel.notebook.batch.report_command import report_command
-
-    try:
-        return report_command(options)
-    except ConfigurationError as error:
-        print(f"agent-kernel: {error}", file=sys.stderr)
-        return run_options.NOT_RUN
-    except OSError as error:
-        raise _CommandError(f"The report can't be made: {error}") from None
 
 
 def chat(options: argparse.Namespace) -> int:

@@ -128,7 +128,8 @@ def _connected(options: argparse.Namespace) -> Iterator[Client]:
         return
     # A task is given to another worker as often as it takes: what has begun is not run again, and what has not may be.
     dask.config.set({"distributed.scheduler.allowed-failures": 1_000_000})
-    cluster = LocalCluster(n_workers=options.workers, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    page = "127.0.0.1:0"  # Dask's own, on any free port
+    cluster = LocalCluster(n_workers=options.workers, threads_per_worker=1, dashboard_address=page, silence_logs=50)
     with cluster, Client(cluster) as client:
         yield client
 

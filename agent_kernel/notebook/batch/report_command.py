@@ -10,12 +10,22 @@ from agent_kernel.notebook.batch.junit import write_junit
 from agent_kernel.notebook.batch.report import collect
 from agent_kernel.notebook.batch.summary import as_markdown, as_text
 from agent_kernel.notebook.batch.trail import merge
-from agent_kernel.terminal.run_options import FAILED, PASSED
+from agent_kernel.terminal.run_options import FAILED, NOT_RUN, PASSED
 
 
 def report_command(options: argparse.Namespace) -> int:
-    """Read the folder, print the summary, and write what the options ask for. Returns the exit status. Raises
-    `ConfigurationError` if there is nothing to report, `OSError` if something can't be written."""
+    """Read the folder, print the summary, and write what the options ask for. Returns the exit status."""
+    try:
+        return _report(options)
+    except ConfigurationError as error:
+        sys.stderr.write(f"agent-kernel: {error}\n")
+        return NOT_RUN
+    except OSError as error:
+        sys.stderr.write(f"agent-kernel: The report can't be made: {error}\n")
+        return FAILED
+
+
+def _report(options: argparse.Namespace) -> int:
     report, trails = collect(options.logs, _expected(options.expect))
     if options.json is not None:
         _write(options.json, report.model_dump_json(indent=1))
