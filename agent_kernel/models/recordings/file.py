@@ -5,7 +5,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from agent_kernel.errors import ConfigurationError
+from agent_kernel.errors import ConfigurationError, RecordingNotWritten
 from agent_kernel.models.recordings import pictures
 from agent_kernel.models.recordings.format import (
     SUFFIX,
@@ -23,6 +23,10 @@ from agent_kernel.models.recordings.format import (
 from agent_kernel.models.recordings.whole_files import replace_file
 
 LOCK_SECONDS = 30.0
+_REMEDY = (
+    "What was recorded before is kept. Make room or give the right to write there, and record again (agent-kernel "
+    "record NOTEBOOK), or name another file with --record."
+)
 
 
 class RecordingFile:
@@ -47,7 +51,7 @@ class RecordingFile:
         self, turn: Turn, settings: Settings, images: Mapping[str, str], *, replaces_later: bool = True
     ) -> None:
         """Write a turn in place of those of the same run and step, and of its later steps unless told otherwise; at
-        step 0 its decisions go as well. `images` are base64 by digest. Raises `ConfigurationError`."""
+        step 0 its decisions go as well. `images` are base64 by digest. Raises `RecordingNotWritten`."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             pictures.save(self.path, pictures.images_of(turn.asked), images)
@@ -56,7 +60,7 @@ class RecordingFile:
         self._write(turn, settings, replaces_later)
 
     def add_decision(self, decision: DecisionLine) -> None:
-        """Write a decision. Raises `ConfigurationError`."""
+        """Write a decision. Raises `RecordingNotWritten`."""
         self._write(decision, None, replaces_later=False)
 
     def _write(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
@@ -65,12 +69,14 @@ class RecordingFile:
             with lock:
                 self._write_locked(line, settings, replaces_later)
         except Timeout:
-            raise ConfigurationError(
-                f"The recording {self.path} could not be written: another process has held its lock for "
-                f"{LOCK_SECONDS:g} s."
+            raise RecordingNotWritten(
+                f"The recording {self.path} can't be written: another process has held its lock for "
+                f"{LOCK_SECONDS:g} s. {_REMEDY}"
             ) from None
         except OSError as error:
             raise self._unwritable(error) from None
+        except ConfigurationError as broken:  # somebody has changed the file meanwhile
+            raise RecordingNotWritten(str(broken)) from None
 
     def _write_locked(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
         new = dumped(line)
@@ -85,8 +91,7 @@ class RecordingFile:
         place = gone.index(True) if True in gone else _after_its_run(line, there)
         self._replaceable.add(new)
         if place == len(there.rows):
-            with self.path.open("ab") as file:
-                file.write(_joined([*([] if content.endswith(b"\n") else [b""]), *added, new]))
+            _append(self.path, len(content), _joined([*([] if content.endswith(b"\n") else [b""]), *added, new]))
             return
         kept = [(index, row, old) for index, (row, old) in enumerate(there.rows) if not gone[index]]
         used = {old.asked.settings for _, _, old in kept if isinstance(old, Turn)}
@@ -97,10 +102,20 @@ class RecordingFile:
         head = content.partition(b"\n")[0]
         replace_file(self.path, _joined([head, *before, *added, new, *after]))
 
-    def _unwritable(self, error: OSError) -> ConfigurationError:
-        return ConfigurationError(
-            f"The recording {self.path} can't be written: {error.strerror or error}. Name another file with --record."
-        )
+    def _unwritable(self, error: OSError) -> RecordingNotWritten:
+        return RecordingNotWritten(f"The recording {self.path} can't be written: {error.strerror or error}. {_REMEDY}")
+
+
+def _append(path: Path, length: int, added: bytes) -> None:
+    """Add to a file of this length. Raises `OSError`; the file is as it was then."""
+    with path.open("ab", buffering=0) as file:  # a buffer would be written once more when the file is closed
+        try:
+            rest = memoryview(added)
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            file.truncate(length)
+            raise
 
 
 def _replaces(line: Turn | DecisionLine, old: Line, replaces_later: bool) -> bool:

@@ -1,13 +1,17 @@
 """What people decide is written into a real recording, and decides again where it plays."""
 
 import asyncio
+import json
 from pathlib import Path
+
+import pytest
 
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.arguments import canonical, digest
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stages
 
 
@@ -38,3 +42,61 @@ async def test_decisions_of_a_recording_replay_with_and_without_a_person(stages:
             ("success", "a recording"),
         ]
         assert [ran.arguments_json for ran in stage.executor.ran] == ['{"code":"a"}', '{"code":"c"}']
+
+
+async def test_a_recording_that_can_not_be_written_any_more_ends_the_run_with_file_and_remedy(
+    stages: Stages, tmp_path: Path
+) -> None:
+    """The answer is written, and then the decision is not."""
+    path = tmp_path / "there" / "run.jsonl"
+    stage = await stages(record(path, ScriptedModel([call("run_python", code="a"), say("Done.")])))
+    handle = await stage.start("Clean up")
+    (request,) = await stage.requests(1)
+    written = path.read_bytes()
+    path.with_name(f".{path.name}.lock").unlink()
+    path.with_name(f".{path.name}.lock").mkdir()
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    async with asyncio.timeout(60):
+        result = await handle.wait()
+    assert result.run.error is not None
+    assert result.run.error.code == "LLM_ERROR"
+    assert f"The recording {path} can't be written: Is a directory." in result.run.error.message
+    assert "agent-kernel record NOTEBOOK" in result.run.error.message
+    assert [one.state for one in result.tool_calls] == ["success"]
+    assert path.read_bytes() == written
+
+
+KEY = "sk-abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize("attended", [True, False])
+async def test_a_call_whose_arguments_had_a_key_replays_and_no_other_is_approved(
+    stages: Stages, tmp_path: Path, attended: bool
+) -> None:
+    path = tmp_path / "run.jsonl"
+    code = f"connect('{KEY}', 'b')"
+    stage = await stages(record(path, ScriptedModel([call("run_python", code=code), say("Done.")])))
+    handle = await stage.start("Connect")
+    (request,) = await stage.requests(1)
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    assert (await handle.wait()).tool_calls[0].state == "success"
+    assert [json.loads(ran.arguments_json)["code"] for ran in stage.executor.ran] == [code]
+    assert KEY not in path.read_text()
+    (decided,) = load(path).decisions
+    # What was approved is in the file as a digest only of what the file shows.
+    assert decided.arguments == {"code": "connect('[API key]', 'b')"}
+    assert decided.digest == digest(canonical(decided.arguments))
+
+    player = RecordedModel(load(path), name="replay:run.jsonl")
+    stage = await stages(player, attended=attended)
+    script = () if attended else player.scripted_decisions("Connect")
+    async with asyncio.timeout(60):
+        result = await (await stage.start("Connect", script=script)).wait()
+    assert [(one.state, one.decided_by) for one in result.tool_calls] == [("success", "a recording")]
+    assert [json.loads(ran.arguments_json)["code"] for ran in stage.executor.ran] == ["connect('[API key]', 'b')"]
+
+    for other in ("connect('[API key]', 'c')", code, f"connect('{KEY[:-1]}0', 'b')"):
+        stage = await stages(ScriptedModel([call("run_python", code=other), say("Done.")]), attended=False)
+        async with asyncio.timeout(60):
+            result = await (await stage.start("Connect", script=player.scripted_decisions("Connect"))).wait()
+        assert [one.state for one in result.tool_calls] == ["denied"], other
