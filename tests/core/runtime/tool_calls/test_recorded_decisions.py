@@ -10,9 +10,11 @@ from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import RunEvent
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stages
+from tests.core.runtime.runs.test_recovery import second_life
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages, stage
 
 
 async def test_decisions_of_a_recording_replay_with_and_without_a_person(stages: Stages, tmp_path: Path) -> None:
@@ -100,3 +102,72 @@ async def test_a_call_whose_arguments_had_a_key_replays_and_no_other_is_approved
         async with asyncio.timeout(60):
             result = await (await stage.start("Connect", script=player.scripted_decisions("Connect"))).wait()
         assert [one.state for one in result.tool_calls] == ["denied"], other
+
+
+ALLOWS_A = 'allow run_python where code is "a"'
+
+
+async def recorded_with_a_rule(stages: Stages, path: Path) -> RecordedModel:
+    """Two steps, and a decision on the second alone: a rule of the notebook allowed the first."""
+    turns = [call("run_python", code="a"), call("run_python", code="b"), say("Done.")]
+    stage = await stages(record(path, ScriptedModel(turns)))
+    handle = await stage.start("Clean up", rules=(ALLOWS_A,))
+    (request,) = await stage.requests(1)
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=False, reason="Not b."))
+    assert (await handle.wait()).run.status == "complete"
+    return RecordedModel(load(path), name="replay:run.jsonl")
+
+
+async def test_a_call_that_the_recording_does_not_cover_is_left_to_the_person(stages: Stages, tmp_path: Path) -> None:
+    stage = await stages(await recorded_with_a_rule(stages, tmp_path / "run.jsonl"))
+    handle = await stage.start("Clean up")
+    (request,) = await stage.requests(1)
+    assert request.tool_input == '{"code":"a"}'
+    (notice,) = stage.of(RunEvent)[-1].run.notices
+    assert notice.content.startswith("You are asked. The recording has no decision on this call.\nrecorded: ")
+    assert 'actual:   run_python {"code":"a"}' in notice.content
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True), decided_by="ana")
+    async with asyncio.timeout(60):
+        result = await handle.wait()
+    assert result.run.error is None
+    assert [(one.state, one.decided_by) for one in result.tool_calls] == [("success", "ana"), ("denied", "a recording")]
+
+
+async def test_where_nobody_is_it_is_denied_with_both_shown(stages: Stages, tmp_path: Path) -> None:
+    player = await recorded_with_a_rule(stages, tmp_path / "run.jsonl")
+    stage = await stages(player, attended=False)
+    async with asyncio.timeout(60):
+        result = await (await stage.start("Clean up", script=player.scripted_decisions("Clean up"))).wait()
+    denied = result.tool_calls[0]
+    assert (denied.state, denied.by) == ("denied", "policy")
+    reason = (denied.reason or "").splitlines()
+    assert reason == [
+        "The recording has no decision on this call.",
+        'recorded: run_python {"code":"b"}',
+        'actual:   run_python {"code":"a"}',
+        "Record it again to decide anew.",
+    ]
+    # The model would be told of the denial, which the recording does not answer.
+    assert result.run.error is not None
+    assert result.run.error.message.startswith("The recording no longer fits")
+    assert stage.executor.ran == []
+
+
+async def test_a_run_of_a_recording_goes_on_with_its_decisions_after_a_restart(stages: Stages, tmp_path: Path) -> None:
+    await recorded_with_a_rule(stages, tmp_path / "run.jsonl")
+    log = tmp_path / "log.sqlite"
+    before = await stage(RecordedModel(load(tmp_path / "run.jsonl"), name="replay:run.jsonl"), log)
+    await before.start("Clean up")
+    (request,) = await before.requests(1)
+    executor = FunctionExecutor()
+    again = RecordedModel(load(tmp_path / "run.jsonl"), name="replay:run.jsonl")
+    async with second_life(log, again, before, executor) as (conversation, [handle]):
+        await conversation.route_decision(request.approval_id, Decision(approved=True))
+        async with asyncio.timeout(60):
+            result = await handle.wait()
+    assert result.run.error is None
+    assert [(one.state, one.by, one.decided_by) for one in result.tool_calls] == [
+        ("success", "user", None),
+        ("denied", "script", "a recording"),
+    ]
+    assert [ran.arguments_json for ran in executor.ran] == ['{"code":"a"}']
