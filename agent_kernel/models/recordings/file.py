@@ -41,6 +41,8 @@ class RecordingFile:
         self._header = header
         self.at_start: Recording | None = load(path) if path.exists() else None
         """The recording as it was when the session began."""
+        self._old_decisions = list(self.at_start.decisions) if self.at_start is not None else []
+        """Those that were there, and that no decision of this session has kept or replaced."""
         self._replaceable = {row for row, _ in self.at_start.rows} if self.at_start is not None else set()
 
     @property
@@ -60,8 +62,16 @@ class RecordingFile:
         self._write(turn, settings, replaces_later)
 
     def add_decision(self, decision: DecisionLine) -> None:
-        """Write a decision. Raises `RecordingNotWritten`."""
+        """Write a decision, in place of those on the same call that were there when the session began. Raises
+        `RecordingNotWritten`."""
         self._write(decision, None, replaces_later=False)
+
+    def keep_decision(self, decision: DecisionLine) -> None:
+        """As `add_decision`, for a call of a turn that is kept: its decision is there, unless it is another now."""
+        if decision in self._old_decisions:
+            self._old_decisions.remove(decision)
+        else:
+            self.add_decision(decision)
 
     def _write(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
         lock = FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=LOCK_SECONDS)
@@ -87,7 +97,14 @@ class RecordingFile:
         content = read(self.path)
         there = parse(self.path, content)
         added = [dumped(settings)] if settings is not None and settings.id not in there.settings else []
-        gone = [row in self._replaceable and _replaces(line, old, replaces_later) for row, old in there.rows]
+        gone = [
+            row in self._replaceable
+            and (
+                _replaces(line, old, replaces_later) or (old in self._old_decisions and _is_on_the_same_call(line, old))
+            )
+            for row, old in there.rows
+        ]
+        self._old_decisions = [one for one in self._old_decisions if not _is_on_the_same_call(line, one)]
         place = gone.index(True) if True in gone else _after_its_run(line, there)
         self._replaceable.add(new)
         if place == len(there.rows):
@@ -127,6 +144,14 @@ def _replaces(line: Turn | DecisionLine, old: Line, replaces_later: bool) -> boo
     if isinstance(old, DecisionLine):
         return replaces_later and line.step == 0
     return old.step == line.step or (replaces_later and old.step > line.step)
+
+
+def _is_on_the_same_call(line: Turn | DecisionLine, old: Line) -> bool:
+    return (
+        isinstance(line, DecisionLine)
+        and isinstance(old, DecisionLine)
+        and (line.prompt, line.occurrence, line.tool, line.digest) == (old.prompt, old.occurrence, old.tool, old.digest)
+    )
 
 
 def _after_its_run(line: Turn | DecisionLine, there: Recording) -> int:

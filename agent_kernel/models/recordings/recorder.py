@@ -11,7 +11,7 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import InvalidArguments, RecordingDiffers
 from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice, facts_of
 from agent_kernel.models.recordings.asked import Question, Reader, mapped, scrub_keys
-from agent_kernel.models.recordings.decisions import of_scripted
+from agent_kernel.models.recordings.decisions import RecordedDecisions, of_scripted
 from agent_kernel.models.recordings.file import RecordingFile
 from agent_kernel.models.recordings.format import (
     Answer,
@@ -59,6 +59,10 @@ class RecordingModel:
         self._occurrences = Occurrences()
         self._latest: dict[str, int] = {}
         """The number of the latest run of each prompt."""
+        self._keeps: dict[str, bool] = {}
+        """Whether the latest turn of each prompt was kept."""
+        plays = self._finder is not None and anew != Anew()
+        self._decisions = RecordedDecisions(self._finder.recording.decisions if plays and self._finder else ())
 
     @property
     def name(self) -> str:
@@ -81,6 +85,7 @@ class RecordingModel:
         occurrence = self._occurrences.number(question)
         self._latest[question.prompt] = occurrence
         kept = await asyncio.to_thread(self._kept, question, request)
+        self._keeps[question.prompt] = kept is not None
         if kept is not None:
             if kept.why:
                 await self._write(question, kept.placed.turn.occurrence, kept.placed.turn.answer, request)
@@ -93,12 +98,17 @@ class RecordingModel:
                 await self._write(question, occurrence, self._answer(item), request)
             yield item
 
+    def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """The recorded decisions for `prompt`, which are for the calls of the turns that are kept."""
+        return self._decisions.next_run(self._reader.prompt(prompt))
+
     async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
         """Write a decision on a call of the latest run of `prompt`. Raises `RecordingNotWritten`."""
         prompt = self._reader.prompt(prompt)
         line = of_scripted(self._without_keys(decision), prompt=prompt, occurrence=self._latest.get(prompt, 1))
+        add = self._file.keep_decision if self._keeps.get(prompt) else self._file.add_decision
         async with self._writing:
-            await asyncio.to_thread(self._file.add_decision, line)
+            await asyncio.to_thread(add, line)
 
     async def aclose(self) -> None:
         await self._model.aclose()

@@ -15,6 +15,7 @@ from agent_kernel.models.images import plain_picture
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.model_fixtures import collect, turn_of
 from tests.core.models.recordings.questions import TOOLS, called, context, recorded, replayed, request, user
@@ -45,7 +46,7 @@ async def test_what_was_recorded_is_answered_again(path: Path) -> None:
 
 async def test_a_number_in_a_result_that_changed_stops_with_both_sides_file_line_and_remedy(path: Path) -> None:
     said = await message(path, request(user(SUM), *called("df.n.sum()", "   n\na  9\nb  3\nsum 12")))
-    assert said.splitlines()[0].startswith("The recording no longer fits")
+    assert said.splitlines()[0].startswith(RECORDING_CHANGED)
     assert f"{path}:4 (turn 2, step 1 of 'Sum the column n')" in said
     rows = [[side.strip() for side in line.split("|")] for line in said.splitlines() if "|" in line]
     assert rows == [["recorded", "now"], ["a  1", "a  9"], ["sum 4", "sum 12"]]
@@ -116,7 +117,7 @@ async def test_with_warn_the_recorded_answer_is_given_with_a_notice(path: Path) 
     asked = request(user(SUM), *called("df.n.sum()", "   n\na  9\nb  3\nsum 12"))
     items = await collect(RecordedModel(load(path), name="x", on_change="warn"), asked)
     (notice,) = [item.content for item in items if isinstance(item, Notice)]
-    assert notice.startswith("The recording no longer fits")
+    assert notice.startswith(RECORDING_CHANGED)
     assert "sum 12" in notice
     assert items[-1] == say("4")
 

@@ -11,6 +11,7 @@ from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
 from tests.core.runtime.runs.test_recovery import second_life
@@ -149,7 +150,7 @@ async def test_where_nobody_is_it_is_denied_with_both_shown(stages: Stages, tmp_
     ]
     # The model would be told of the denial, which the recording does not answer.
     assert result.run.error is not None
-    assert result.run.error.message.startswith("The recording no longer fits")
+    assert result.run.error.message.startswith(RECORDING_CHANGED)
     assert stage.executor.ran == []
 
 
