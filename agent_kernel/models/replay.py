@@ -1,4 +1,4 @@
-"""A model that plays a cassette, with no key and no network. The tool calls in it really run.
+"""A model that plays a recording of version 1, with no key and no network. The tool calls in it really run.
 
 The file format is described in `agent_kernel.models.cassette`.
 """

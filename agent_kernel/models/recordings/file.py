@@ -8,6 +8,8 @@ from filelock import FileLock, Timeout
 from agent_kernel.errors import ConfigurationError, RecordingNotWritten
 from agent_kernel.models.recordings import pictures
 from agent_kernel.models.recordings.format import (
+    LARGEST_FILE,
+    LONGEST_LINE,
     SUFFIX,
     DecisionLine,
     Header,
@@ -90,11 +92,17 @@ class RecordingFile:
 
     def _write_locked(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
         new = dumped(line)
-        if not self.path.exists():
+        content = read(self.path) if self.path.exists() else b""
+        if len(new) > LONGEST_LINE or len(content) + len(new) > LARGEST_FILE:
+            raise RecordingNotWritten(
+                f"The recording {self.path} can't be written: a line may have {LONGEST_LINE >> 20} MiB and the file "
+                f"{LARGEST_FILE >> 20} MiB, and this turn has {len(new) / 2**20:,.1f} MiB. What was recorded before is "
+                "kept. Have the calls print less, or name another file with --record."
+            )
+        if not content:
             replace_file(self.path, _joined([dumped(self._header), *([dumped(settings)] if settings else []), new]))
             self._replaceable.add(new)
             return
-        content = read(self.path)
         there = parse(self.path, content)
         added = [dumped(settings)] if settings is not None and settings.id not in there.settings else []
         gone = [

@@ -227,7 +227,7 @@ def parse(path: Path, content: bytes) -> Recording:
 
 
 def is_version_1(content: bytes) -> bool:
-    """Whether this is a cassette of version 1, which is one JSON object, or anything else with the fields of one."""
+    """Whether this is a recording of version 1, which is one JSON object, or anything else with the fields of one."""
     try:
         found = orjson.loads(content)
     except orjson.JSONDecodeError:

@@ -18,7 +18,7 @@ from agent_kernel.notebook.batch.parameters import parameters_cell
 def plan(options: argparse.Namespace, environ: Mapping[str, str]) -> list[Job]:
     """One job for each notebook. Raises `ConfigurationError`, which names every file that is no notebook."""
     notebooks: list[Path] = options.notebooks
-    faults = [fault for fault in map(_fault, notebooks) if fault]
+    faults = [fault for fault in map(fault_of, notebooks) if fault]
     if faults:
         raise ConfigurationError("\n".join(faults))
     names = _names(notebooks)
@@ -36,7 +36,7 @@ def plan(options: argparse.Namespace, environ: Mapping[str, str]) -> list[Job]:
     ]
 
 
-def _fault(notebook: Path) -> str:
+def fault_of(notebook: Path) -> str:
     """Why a file can't be run; "" if it can."""
     try:
         nbformat.validate(nbformat.read(notebook, as_version=4))

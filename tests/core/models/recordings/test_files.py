@@ -280,6 +280,16 @@ async def test_a_line_that_another_broke_meanwhile_is_an_error_of_the_model(whol
     assert content(whole) == broken
 
 
+async def test_a_turn_that_could_not_be_read_again_is_not_written(whole: Path) -> None:
+    before = content(whole)
+    model = record(whole, ScriptedModel([say("x" * 10_000_000), say("Thanks.")]))
+    with pytest.raises(RecordingNotWritten, match=r"a\.jsonl can't be written: a line may have 8 MiB .* has 9\.5 MiB"):
+        await turn_of(model, request(user("More")))
+    assert content(whole) == before
+    await turn_of(model, OTHER)
+    assert answers(whole) == ["", "It is 4.", "Thanks."]
+
+
 async def test_a_full_disk_takes_nothing_from_what_was_written(whole: Path) -> None:
     before = content(whole)
     model = record(whole, ScriptedModel([say("x"), say("y" * 500), say("z")]))
