@@ -20,6 +20,7 @@ AgentKernelError
 │   ├── ModelRefused              400, 401, 403, 404: a retry will not help
 │   │   └── ContextExceeded       the request is longer than the model's context
 │   ├── RecordingDiffers          a recording has no answer to what is asked, or one to something else
+│   ├── RecordingNotWritten       a recording can't be written: a full disk, a folder that is gone
 │   └── ModelUnavailable          it still failed after the retries
 ├── BudgetExceeded                a limit of the run was reached
 ├── ToolFailed                    a built-in tool failed; the message is for the model
@@ -144,6 +145,10 @@ class ContextExceeded(ModelRefused):
 
 class RecordingDiffers(ModelError):
     pass
+
+
+class RecordingNotWritten(ModelError):
+    """What was written before is whole. The message names the file and what to do."""
 
 
 class ModelUnavailable(ModelError):

@@ -142,8 +142,9 @@ class Script:
         self._left = list(decisions)
         self._answers: dict[str, str] = {}
         self.given = bool(self._left)
-        """Whether the run has a script, used up or not: what a script does not cover is not approved."""
-        self._recorded = any(one.recorded for one in self._left)
+        """Whether the run has a script, used up or not: what a script does not cover, it does not approve."""
+        self.recorded = any(one.recorded for one in self._left)
+        """Whether the decisions are a recording's: what they do not cover may have become another call since."""
 
     def take(self, call: DecidedCall, *, question: bool) -> ScriptedDecision | None:
         """The next decision that covers a call. A question needs an answer, or a denial that names its tool."""
@@ -179,10 +180,10 @@ class Script:
         other."""
         actual = f"{call.tool_name} {call.tool_input}"
         near = next((one for one in self._left if one.tool_name == call.tool_name), next(iter(self._left), None))
-        what, kind = ("recording", "recorded") if self._recorded else ("run's script", "scripted")
+        what, kind = ("recording", "recorded") if self.recorded else ("run's script", "scripted")
         expected = "no decision is left" if near is None else _described(near)
         at = _first_difference(expected, actual)
-        advice = "Record it again to decide anew." if self._recorded else "Give the run a decision on it."
+        advice = "Record it again to decide anew." if self.recorded else "Give the run a decision on it."
         return (
             f"The {what} has no decision on this call.\n{kind}: {_window(expected, at)}\nactual:   "
             f"{_window(actual, at)}\n{advice}"

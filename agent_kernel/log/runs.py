@@ -144,6 +144,14 @@ def save_limits(sql: sqlite3.Connection, run_id: str, limits: str) -> None:
     )
 
 
+def save_script(sql: sqlite3.Connection, run_id: str, script: str) -> None:
+    """Store the decisions of the recording that a run plays in its specification. `script` is JSON."""
+    sql.execute(
+        "UPDATE runs SET spec = json_set(spec, '$.script', json(?)) WHERE run_id = ? AND json_valid(spec)",
+        (script, run_id),
+    )
+
+
 def save_reopened(sql: sqlite3.Connection, run: RunView) -> None:
     """As `save_run`, for a run that had ended and that this process goes on with."""
     save_run(sql, run)

@@ -153,7 +153,7 @@ class Model(Protocol):
 
     @property
     def recorded(self) -> bool:
-        """Whether answers come from a cassette, so that clients can say that no model is called."""
+        """Whether answers come from a recording, so that clients can say that no model is called."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
@@ -181,8 +181,8 @@ def facts_of(model: Model) -> ModelFacts:
 
 CONTEXT_OPEN = "\n\n<notebook_context>\n"
 CONTEXT_CLOSE = "\n</notebook_context>"
-"""Delimiters of the notebook's summary that is appended to a prompt. Cassettes ignore everything from `CONTEXT_OPEN`
-on."""
+"""Delimiters of the notebook's summary that is appended to a prompt. Recordings of version 1 ignore everything from
+`CONTEXT_OPEN` on."""
 SUMMARY_OPEN = "<conversation_summary>\n"
 SUMMARY_CLOSE = "\n</conversation_summary>"
 """Delimiters of the summary that replaces older messages; it is appended to a user's message."""

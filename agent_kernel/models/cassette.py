@@ -1,6 +1,6 @@
-"""The file format of recorded conversations.
+"""The file format of recordings, version 1. Its name in the code is cassette; users read "recording".
 
-A cassette is UTF-8 JSON:
+It is UTF-8 JSON:
 
     {
       "version": 1,
@@ -42,6 +42,7 @@ from agent_kernel.tools.outcome_texts import DENIED_PREFIX, EDITED_NOTE, NOT_DON
 
 LARGEST_CASSETTE = 16 * 1024 * 1024
 """The largest file that is read, in bytes."""
+_RESTORE = "Put the file back as it was (version control has it), or record it again: %%agent --record NAME.jsonl."
 
 StepOutcome = Literal["success", "denied", "error", "edited"]
 After = Literal["any", "start"] | StepOutcome
@@ -95,16 +96,16 @@ def load_cassette(path: Path) -> Cassette:
     """Read and validate a cassette. Raises `ConfigurationError` with the file's name and its first fault."""
     try:
         if path.stat().st_size > LARGEST_CASSETTE:
-            raise ConfigurationError(f"{path.name} is larger than 16 MiB, so it is no cassette.")
+            raise ConfigurationError(f"{path} is larger than 16 MiB, so it is not read as a recording.")
         return Cassette.model_validate(orjson.loads(path.read_bytes()))
     except OSError as error:
-        raise ConfigurationError(f"The cassette {path.name} can't be read: {error.strerror}.") from None
+        raise ConfigurationError(f"The recording {path} can't be read: {error.strerror}.") from None
     except orjson.JSONDecodeError as error:
-        raise ConfigurationError(f"The cassette {path.name} is not JSON: {error}.") from None
+        raise ConfigurationError(f"The recording {path} is not JSON: {error}. {_RESTORE}") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise ConfigurationError(f"The cassette {path.name} is not valid at {place}: {first['msg']}.") from None
+        raise ConfigurationError(f"The recording {path} is not valid at {place}: {first['msg']}. {_RESTORE}") from None
 
 
 def normalized_prompt(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A model that plays a cassette, with no key and no network. The tool calls in it really run.
+"""A model that plays a recording of version 1, with no key and no network. The tool calls in it really run.
 
 The file format is described in `agent_kernel.models.cassette`.
 """
@@ -73,7 +73,7 @@ class ReplayModel:
         """The recorded decisions on the calls for `prompt`; none for an unknown prompt."""
         conversation = self._conversations.get(normalized_prompt(prompt))
         return tuple(
-            ScriptedDecision(approved=one.approved, tool_name=one.tool_name, reason=one.reason)
+            ScriptedDecision(approved=one.approved, tool_name=one.tool_name, reason=one.reason, recorded=True)
             for one in (conversation.decisions if conversation else ())
         )
 

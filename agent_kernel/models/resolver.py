@@ -40,7 +40,7 @@ DEMO_PACE = 0.02
 class ModelResolver:
     """Resolves names to models. One per host; used from its event loop.
 
-    - `demo`: the shipped cassette
+    - `demo`: the shipped recording
     - `replay:PATH`, `record:PATH`: a recording (`agent_kernel.models.recordings.names`); relative to the notebook's
       folder, and never outside of `base_directory` if one is given
     - `ENDPOINT/MODEL`: a model of a named endpoint

@@ -10,6 +10,7 @@ import nbformat
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.recordings.names import VARIABLE, Anew, read_name
+from agent_kernel.notebook.notebook_files import fault_of
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -18,10 +19,9 @@ def run_command(options: argparse.Namespace) -> int:
     anew = Anew(options.turn, options.turn) if options.turn is not None else Anew(options.first or 1)
     if importlib.util.find_spec("nbclient") is None:
         raise ConfigurationError("nbclient is not installed. Run: pip install nbclient")
-    try:
-        failures = record_notebook(notebook, options.to, anew, timeout=options.timeout)
-    except (OSError, nbformat.reader.NotJSONError) as error:
-        raise ConfigurationError(f"The notebook {notebook} can't be read: {error}") from None
+    if fault := fault_of(notebook):
+        raise ConfigurationError(fault)
+    failures = record_notebook(notebook, options.to, anew, timeout=options.timeout)
     for failure in failures:
         sys.stderr.write(f"{failure}\n")
     sys.stdout.write(f"{notebook}: {'not all of it could be recorded' if failures else 'recorded'}\n")
@@ -33,7 +33,7 @@ def record_notebook(notebook: Path, recording: Path | None, anew: Anew, *, timeo
 
     Cells that name no recording are recorded to `recording`, by default `NAME.jsonl` beside the notebook. The
     notebook's file is not changed. `timeout` is the longest time of one cell, in seconds. Returns one line for each
-    cell that failed. Raises `OSError` where the notebook can't be read, and nbformat's errors for a file that is none.
+    cell that failed.
     """
     from nbclient import NotebookClient
 

@@ -75,6 +75,9 @@ ErrorCode = Literal[
     "INTERNAL_ERROR",
 ]
 
+RECORDING_CHANGED = "The recording no longer fits"
+"""How each message begins that a recording differs from what a model is asked now."""
+
 RESULT_MARK = "agent_kernel"
 """The metadata key of outputs that show a run's results. Its value names the run and the number of the call."""
 

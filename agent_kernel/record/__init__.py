@@ -37,7 +37,7 @@ def render_record(
     `below_prompt` means that the record is in the output of the cell whose source is the prompt, which is then omitted.
 
     Everything that a model, a tool or a person wrote is sanitised or escaped. The plain text has no ids, times or
-    durations; for a run of a cassette the other two have none either, so that notebooks can be compared. Linear in the
+    durations; for a run of a recording the other two have none either, so that notebooks can be compared. Linear in the
     size of the run, and bounded: long texts are shortened, and the record says what is left out.
     """
     return _bundle(alone(make_story(run, messages, tool_calls)), below_prompt=below_prompt)

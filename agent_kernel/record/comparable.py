@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
-RECORDING_CHANGED = "The recording no longer fits"
-"""How the message begins that a recording differs from what a model would be asked now."""
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
+
 _RECORD = 'data-agent-record="'
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
 _BLOCKS = {"blockquote", "details", "div", "li", "ol", "p", "pre", "summary", "table", "tr", "ul"}

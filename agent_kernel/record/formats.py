@@ -57,7 +57,7 @@ def to_html(story: Story) -> str:
         f"<p><strong>Agent run: {story.status}.</strong> {_html_parts(_head(story))}</p>",
     ]
     if story.recorded:
-        parts.append(f"<p{_VARIES}>{words.RECORDED}</p>")
+        parts.append(f"<p{_VARIES}>{escape(story.recorded)}</p>")
     if story.prompt.strip():
         parts.append(html_prompt(story.prompt))
     if story.error:
@@ -194,7 +194,7 @@ def to_markdown(story: Story) -> str:
     figures = f" {escape_markdown(story.figures)}" if story.figures else ""
     parts = [f"**Agent run: {story.status}.** {escape_markdown(text_of(story.facts))}{figures}"]
     if story.recorded:
-        parts.append(words.RECORDED)
+        parts.append(escape_markdown(story.recorded))
     if story.prompt.strip():
         parts.append(_markdown_prompt(story.prompt))
     if story.error:
@@ -275,7 +275,7 @@ def to_plain(story: Story) -> str:
     """The plain text, without ids, times or durations, because notebooks are compared by it."""
     parts = [f"Agent run: {story.status}. {text_of(story.facts)}"]
     if story.recorded:
-        parts.append(words.RECORDED)
+        parts.append(story.recorded)
     if story.prompt.strip():
         prompt = truncate(story.prompt.strip("\n"), _PROMPT).text
         parts.append("\n".join(f"> {line}".rstrip() for line in prompt.split("\n")))

@@ -16,7 +16,7 @@ from agent_kernel.record import words
 from agent_kernel.record.formats import CODE_LOOK, WITHIN_LOOK, html_prompt
 from agent_kernel.record.markdown import escape_markdown, fence, safe_markdown
 from agent_kernel.record.safety import escape, escape_prose
-from agent_kernel.record.story import code_of
+from agent_kernel.record.story import code_of, cost_nothing
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.declarations import ASK_USER
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
@@ -129,7 +129,7 @@ def _counted(ended: Mapping[CallState, int]) -> list[str]:
 def _to_html(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
     parts = [f'<div class="agent-open" data-agent-open="{escape(run.run_id)}">', f"<p>{head}</p>"]
     if run.recorded:
-        parts.append(f"<p>{words.RECORDED}</p>")
+        parts.append(f"<p>{escape(cost_nothing(run))}</p>")
     if run.prompt.strip():
         parts.append(html_prompt(truncate(run.prompt, _PROMPT).text))
     for one in found:
@@ -142,7 +142,7 @@ def _to_html(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[st
 
 
 def _to_markdown(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
-    parts = [head, words.RECORDED] if run.recorded else [head]
+    parts = [head, escape_markdown(cost_nothing(run))] if run.recorded else [head]
     if run.prompt.strip():
         parts.append(_quoted(safe_markdown(truncate(run.prompt, _PROMPT).text)))
     for one in found:
@@ -154,7 +154,7 @@ def _to_markdown(run: RunView, head: str, found: Sequence[_Open], notes: Sequenc
 
 
 def _to_plain(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
-    parts = [head, words.RECORDED] if run.recorded else [head]
+    parts = [head, cost_nothing(run)] if run.recorded else [head]
     if run.prompt.strip():
         parts.append(_quoted(truncate(run.prompt, _PROMPT).text.strip()))
     for one in found:

@@ -89,8 +89,9 @@ class Story:
     facts: tuple[Part, ...]
     """The model and the policy."""
     figures: str
-    """Date, duration, tokens and cost; empty for runs of cassettes, whose records are compared."""
-    recorded: bool
+    """Date, duration, tokens and cost; empty for runs of recordings, whose records are compared."""
+    recorded: str
+    """The sentence on a run that called no model; empty for others."""
     prompt: str
     answers: tuple[str, ...]
     error: str
@@ -162,7 +163,7 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
             Part("."),
         ),
         figures="" if run.recorded else _figures(run),
-        recorded=run.recorded,
+        recorded=cost_nothing(run),
         prompt=run.prompt,
         answers=tuple(answers),
         error=error,
@@ -171,6 +172,11 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
         calls_line=_calls_line(tool_calls),
         results=results.all,
     )
+
+
+def cost_nothing(run: RunView) -> str:
+    """The sentence that a recording answered: `Recorded demo: no model is called. It cost nothing.`"""
+    return f"{words.recorded_words(run)}. It cost nothing." if run.recorded else ""
 
 
 def text_of(parts: Sequence[Part]) -> str:

@@ -1,6 +1,7 @@
 """The texts of the record and of `agent-kernel chat`. `SHARED` has those of the cards as well, which `npm run types`
 writes to `widgets/src/text/words.gen.ts`."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
@@ -73,8 +74,13 @@ RAISED = {
 }
 MODEL_WITH_EFFORT = "{model} · effort {effort}"
 CONTINUES = "continues from [{cell}]"
-RECORDED_DEMO = "Recorded demo: no model is called"
-RECORDED = f"{RECORDED_DEMO}. It cost nothing."
+RECORDED = {
+    "demo": "Recorded demo",
+    "answers": "Recorded answers",
+    "answersOf": "Recorded answers of {file}",
+    "noModel": "{what}: no model is called",
+}
+_SEPARATORS = re.compile(r"[/\\]")
 NOTHING_RAN = "Nothing ran."
 STOPPED = "Stopped, because "
 """The beginning of the notice that says why a run was stopped: see `stop_for`."""
@@ -176,6 +182,20 @@ def model_words(run: RunView) -> str:
     if not run.effort or run.recorded:
         return run.model
     return MODEL_WITH_EFFORT.format(model=run.model, effort=run.effort)
+
+
+def recorded_words(run: RunView) -> str:
+    """What answers in place of a model: `Recorded answers of sum.jsonl: no model is called`; empty for a model."""
+    if not run.recorded:
+        return ""
+    kind, _, path = run.model.partition(":")
+    if run.model == "demo":
+        what = RECORDED["demo"]
+    elif kind == "replay" and path:
+        what = RECORDED["answersOf"].format(file=reveal(_SEPARATORS.split(path)[-1]))
+    else:
+        what = RECORDED["answers"]
+    return RECORDED["noModel"].format(what=what)
 
 
 def continued_words(run: RunView) -> str:
@@ -304,11 +324,16 @@ def display_name(data: Mapping[str, object]) -> str:
     return next((kind for kind in data if kind != "text/plain"), "text")[:100]
 
 
+def decider(by: DecidedBy, name: str | None) -> str:
+    """Who decided: `you`, `ana`, `policy`, `a script`, `a recording`."""
+    return DECIDERS["policy"] if by == "policy" else name or DECIDERS[by]
+
+
 def decided(call: ToolCallView) -> str:
     """Who decided, to follow the state: `approved by ana`, `allowed by policy`, `by a script`."""
     if call.by is None:
         return ""
-    who = (None if call.by == "policy" else call.decided_by) or DECIDERS[call.by]
+    who = decider(call.by, call.decided_by)
     if call.state in ("denied", "superseded", "expired", "invalid"):
         return f"by {who}" if call.state == "denied" else ""
     verb = "allowed" if call.by == "policy" else "approved"
@@ -342,7 +367,7 @@ SHARED: Final[dict[str, Any]] = {
     "raised": RAISED,
     "modelWithEffort": MODEL_WITH_EFFORT,
     "continues": CONTINUES,
-    "recordedDemo": RECORDED_DEMO,
+    "recorded": RECORDED,
     "nothingRan": NOTHING_RAN,
     "mayHaveRun": MAY_HAVE_RUN,
     "actions": ACTIONS,

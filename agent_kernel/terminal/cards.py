@@ -110,7 +110,7 @@ def news(event: ServerEvent, call: ToolCallView) -> str:
 
 def decision(call: ToolCallView) -> str:
     """Who decided, and why: `Approved by you.`, `Denied by ana: "not that file" Nothing ran.`"""
-    who = words.DECIDERS[call.by] if call.by is not None and call.by != "user" else (call.decided_by or "you")
+    who = words.decider(call.by or "user", call.decided_by)
     who = one_line(who, 60)
     if call.state == "denied":
         reason = f': "{one_line(call.reason, 1_000)}"' if call.reason else "."

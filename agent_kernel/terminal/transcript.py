@@ -211,7 +211,7 @@ class Transcript:
         self._show_prompt(run.prompt)
         facts = [words.model_words(run), words.policy_words(run)]
         if run.recorded:
-            facts.append(words.RECORDED_DEMO)
+            facts.append(words.recorded_words(run))
         self.line(one_line(", ".join(facts), 400), DIM, MARGIN)
 
     def _show_run(self, run: RunView) -> None:

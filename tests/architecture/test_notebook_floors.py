@@ -7,6 +7,7 @@ from pathlib import Path
 NOTEBOOK = Path(__file__).parents[2] / "agent_kernel" / "notebook"
 PACKAGE = "agent_kernel.notebook"
 FLOORS = (
+    {"notebook_files"},
     {"batch", "record_notebook", "recording", "config", "inspect", "options", "startup", "stats"},
     {"execution"},
     {"context", "tools"},

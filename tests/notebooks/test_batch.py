@@ -187,10 +187,11 @@ def test_nothing_is_run_if_one_file_is_no_notebook(
     good, bad = write_notebook(tmp_path / "good.ipynb", "open('ran', 'w')"), tmp_path / "bad.ipynb"
     if content is not None:
         bad.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert cli.main(["run", str(good), str(bad)]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert "bad.ipynb" in error
+    for command, status in ((["run", str(good), str(bad)], 2), (["record", str(bad)], 1)):
+        assert cli.main(command) == status
+        error = capsys.readouterr().err
+        assert said in error
+        assert "bad.ipynb" in error
     assert not (tmp_path / "ran").exists()
 
 

@@ -11,6 +11,8 @@ import nbclient
 import nbformat
 import pytest
 
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
+from agent_kernel.testing import FakeOpenAI, call, say
 from tests.notebooks.nbval_project import NUMBERS, PROMPT, change, in_order, run_pytest, write_project
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -109,3 +111,49 @@ def test_a_project_without_notebooks_imports_next_to_nothing_and_needs_no_nbval(
         check=False,
     )
     assert ran.returncode == 0, ran.stdout
+
+
+SUM = "Add the numbers up."
+
+
+@pytest.fixture(scope="module")
+def version_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A notebook that was recorded, and then saved as it plays."""
+    project = tmp_path_factory.mktemp("version2")
+    cells = ["%load_ext agent_kernel", NUMBERS, f"%%agent --model replay:sum.jsonl\n{SUM}"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    turns = [call("run_python", code="print(sum(numbers))"), say("They add up to 15.")]
+    with FakeOpenAI(turns) as model:
+        for environ in ({"AGENT_KERNEL_REPLAY": "record", **model.environment()}, {"AGENT_KERNEL_REPLAY": "strict"}):
+            client = nbclient.NotebookClient(
+                notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}}
+            )
+            client.execute(env={**os.environ, "AGENT_KERNEL_APPROVE": "all", **environ})
+    nbformat.write(notebook, project / "sum.ipynb")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part", "recorded", "now"),
+    [
+        (NUMBERS, "numbers = [3, 9, 5]", "the result of run_python", "15", "17"),
+        (SUM, "Sum the numbers up.", "the prompt", SUM, "Sum the numbers up."),
+    ],
+    ids=["a number", "a word"],
+)
+def test_a_recording_that_no_longer_fits_is_said_first_with_both_sides(
+    version_2: Path, tmp_path: Path, old: str, new: str, part: str, recorded: str, now: str
+) -> None:
+    project = Path(shutil.copytree(version_2, tmp_path / "project"))
+    change(project / "sum.ipynb", old, new)
+    failed = nbval(project, "sum.ipynb", "-p", "no:xdist")
+    assert failed.returncode == 1
+    assert in_order(
+        failed.stdout,
+        "The agent's run in Cell 2 of sum.ipynb failed:",
+        f"{RECORDING_CHANGED}: {project / 'sum.jsonl'}:",
+        f"In {part}:",
+        "agent-kernel record NOTEBOOK --turn",
+        "Notebook cell execution failed",
+    ), failed.stdout
+    assert re.search(rf"^ *{re.escape(recorded)} +\| {re.escape(now)}$", failed.stdout, re.MULTILINE), failed.stdout

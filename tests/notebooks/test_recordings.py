@@ -10,6 +10,7 @@ import nbformat
 import pytest
 
 from agent_kernel.models.recordings.format import load
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.notebooks.kernel import TestKernel
 
@@ -63,7 +64,7 @@ def test_a_number_in_the_data_that_changed_stops_the_run(recording: Path, offlin
     shown = play(offline, recording.parent, "--model replay:sum.jsonl", first=9)
     assert "The sum is 4." not in shown
     error = error_of(offline)
-    assert "The recording no longer fits" in error
+    assert RECORDING_CHANGED in error
     assert f"{recording}:4" in error
     assert "12" in error.partition("recorded")[2]
 
@@ -79,7 +80,7 @@ def test_a_word_of_the_prompt_that_changed_stops_the_run(recording: Path, offlin
 def test_with_warn_it_goes_on_and_says_so(recording: Path, offline: TestKernel) -> None:
     shown = play(offline, recording.parent, "--model replay:sum.jsonl --on-change warn", first=9)
     assert "The sum is 4." in shown
-    assert "The recording no longer fits" in shown
+    assert RECORDING_CHANGED in shown
 
 
 def test_the_variable_plays_what_a_cell_would_record(recording: Path, offline: TestKernel) -> None:
@@ -104,11 +105,11 @@ def test_options_that_do_not_go_together(tmp_path: Path, offline: TestKernel, op
     assert said in play(offline, tmp_path, options)
 
 
-def command(notebook: Path, model: FakeOpenAI, *options: str) -> subprocess.CompletedProcess[str]:
+def command(notebook: Path, model: FakeOpenAI, *options: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [Path(sys.executable).with_name("agent-kernel"), "record", str(notebook), *options],
         check=False,
-        env={**os.environ, **dict.fromkeys(FIELDS, ""), **model.environment()},
+        env={**os.environ, **dict.fromkeys(FIELDS, ""), **model.environment(), **environ},
         capture_output=True,
         text=True,
         timeout=240,
@@ -136,3 +137,58 @@ def test_a_command_records_a_notebook_and_one_turn_of_it_anew(tmp_path: Path) ->
     second = load(tmp_path / "sum.jsonl").turns
     assert [placed.turn.answer.content for placed in second] == ["", "It is four."]
     assert second[0] == first[0]
+
+
+def test_from_a_turn_on_all_is_recorded_anew_and_what_was_decided_before_stays(tmp_path: Path) -> None:
+    """The first call asks: the recorded decision answers it. The second is another now, and denied by the variable."""
+    cells = [
+        "%load_ext agent_kernel",
+        "numbers = [1, 3]",
+        "%%agent --model replay:sum.jsonl\nSum the numbers.",
+        "%%agent --policy allow --model replay:sum.jsonl\nAnd the mean?",
+    ]
+    notebook = tmp_path / "sum.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), notebook)
+    first = [
+        call("run_python", code=CODE),
+        say("The sum is 4."),
+        call("run_python", code="print(2.0)"),
+        say("It is 2."),
+    ]
+    with FakeOpenAI(first) as model:
+        done = command(notebook, model, AGENT_KERNEL_APPROVE="all")
+        assert done.returncode == 0, done.stderr
+    recording = tmp_path / "sum.jsonl"
+    before = recording.read_text().splitlines()
+    assert [one.approved for one in load(recording).decisions] == [True]
+    with FakeOpenAI([call("run_python", code="print(4 / 2)"), say("Two.")]) as again:
+        done = command(notebook, again, "--from", "3")
+        assert done.returncode == 0, done.stderr
+        assert len(again.requests) == 2
+    after = recording.read_text().splitlines()
+    changed = [number for number, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    turns = [number for number, row in enumerate(before) if '"kind":"turn"' in row]
+    assert changed == turns[2:]
+    assert [placed.turn.answer.content for placed in load(recording).turns] == ["", "The sum is 4.", "", "Two."]
+
+
+def test_one_turn_anew_in_the_middle_of_a_run_keeps_the_decisions_and_says_what_was_kept(tmp_path: Path) -> None:
+    cells = ["%load_ext agent_kernel", "numbers = [1, 3]", "%%agent --model replay:sum.jsonl\nSum the numbers."]
+    notebook = tmp_path / "sum.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), notebook)
+    turns = [call("run_python", code=CODE), call("run_python", code="print(2)"), say("The sum is 4.")]
+    with FakeOpenAI(turns) as model:
+        done = command(notebook, model, AGENT_KERNEL_APPROVE="all")
+        assert done.returncode == 0, done.stderr
+    with FakeOpenAI([call("run_python", code="print(3)")]) as again:
+        done = command(notebook, again, "--turn", "2", AGENT_KERNEL_APPROVE="all")
+        assert done.returncode == 0, done.stderr
+        assert len(again.requests) == 1
+    recording = load(tmp_path / "sum.jsonl")
+    codes = [one.arguments["code"] for placed in recording.turns for one in placed.turn.answer.calls]  # type: ignore[index]
+    assert codes == [CODE, "print(3)"]
+    assert recording.turns[2].turn.answer.content == "The sum is 4."
+    assert recording.turns[2].turn.asked.results[0].text == "3"
+    decided = [one.arguments["code"] for one in recording.decisions if one.arguments]
+    assert decided.count(CODE) == 1
+    assert "print(3)" in decided

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from agent_kernel.models.recordings.format import load
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Fetch, Kernel
@@ -55,7 +56,7 @@ async def test_a_run_is_recorded_in_the_notebooks_folder_and_plays_from_there(
     assert "The sum is 4." in played
     stopped = await play(open_kernel, "--model replay:sum.jsonl", first=9)
     assert stopped.startswith("error")
-    assert "The recording no longer fits" in stopped
+    assert RECORDING_CHANGED in stopped
     assert f"{path}:4" in stopped
     assert "inside the server's directory" in await play(open_kernel, "--record ../../sum.jsonl")
     assert len(model.requests) == asked

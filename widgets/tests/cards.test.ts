@@ -222,10 +222,22 @@ describe("a waiting call", () => {
     expect(shown(root).text).toContain("Already decided. Approved in another tab by ana. Your click changed nothing.");
   });
 
-  test("a recorded demo is marked as one", async () => {
-    const root = await show(asks, { recorded: true });
-    expect(shown(root).text).toContain("Recorded demo");
-    expect(root.querySelector(".ak-header")?.textContent).toContain("Recorded demo: no model is called");
+  test.each([
+    ["demo", "Recorded demo", "Recorded demo: no model is called"],
+    ["replay:sum.jsonl", "Recorded answers", "Recorded answers of sum.jsonl: no model is called"],
+    ["replay:recordings/sum.jsonl", "Recorded answers", "Recorded answers of sum.jsonl: no model is called"],
+    ["my own", "Recorded answers", "Recorded answers: no model is called"],
+  ])("the recorded answers of %s are marked as such", async (model, tag, said) => {
+    const root = await show(asks, { recorded: true, model });
+    expect(card(root, "t1").querySelector(".ak-tag")?.textContent).toBe(tag);
+    expect(root.querySelector(".ak-header .ak-tag")?.textContent).toBe(said);
+  });
+
+  test("a recording's decision is told from a script's", async () => {
+    const by = async (decided_by: string | null): Promise<string> =>
+      shown(await show((run) => asks(run).answer("t1", false, { by: "script", decided_by }))).text;
+    expect(await by("a recording")).toContain("By a recording");
+    expect(await by(null)).toContain("By a script");
   });
 });
 

@@ -188,12 +188,12 @@ def _settings(request: ModelRequest, clean: Clean) -> Settings:
 
 
 def mapped(value: Any, clean: Clean) -> Any:
-    """The value with every text in it cleaned."""
+    """The value with every text in it cleaned, also the names in objects."""
     match value:
         case str():
             return clean(value)
         case dict():
-            return {name: mapped(one, clean) for name, one in value.items()}
+            return {clean(name): mapped(one, clean) for name, one in value.items()}
         case list() | tuple():
             return [mapped(one, clean) for one in value]
         case _:

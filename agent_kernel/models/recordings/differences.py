@@ -11,8 +11,6 @@ from agent_kernel.models.recordings.asked import Question
 from agent_kernel.models.recordings.format import Placed, RecordedImage, RecordedResult, Recording, Settings
 from agent_kernel.models.recordings.pictures import difference
 
-UNFIT = "The recording no longer fits"
-"""How each message of this kind begins."""
 _WIDTH = 44
 """Of one column, in characters."""
 _ROWS = 12

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from agent_kernel.errors import ConfigurationError
+from agent_kernel.errors import ConfigurationError, RecordingNotWritten
 from agent_kernel.models.recordings import pictures
 from agent_kernel.models.recordings.format import (
+    LARGEST_FILE,
+    LONGEST_LINE,
     SUFFIX,
     DecisionLine,
     Header,
@@ -23,6 +25,10 @@ from agent_kernel.models.recordings.format import (
 from agent_kernel.models.recordings.whole_files import replace_file
 
 LOCK_SECONDS = 30.0
+_REMEDY = (
+    "What was recorded before is kept. Make room or give the right to write there, and record again (agent-kernel "
+    "record NOTEBOOK), or name another file with --record."
+)
 
 
 class RecordingFile:
@@ -37,6 +43,8 @@ class RecordingFile:
         self._header = header
         self.at_start: Recording | None = load(path) if path.exists() else None
         """The recording as it was when the session began."""
+        self._old_decisions = list(self.at_start.decisions) if self.at_start is not None else []
+        """Those that were there, and that no decision of this session has kept or replaced."""
         self._replaceable = {row for row, _ in self.at_start.rows} if self.at_start is not None else set()
 
     @property
@@ -47,7 +55,7 @@ class RecordingFile:
         self, turn: Turn, settings: Settings, images: Mapping[str, str], *, replaces_later: bool = True
     ) -> None:
         """Write a turn in place of those of the same run and step, and of its later steps unless told otherwise; at
-        step 0 its decisions go as well. `images` are base64 by digest. Raises `ConfigurationError`."""
+        step 0 its decisions go as well. `images` are base64 by digest. Raises `RecordingNotWritten`."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             pictures.save(self.path, pictures.images_of(turn.asked), images)
@@ -56,8 +64,16 @@ class RecordingFile:
         self._write(turn, settings, replaces_later)
 
     def add_decision(self, decision: DecisionLine) -> None:
-        """Write a decision. Raises `ConfigurationError`."""
+        """Write a decision, in place of those on the same call that were there when the session began. Raises
+        `RecordingNotWritten`."""
         self._write(decision, None, replaces_later=False)
+
+    def keep_decision(self, decision: DecisionLine) -> None:
+        """As `add_decision`, for a call of a turn that is kept: its decision is there, unless it is another now."""
+        if decision in self._old_decisions:
+            self._old_decisions.remove(decision)
+        else:
+            self.add_decision(decision)
 
     def _write(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
         lock = FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=LOCK_SECONDS)
@@ -65,28 +81,42 @@ class RecordingFile:
             with lock:
                 self._write_locked(line, settings, replaces_later)
         except Timeout:
-            raise ConfigurationError(
-                f"The recording {self.path} could not be written: another process has held its lock for "
-                f"{LOCK_SECONDS:g} s."
+            raise RecordingNotWritten(
+                f"The recording {self.path} can't be written: another process has held its lock for "
+                f"{LOCK_SECONDS:g} s. {_REMEDY}"
             ) from None
         except OSError as error:
             raise self._unwritable(error) from None
+        except ConfigurationError as broken:  # somebody has changed the file meanwhile
+            raise RecordingNotWritten(str(broken)) from None
 
     def _write_locked(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
         new = dumped(line)
-        if not self.path.exists():
+        content = read(self.path) if self.path.exists() else b""
+        if len(new) > LONGEST_LINE or len(content) + len(new) > LARGEST_FILE:
+            raise RecordingNotWritten(
+                f"The recording {self.path} can't be written: a line may have {LONGEST_LINE >> 20} MiB and the file "
+                f"{LARGEST_FILE >> 20} MiB, and this turn has {len(new) / 2**20:,.1f} MiB. What was recorded before is "
+                "kept. Have the calls print less, or name another file with --record."
+            )
+        if not content:
             replace_file(self.path, _joined([dumped(self._header), *([dumped(settings)] if settings else []), new]))
             self._replaceable.add(new)
             return
-        content = read(self.path)
         there = parse(self.path, content)
         added = [dumped(settings)] if settings is not None and settings.id not in there.settings else []
-        gone = [row in self._replaceable and _replaces(line, old, replaces_later) for row, old in there.rows]
+        gone = [
+            row in self._replaceable
+            and (
+                _replaces(line, old, replaces_later) or (old in self._old_decisions and _is_on_the_same_call(line, old))
+            )
+            for row, old in there.rows
+        ]
+        self._old_decisions = [one for one in self._old_decisions if not _is_on_the_same_call(line, one)]
         place = gone.index(True) if True in gone else _after_its_run(line, there)
         self._replaceable.add(new)
         if place == len(there.rows):
-            with self.path.open("ab") as file:
-                file.write(_joined([*([] if content.endswith(b"\n") else [b""]), *added, new]))
+            _append(self.path, len(content), _joined([*([] if content.endswith(b"\n") else [b""]), *added, new]))
             return
         kept = [(index, row, old) for index, (row, old) in enumerate(there.rows) if not gone[index]]
         used = {old.asked.settings for _, _, old in kept if isinstance(old, Turn)}
@@ -97,10 +127,20 @@ class RecordingFile:
         head = content.partition(b"\n")[0]
         replace_file(self.path, _joined([head, *before, *added, new, *after]))
 
-    def _unwritable(self, error: OSError) -> ConfigurationError:
-        return ConfigurationError(
-            f"The recording {self.path} can't be written: {error.strerror or error}. Name another file with --record."
-        )
+    def _unwritable(self, error: OSError) -> RecordingNotWritten:
+        return RecordingNotWritten(f"The recording {self.path} can't be written: {error.strerror or error}. {_REMEDY}")
+
+
+def _append(path: Path, length: int, added: bytes) -> None:
+    """Add to a file of this length. Raises `OSError`; the file is as it was then."""
+    with path.open("ab", buffering=0) as file:  # a buffer would be written once more when the file is closed
+        try:
+            rest = memoryview(added)
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            file.truncate(length)
+            raise
 
 
 def _replaces(line: Turn | DecisionLine, old: Line, replaces_later: bool) -> bool:
@@ -112,6 +152,14 @@ def _replaces(line: Turn | DecisionLine, old: Line, replaces_later: bool) -> boo
     if isinstance(old, DecisionLine):
         return replaces_later and line.step == 0
     return old.step == line.step or (replaces_later and old.step > line.step)
+
+
+def _is_on_the_same_call(line: Turn | DecisionLine, old: Line) -> bool:
+    return (
+        isinstance(line, DecisionLine)
+        and isinstance(old, DecisionLine)
+        and (line.prompt, line.occurrence, line.tool, line.digest) == (old.prompt, old.occurrence, old.tool, old.digest)
+    )
 
 
 def _after_its_run(line: Turn | DecisionLine, there: Recording) -> int:

@@ -11,6 +11,8 @@ declarations, stands once in a line of `settings`. Images are files beside the r
 Fields that are empty are left out; unknown ones are refused. Version 1 is described in `agent_kernel.models.cassette`.
 """
 
+import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,6 +30,7 @@ LARGEST_FILE = 64 * 1024 * 1024
 LONGEST_LINE = 8 * 1024 * 1024
 """The longest line that is read, in bytes."""
 MOST_PATTERNS = 50
+_LONG_NUMBER = re.compile(rb"\d{19}")
 RESTORE = (
     "Put the file back as it was (version control has it), or take the line out and record again what is missing: "
     "agent-kernel record NOTEBOOK."
@@ -136,7 +139,7 @@ class DecisionLine(_Wire):
     occurrence: PositiveInt = 1
     tool: str | None = None
     digest: str | None = None
-    """SHA-256 of the call's canonical arguments, as they were before keys were left out."""
+    """SHA-256 of the call's canonical arguments, as the recording has them: without keys."""
     arguments: dict[str, Any] | None = None
     """The call's arguments, for the message where another call has come."""
     approved: bool
@@ -224,7 +227,7 @@ def parse(path: Path, content: bytes) -> Recording:
 
 
 def is_version_1(content: bytes) -> bool:
-    """Whether this is a cassette of version 1, which is one JSON object, or anything else with the fields of one."""
+    """Whether this is a recording of version 1, which is one JSON object, or anything else with the fields of one."""
     try:
         found = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -237,7 +240,10 @@ def dumped(line: BaseModel) -> bytes:
     content = {"kind": getattr(line, "kind", ""), **line.model_dump(mode="json", exclude_defaults=True)}
     if isinstance(line, Header):
         content = {"kind": line.kind, "version": line.version} | content
-    return orjson.dumps(content)
+    try:
+        return orjson.dumps(content)
+    except TypeError:  # an integer of more than 64 bits
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _header(path: Path, row: bytes) -> Header:
@@ -267,8 +273,9 @@ def _line(path: Path, number: int, row: bytes, *, last: bool) -> Line:
     if len(row) > LONGEST_LINE:
         raise ConfigurationError(f"{path}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB. {RESTORE}")
     try:
-        found = orjson.loads(row)
-    except orjson.JSONDecodeError as error:
+        # orjson makes a float of an integer of more than 64 bits.
+        found = json.loads(row) if _LONG_NUMBER.search(row) else orjson.loads(row)
+    except json.JSONDecodeError as error:  # orjson's as well
         if last:  # lines end with a line break, so what follows the last one was not written to its end
             raise ConfigurationError(
                 f"{path}:{number}: the recording is cut off in the middle of this line. Take the line out, and record "

@@ -21,12 +21,12 @@ from agent_kernel.models.base import (
     ToolCallDelta,
 )
 from agent_kernel.models.recordings.asked import Question, Reader
-from agent_kernel.models.recordings.decisions import as_scripted
-from agent_kernel.models.recordings.differences import UNFIT, parts, pictures_differ, show
+from agent_kernel.models.recordings.decisions import RecordedDecisions
+from agent_kernel.models.recordings.differences import parts, pictures_differ, show
 from agent_kernel.models.recordings.format import Placed, Recording
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.pictures import images_of
-from agent_kernel.protocol.vocabulary import OnChange
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED, OnChange
 
 _ALIKE = 0.6
 """How similar a prompt must be to count as a changed one, from 0 to 1."""
@@ -102,7 +102,7 @@ class RecordedModel:
         self._reader = Reader(recording.header.patterns)
         self._name = name
         self._on_change = on_change
-        self._asked: dict[str, int] = {}
+        self._decisions = RecordedDecisions(recording.decisions)
         self._images = recording.header.images or any(images_of(one.turn.asked) for one in recording.turns)
 
     @property
@@ -125,15 +125,7 @@ class RecordedModel:
     def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
         """The recorded decisions on the calls for `prompt`. Each time it is asked for a prompt that was recorded
         several times, the next run's."""
-        prompt = self._reader.prompt(prompt)
-        lines = [line for line in self._finder.recording.decisions if line.prompt == prompt]
-        numbers = sorted({line.occurrence for line in lines})
-        if not numbers:
-            return ()
-        before = self._asked.get(prompt, 0)
-        self._asked[prompt] = before + 1
-        number = numbers[before % len(numbers)]
-        return tuple(as_scripted(line) for line in lines if line.occurrence == number)
+        return self._decisions.next_run(self._reader.prompt(prompt))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         """Stream the recorded turn. Raises `RecordingDiffers`."""
@@ -162,8 +154,8 @@ def unfit(recording: Recording, found: Found) -> str:
     """The message for a turn that was recorded as the answer to something else."""
     placed, turn = found.placed, found.placed.turn
     return (
-        f"{UNFIT}: {recording.path}:{placed.line} (turn {placed.number}, step {turn.step} of {_quoted(turn.prompt)}) "
-        f"answers something else than what is asked now.\n{found.why}\n"
+        f"{RECORDING_CHANGED}: {recording.path}:{placed.line} (turn {placed.number}, step {turn.step} of "
+        f"{_quoted(turn.prompt)}) answers something else than what is asked now.\n{found.why}\n"
         f"To record it again: agent-kernel record NOTEBOOK --turn {placed.number}, or --from {placed.number} for this "
         "turn and all after it."
     )
@@ -178,11 +170,12 @@ def unknown(recording: Recording, question: Question) -> str:
         lines = [one for one in recording.turns if one.turn.prompt == question.prompt]
         why = f"has {len(lines)} turns for {_quoted(question.prompt)}, the last in line {lines[-1].line}, and none at "
         return (
-            f"{UNFIT}: {recording.path} {why}step {question.step}.\n"
+            f"{RECORDING_CHANGED}: {recording.path} {why}step {question.step}.\n"
             f"To record what is missing: agent-kernel record NOTEBOOK --from {lines[-1].number}."
         )
     return (
-        f"{UNFIT}: {recording.path} has no answer to {_quoted(question.prompt)}. It answers:\n{known}{more}\n"
+        f"{RECORDING_CHANGED}: {recording.path} has no answer to {_quoted(question.prompt)}. It answers:\n"
+        f"{known}{more}\n"
         "To record what is missing: agent-kernel record NOTEBOOK, or %%agent --record PATH on this cell alone."
     )
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import RecordingDiffers
+from agent_kernel.errors import InvalidArguments, RecordingDiffers
 from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice, facts_of
 from agent_kernel.models.recordings.asked import Question, Reader, mapped, scrub_keys
-from agent_kernel.models.recordings.decisions import of_scripted
+from agent_kernel.models.recordings.decisions import RecordedDecisions, of_scripted
 from agent_kernel.models.recordings.file import RecordingFile
 from agent_kernel.models.recordings.format import (
     Answer,
-    DecisionLine,
     Header,
     RecordedCall,
     RecordedUsage,
@@ -24,6 +23,7 @@ from agent_kernel.models.recordings.format import (
 from agent_kernel.models.recordings.names import Anew
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.player import Finder, Found, items_of, unfit
+from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.version import __version__
 
 
@@ -59,6 +59,10 @@ class RecordingModel:
         self._occurrences = Occurrences()
         self._latest: dict[str, int] = {}
         """The number of the latest run of each prompt."""
+        self._keeps: dict[str, bool] = {}
+        """Whether the latest turn of each prompt was kept."""
+        plays = self._finder is not None and anew != Anew()
+        self._decisions = RecordedDecisions(self._finder.recording.decisions if plays and self._finder else ())
 
     @property
     def name(self) -> str:
@@ -76,12 +80,12 @@ class RecordingModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         """Stream a turn of the other model, or one that is kept. Raises what the other model raises,
-        `RecordingDiffers` where a turn that is kept does not fit, and `ConfigurationError` if the recording can't be
-        written."""
+        `RecordingDiffers` where a turn that is kept does not fit, and `RecordingNotWritten`."""
         question = await asyncio.to_thread(self._reader.read, request)
         occurrence = self._occurrences.number(question)
         self._latest[question.prompt] = occurrence
         kept = await asyncio.to_thread(self._kept, question, request)
+        self._keeps[question.prompt] = kept is not None
         if kept is not None:
             if kept.why:
                 await self._write(question, kept.placed.turn.occurrence, kept.placed.turn.answer, request)
@@ -94,13 +98,17 @@ class RecordingModel:
                 await self._write(question, occurrence, self._answer(item), request)
             yield item
 
+    def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """The recorded decisions for `prompt`, which are for the calls of the turns that are kept."""
+        return self._decisions.next_run(self._reader.prompt(prompt))
+
     async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
-        """Write a decision on a call of the latest run of `prompt`. Raises `ConfigurationError`."""
+        """Write a decision on a call of the latest run of `prompt`. Raises `RecordingNotWritten`."""
         prompt = self._reader.prompt(prompt)
-        line = of_scripted(decision, prompt=prompt, occurrence=self._latest.get(prompt, 1))
-        line = DecisionLine.model_validate(mapped(line.model_dump(), self._scrubbed))
+        line = of_scripted(self._without_keys(decision), prompt=prompt, occurrence=self._latest.get(prompt, 1))
+        add = self._file.keep_decision if self._keeps.get(prompt) else self._file.add_decision
         async with self._writing:
-            await asyncio.to_thread(self._file.add_decision, line)
+            await asyncio.to_thread(add, line)
 
     async def aclose(self) -> None:
         await self._model.aclose()
@@ -136,12 +144,36 @@ class RecordingModel:
             content=self._scrubbed(turn.content),
             reasoning=self._scrubbed(turn.reasoning),
             calls=tuple(
-                RecordedCall(name=call.name, arguments=_as_object(self._scrubbed(call.arguments)))
-                for call in turn.tool_calls
+                RecordedCall(name=call.name, arguments=self._arguments(call.arguments)) for call in turn.tool_calls
             ),
             finish_reason=turn.finish_reason,
             usage=RecordedUsage(input_tokens=turn.usage.input_tokens, output_tokens=turn.usage.output_tokens),
         )
+
+    def _arguments(self, arguments: str) -> dict[str, Any] | str:
+        """A call's arguments without keys. They are left out of the texts in them and not of the JSON, which would not
+        be JSON any more where a key is taken for longer than it is."""
+        try:
+            parsed = parse(arguments)
+            clean = mapped(parsed, self._scrubbed)
+        except (InvalidArguments, RecursionError):
+            return self._scrubbed(arguments)
+        return _as_object(arguments) if clean == parsed else clean
+
+    def _without_keys(self, decision: ScriptedDecision) -> ScriptedDecision:
+        """The decision on the call as it is recorded. Where keys were left out of its arguments, they are not what the
+        decision was bound to, so it is bound to what is left: no digest of a key gets into the file, and of all calls
+        it covers the one that the recording makes."""
+        clean: ScriptedDecision = replace(
+            decision,
+            **{
+                name: mapped(getattr(decision, name), self._scrubbed)
+                for name in ("tool_name", "reason", "arguments", "edited_input", "answer")
+            },
+        )
+        if clean.arguments is None or clean.arguments == decision.arguments:
+            return clean
+        return replace(clean, digest=digest(canonical(clean.arguments)))
 
     def _scrubbed(self, text: str) -> str:
         return scrub_keys(text, tuple(self._secrets()))

@@ -6,21 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import nbformat
-from nbformat.reader import NotJSONError
-
 from agent_kernel.approvals.unattended import VARIABLE, approval_mode
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.batch.job import Job
 from agent_kernel.notebook.batch.parameters import parameters_cell
 from agent_kernel.notebook.batch.results import misfit
+from agent_kernel.notebook.notebook_files import fault_of
 
 
 def plan(options: argparse.Namespace, environ: Mapping[str, str]) -> list[Job]:
     """One job for each notebook. Raises `ConfigurationError`, which names every file that is no notebook."""
     notebooks: list[Path] = options.notebooks
     _check_once(options)
-    faults = [fault for fault in map(_fault, notebooks) if fault]
+    faults = [fault for fault in map(fault_of, notebooks) if fault]
     if faults:
         raise ConfigurationError("\n".join(faults))
     names = _names(notebooks)
@@ -50,20 +48,6 @@ def _check_once(options: argparse.Namespace) -> None:
         raise ConfigurationError("--once needs --logs DIR: what has begun is noted there.")
     if options.again and not options.once:
         raise ConfigurationError("--again goes with --once: without it, every notebook is run.")
-
-
-def _fault(notebook: Path) -> str:
-    """Why a file can't be run; "" if it can."""
-    try:
-        nbformat.validate(nbformat.read(notebook, as_version=4))
-    except FileNotFoundError:
-        return f"There is no notebook {notebook}."
-    except (OSError, UnicodeDecodeError) as error:
-        return f"{notebook} can't be read: {error}"
-    except (NotJSONError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
-        # Half a file, for example: nbformat says at length what it found instead.
-        return f"{notebook} is no notebook, or was not saved whole: {str(error)[:200]}"
-    return ""
 
 
 def _names(notebooks: Sequence[Path]) -> list[Path]:

@@ -246,7 +246,7 @@ class EmbeddedHost:
             return self._runtime
 
     async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
-        """The decisions that a cassette has beside its turns, for runs without anybody to ask."""
+        """The decisions that a recording has beside its turns, for runs without anybody to ask."""
         try:
             resolved = await asyncio.to_thread(self._models.resolve, model)
         except AgentKernelError:

@@ -11,7 +11,7 @@ from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import events, tool_calls
 from agent_kernel.log.events import START, Mark
-from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run
+from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, Model
 from agent_kernel.models.prices import load, wants_loading
@@ -20,7 +20,7 @@ from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.graph import compiled, run_to_end
-from agent_kernel.runtime.runs.specs import limits_text, stored
+from agent_kernel.runtime.runs.specs import limits_text, script_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
 from agent_kernel.runtime.runs.time_limit import limited_in_time
 from agent_kernel.runtime.settings import RunSpec
@@ -94,7 +94,7 @@ async def begin(
 ) -> ActiveRun:
     """Begin a new run: resolve the model and the policy, read the history, show that the run has begun, and log the
     prompt. Raises as `prepare`."""
-    resources, row, known = shared.runtime, shared.row, spec.limits
+    resources, row, known, by_hand = shared.runtime, shared.row, spec.limits, spec.script
     model, spec = await prepare(shared, spec)
     if resources.attended:  # else the host has chosen the run's script
         spec = with_recorded(spec, model)
@@ -124,6 +124,8 @@ async def begin(
     if spec.limits != known:
         run.change(budget=least(run.view.budget, spec.limits.budget))
         run.commit_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
+    if spec.script != by_hand:  # another process, which goes on with the run, can't tell which run of the prompt it is
+        run.commit_soon(lambda commit: save_script(commit.sql, spec.run_id, script_text(spec)))
     await run.log.read(run.recall)
     run.commit_soon(run.save)
     if executor is None and row.kernel_id is not None:

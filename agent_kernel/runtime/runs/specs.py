@@ -8,11 +8,13 @@ from pydantic import TypeAdapter
 
 from agent_kernel.approvals.folder_file import FolderLimits
 from agent_kernel.log.runs import StoredSpec
+from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.declaration import ToolDeclaration
 
 _SPEC: TypeAdapter[RunSpec] = TypeAdapter(RunSpec)
 _LIMITS: TypeAdapter[FolderLimits] = TypeAdapter(FolderLimits)
+_SCRIPT: TypeAdapter[tuple[ScriptedDecision, ...]] = TypeAdapter(tuple[ScriptedDecision, ...])
 _TOOLS: TypeAdapter[tuple[ToolDeclaration, ...]] = TypeAdapter(tuple[ToolDeclaration, ...])
 
 
@@ -31,6 +33,10 @@ def stored(spec: RunSpec) -> StoredSpec:
 
 def limits_text(spec: RunSpec) -> str:
     return _LIMITS.dump_json(spec.limits).decode()
+
+
+def script_text(spec: RunSpec) -> str:
+    return _SCRIPT.dump_json(spec.script, exclude_defaults=True).decode()
 
 
 def restored(row: StoredSpec, prompt: str) -> RunSpec:

@@ -102,9 +102,10 @@ def _scripted(spec: RunSpec) -> list[str]:
     """A note on the run's script. What it may approve is judged by call: see `script`."""
     if not spec.script:
         return []
-    source = "A recording" if any(one.recorded for one in spec.script) else "A script in the notebook's code"
     count = "1 decision" if len(spec.script) == 1 else f"{len(spec.script):,} decisions"
-    return [f"{source} decides on calls that ask ({count}); what it does not cover is denied."]
+    if any(one.recorded for one in spec.script):
+        return [f"A recording decides on calls that ask ({count}); a person decides on others, if one is there."]
+    return [f"A script in the notebook's code decides on calls that ask ({count}); what it does not cover is denied."]
 
 
 def _declared_allowed(spec: RunSpec, mode: PolicyMode) -> list[str]:

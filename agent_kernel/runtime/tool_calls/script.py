@@ -2,7 +2,8 @@
 
 A script is the notebook's own code, or a recording that it names, so it approves no more than a rule of that code
 could: what policy denies stays denied, and where the site or a file in the notebook's folder wants to be asked, only a
-person may approve. A script may always deny. A call that it does not cover is denied, also where a person is there.
+person may approve. A script may always deny. A call that the code's script does not cover is denied, also where a
+person is there; one that a recording does not cover is left to that person.
 """
 
 from collections.abc import Iterable
@@ -29,11 +30,12 @@ _STRICTER = f"The policy was made stricter during the run, {_ONLY_A_PERSON}."
 
 async def scripted_verdict(run: ActiveRun, call: ToolCallView, judgement: Judgement) -> tool_calls.Verdict | None:
     """The verdict of the run's script on a call that asks, or that is a question. `None` where a person is to be asked:
-    the script approves, which it may not here, and somebody is there."""
+    somebody is there, and the script approves, which it may not here, or it is a recording that does not cover the
+    call."""
     question = is_for_page(run, call.tool_name)
     decision = run.script.take(call, question=question)
     if decision is None:
-        return tool_calls.Verdict(False, "policy", run.script.uncovered(call), place=judgement.place)
+        return _uncovered(run, call, judgement, question=question)
     if decision.approved and (why := _barred(run, call.tool_name, call.tool_input, judgement.place)) is not None:
         return None if run.attended else tool_calls.Verdict(False, "policy", why, place=judgement.place)
     source = RECORDING if decision.recorded else None
@@ -45,6 +47,19 @@ async def scripted_verdict(run: ActiveRun, call: ToolCallView, judgement: Judgem
     if verdict.by == "script":
         note_decision(run, call, replace(decision, recorded=False))
     return verdict
+
+
+def _uncovered(
+    run: ActiveRun, call: ToolCallView, judgement: Judgement, *, question: bool
+) -> tool_calls.Verdict | None:
+    why = run.script.uncovered(call)
+    if not run.attended or not run.script.recorded:
+        return tool_calls.Verdict(False, "policy", why, place=judgement.place)
+    if run.model.recorded:  # else it is being recorded anew, and new calls are to be expected
+        run.notify(f"You are asked. {why}")
+    if question and judgement.approval == "allow":
+        return tool_calls.Verdict(True, "policy", place=judgement.place)
+    return None
 
 
 async def _with_edit(

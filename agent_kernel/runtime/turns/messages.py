@@ -1,9 +1,10 @@
 """Tool messages: exactly one per call, in the model's order, before the next model call."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent_kernel.errors import ModelError
 from agent_kernel.log import events, images, inbox, tool_calls
 from agent_kernel.log.events import START, Mark, append_message
 from agent_kernel.models.base import IMAGES, RecordsDecisions
@@ -23,9 +24,6 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
     step = run.calls.end_step()
     if not step.calls:
         return []
-    if isinstance(run.model, RecordsDecisions):
-        for decision in run.take_decisions(step.calls):
-            await run.model.record_decision(decision, prompt=run.spec.prompt)
     calls, results, shown = step.calls, step.results, step.images
     unknown: list[ToolCallView] = []
     ran = True
@@ -43,7 +41,20 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
     results = {tool_call_id: results[tool_call_id] for tool_call_id in calls}
     _note_step(run, results if ran else {})
     run.transcript.add_answers(tool_messages_for(results, shown, run.settings.step_characters))
+    await _record_decisions(run, calls)
     return unknown
+
+
+async def _record_decisions(run: ActiveRun, calls: Sequence[str]) -> None:
+    """Write the decisions on a step's calls, where the model is recorded. A run whose recording can't be written fails:
+    it would play to another end."""
+    if not isinstance(run.model, RecordsDecisions):
+        return
+    try:
+        for decision in run.take_decisions(calls):
+            await run.model.record_decision(decision, prompt=run.spec.prompt)
+    except ModelError as error:
+        await run.fail("LLM_ERROR", str(error))
 
 
 def _note_step(run: ActiveRun, results: Mapping[str, str]) -> None:

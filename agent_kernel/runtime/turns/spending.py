@@ -38,7 +38,7 @@ async def spend(
     cost = prices.price_turn(model, reported)
     usage = together(run.view.usage, _usage_of(tokens, cost, calls, steps, estimated=tokens != reported))
     run.change(usage=usage.model_copy(update={"seconds": run.meter.rounded}))
-    turn = None if model.recorded else _row(model, tokens, cost)  # a cassette costs nothing
+    turn = None if model.recorded else _row(model, tokens, cost)  # a recording costs nothing
 
     def write(commit: Commit) -> None:
         save_spent(commit.sql, run.view)

@@ -165,8 +165,8 @@ def test_a_recording_says_that_it_is_one() -> None:
 
 def test_recorded_decisions_answer_the_approvals_of_a_prompt() -> None:
     assert replay().scripted_decisions(" Summarise the  table ") == (
-        ScriptedDecision(approved=False, tool_name="run_python", reason="Not now"),
-        ScriptedDecision(approved=True),
+        ScriptedDecision(approved=False, tool_name="run_python", reason="Not now", recorded=True),
+        ScriptedDecision(approved=True, recorded=True),
     )
     assert replay().scripted_decisions("Thank you") == ()
     assert replay().scripted_decisions("What is love?") == ()

@@ -3,8 +3,9 @@
 from typing import Any
 
 from agent_kernel.protocol.views import NoticeView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.record import place_record, render_record
-from agent_kernel.record.comparable import RECORDING_CHANGED, comparable, is_record
+from agent_kernel.record.comparable import comparable, is_record
 from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
 
 

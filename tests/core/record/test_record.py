@@ -152,7 +152,7 @@ def test_the_markdown_tells_the_same() -> None:
 
 
 def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
-    first = bundle(five_calls(), recorded=True)
+    first = bundle(five_calls(), recorded=True, model="demo")
     again = [
         call.model_copy(
             update={
@@ -164,13 +164,31 @@ def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
         )
         for number, call in enumerate(five_calls())
     ]
-    other = bundle(again, recorded=True, run_id="run_2", started_at="2027-01-01T00:00:00Z", ended_at=None)
+    other = bundle(again, recorded=True, model="demo", run_id="run_2", started_at="2027-01-01T00:00:00Z", ended_at=None)
     assert first == other
     for content in first.values():
         assert "Recorded demo: no model is called. It cost nothing." in content
         assert "14:02" not in content
         assert "tokens" not in content
         assert "$" not in content
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("demo", "Recorded demo"),
+        ("replay:sum.jsonl", "Recorded answers of sum.jsonl"),
+        ("replay:recordings/cleaning.json", "Recorded answers of cleaning.json"),
+        ("replay:C:\\work\\a<b>.jsonl", "Recorded answers of a<b>.jsonl"),
+        ("my own", "Recorded answers"),
+    ],
+)
+def test_a_record_names_the_recording_that_answered(model: str, said: str) -> None:
+    call = five_calls()[0].model_copy(update={"by": "script", "decided_by": "a recording"})
+    record = render_record(a_run(recorded=True, model=model), [says("", call)], [call])
+    assert f"{said}: no model is called. It cost nothing." in record["text/plain"]
+    assert f"{html.escape(said)}: no model is called. It cost nothing." in record["text/html"]
+    assert "approved by a recording" in record["text/plain"]
 
 
 def test_every_end_of_a_run_has_its_word() -> None:

@@ -8,6 +8,7 @@ import { lineCount, shownCall, summary } from "../text/arguments";
 import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { seenWords } from "../text/words";
+import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Icon, icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
@@ -121,7 +122,7 @@ function Head({ card, draft }: PartProps): JSX.Element {
     headSummary(card, draft),
     <span class="ak-state">
       {(call.recorded || recorded.value) && call.state === "awaiting_approval" && (
-        <span class="ak-tag">Recorded demo</span>
+        <span class="ak-tag">{run.store.isDemo.value ? SHARED.recorded.demo : SHARED.recorded.answers}</span>
       )}
       <span class="ak-word">{look.word}</span>
       {ends ? endNote(call) : <Seconds call={call} />}

@@ -56,6 +56,7 @@ export interface RunSignals {
   /** More than one call waits. */
   readonly several: ReadonlySignal<boolean>;
   readonly recorded: ReadonlySignal<boolean>;
+  readonly isDemo: ReadonlySignal<boolean>;
   /** The policy of the run: a call that is asked for again waits for the person. */
   readonly asksFirst: ReadonlySignal<boolean>;
 }

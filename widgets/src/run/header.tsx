@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import { count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
-import { modelWords, policyWords } from "../text/words";
+import { filled, modelWords, policyWords, recordedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Continues } from "./continues";
@@ -63,7 +63,11 @@ export function Header({ controller, prompt }: { controller: RunController; prom
               <Plain text={modelWords(run)} />
             </span>
             <Continues run={run} gone={gone} />
-            {run.recorded && <span class="ak-tag">{SHARED.recordedDemo}</span>}
+            {run.recorded && (
+              <span class="ak-tag">
+                <Plain text={filled(SHARED.recorded.noModel, { what: recordedWords(run) })} />
+              </span>
+            )}
             <button
               type="button"
               class="ak-badge"

@@ -71,6 +71,7 @@ export class RunStore implements RunSignals {
   readonly pause = computed(() => pauseOf(this.state.value));
   readonly gone = computed(() => this.connection.value.status === "gone");
   readonly recorded = computed(() => this.run.value?.recorded === true);
+  readonly isDemo = computed(() => this.run.value?.model === "demo");
   readonly asksFirst = computed(() => this.run.value?.policy.mode === "ask");
   readonly items = computed(() => this.state.value.items);
   readonly texts = computed(() => this.state.value.texts);

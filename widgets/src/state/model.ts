@@ -16,7 +16,7 @@ import { NO_OUTPUTS, type Outputs } from "./outputs";
 /** Who decided, in the words a card shows; `null` where nobody has. */
 export interface Decider {
   readonly kind: "you" | "other" | "policy" | "script";
-  /** "ana", "another tab". */
+  /** "ana", "another tab", "a recording". */
   readonly name: string | null;
   readonly at: string | null;
 }

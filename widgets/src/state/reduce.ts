@@ -134,7 +134,7 @@ export function decider(
   own: boolean,
 ): Decider | null {
   if (by === null) return null;
-  if (by !== "user") return { kind: by, name: null, at };
+  if (by !== "user") return { kind: by, name: by === "script" ? name : null, at };
   // Events of the past do not say which page sent the decision; without a name it can only have been this person.
   if (own || (!live && name === null)) return { kind: "you", name: null, at };
   return { kind: "other", name: name ?? SHARED.card.anotherTab, at };

@@ -63,7 +63,12 @@ export const SHARED = {
   },
   "modelWithEffort": "{model} · effort {effort}",
   "continues": "continues from [{cell}]",
-  "recordedDemo": "Recorded demo: no model is called",
+  "recorded": {
+    "demo": "Recorded demo",
+    "answers": "Recorded answers",
+    "answersOf": "Recorded answers of {file}",
+    "noModel": "{what}: no model is called"
+  },
   "nothingRan": "Nothing ran.",
   "mayHaveRun": "It may have finished, run in part, or not run at all.",
   "actions": {

@@ -7,6 +7,13 @@ export function modelWords({ model, effort, recorded }: RunView): string {
   return effort && !recorded ? filled(SHARED.modelWithEffort, { model, effort }) : model;
 }
 
+/** What answers in place of a model: "Recorded answers of sum.jsonl". */
+export function recordedWords({ model }: Pick<RunView, "model">): string {
+  if (model === "demo") return SHARED.recorded.demo;
+  const file = model.startsWith("replay:") ? model.slice("replay:".length).split(/[/\\]/).pop() : "";
+  return file ? filled(SHARED.recorded.answersOf, { file }) : SHARED.recorded.answers;
+}
+
 export function policyWords(policy: RunView["policy"]): string {
   const allowing = policy.rules.filter((rule) => rule.text.startsWith("allow")).length;
   const others = policy.rules.length - allowing;
@@ -40,8 +47,9 @@ interface Decider {
   readonly name: string | null;
 }
 
-/** "you", "ana", "policy": as the end of "Approved by". */
+/** "you", "ana", "policy", "a recording": as the end of "Approved by". */
 export function byWhom(decider: Decider): string {
+  if (decider.kind === "script" && decider.name !== null) return decider.name;
   if (decider.kind === "other") return decider.name ?? SHARED.card.anotherTab;
   return SHARED.deciders[decider.kind === "you" ? "user" : decider.kind];
 }

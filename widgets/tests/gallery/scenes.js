@@ -158,6 +158,16 @@ export const SCENES = [
     { recorded: true, model: "demo", tokens: 0, budget: null, prompt: "Profile `orders` and plot revenue per week." },
     (r) => r.ask("d1", "run_python", python('orders.describe(include="all")')),
   ),
+  scene(
+    "recording",
+    { recorded: true, model: "replay:recordings/orders.jsonl", tokens: 0, budget: null, prompt: "Count the orders." },
+    (r) =>
+      r
+        .ask("r1", "run_python", python("orders.drop_duplicates()"))
+        .answer("r1", false, { by: "script", decided_by: "a recording", reason: "Keep them." })
+        .end("r1", "run_python", "denied")
+        .ask("r2", "run_python", python("len(orders)")),
+  ),
   scene("streams", {}, (r) =>
     r.say(
       "The clean table has **47,898 orders**. Two things to know before you report it:\n\n- All 312 duplicates come from the exports of 19 and 26 October.\n- Revenue of those weeks falls by **9 %**; `per_order` does not change, so the aver",

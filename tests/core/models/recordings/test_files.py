@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import resource
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import orjson
 import pytest
 
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import ConfigurationError, ModelUnavailable
+from agent_kernel.errors import ConfigurationError, ModelUnavailable, RecordingNotWritten
 from agent_kernel.models.recordings import format as recordings
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import Anew
@@ -41,6 +44,14 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def answers(path: Path) -> list[str]:
     return [row["answer"].get("content", "") for row in rows(path) if row["kind"] == "turn"]
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
 
 
 def is_there(path: Path) -> bool:
@@ -171,7 +182,7 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_recording_that_is_cut_off(whole: Path) -> None:
-    whole.write_bytes(whole.read_bytes()[:-30])
+    cut_off(whole)
     assert f"{whole}:5: the recording is cut off" in fault(whole)
     assert "agent-kernel record NOTEBOOK" in fault(whole)
 
@@ -235,11 +246,64 @@ def test_a_recording_is_never_written_over_another_file(tmp_path: Path) -> None:
     assert other.read_text() == '{"a": 1}\n'
 
 
-async def test_where_it_cannot_be_written_the_run_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    model = record(tmp_path / "file" / "a.jsonl", ScriptedModel([say("x")]))
-    with pytest.raises(ConfigurationError, match="can't be written"):
-        await turn_of(model, FIRST)
+def in_the_way(path: Path) -> None:
+    """Put a file where the recording's folder was."""
+    shutil.rmtree(path.parent)
+    path.parent.write_text("")
+
+
+def lock_is_a_folder(path: Path) -> None:
+    path.with_name(f".{path.name}.lock").unlink()
+    path.with_name(f".{path.name}.lock").mkdir()
+
+
+@pytest.mark.parametrize("breaks", [in_the_way, lock_is_a_folder])
+async def test_what_breaks_while_it_is_recorded_is_an_error_of_the_model_with_file_and_remedy(
+    tmp_path: Path, breaks: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "there" / "a.jsonl"
+    model = record(path, ScriptedModel([say("one"), say("two")]))
+    await turn_of(model, FIRST)
+    breaks(path)
+    for write in (turn_of(model, OTHER), model.record_decision(ScriptedDecision(True), prompt="Sum n")):
+        with pytest.raises(RecordingNotWritten, match=r"can't be written: .* record") as raised:
+            await write
+        assert str(path) in str(raised.value)
+
+
+async def test_a_line_that_another_broke_meanwhile_is_an_error_of_the_model(whole: Path) -> None:
+    model = record(whole, ScriptedModel([say("x")]))
+    cut_off(whole)
+    broken = content(whole)
+    with pytest.raises(RecordingNotWritten, match=r"a\.jsonl:5: the recording is cut off"):
+        await turn_of(model, request(user("More")))
+    assert content(whole) == broken
+
+
+async def test_a_turn_that_could_not_be_read_again_is_not_written(whole: Path) -> None:
+    before = content(whole)
+    model = record(whole, ScriptedModel([say("x" * 10_000_000), say("Thanks.")]))
+    with pytest.raises(RecordingNotWritten, match=r"a\.jsonl can't be written: a line may have 8 MiB .* has 9\.5 MiB"):
+        await turn_of(model, request(user("More")))
+    assert content(whole) == before
+    await turn_of(model, OTHER)
+    assert answers(whole) == ["", "It is 4.", "Thanks."]
+
+
+async def test_a_full_disk_takes_nothing_from_what_was_written(whole: Path) -> None:
+    before = content(whole)
+    model = record(whole, ScriptedModel([say("x"), say("y" * 500), say("z")]))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))  # a new line begins, and then there is no room
+    try:
+        for asked in (request(user("More")), FIRST):  # one is added, and one takes the place of a run
+            with pytest.raises(RecordingNotWritten, match="File too large"):
+                await turn_of(model, asked)
+            assert content(whole) == before
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await turn_of(model, request(user("More")))
+    assert answers(whole) == ["", "It is 4.", "Gladly.", "z"]
 
 
 def test_the_resolver_finds_recordings_by_the_notebooks_folder_and_never_outside(whole: Path) -> None:

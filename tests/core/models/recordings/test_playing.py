@@ -2,17 +2,20 @@
 
 import base64
 import io
+import json
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw
 
+from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import RecordingDiffers
 from agent_kernel.models.base import IMAGES, ModelRequest, Notice, WireMessage
 from agent_kernel.models.images import plain_picture
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.model_fixtures import collect, turn_of
 from tests.core.models.recordings.questions import TOOLS, called, context, recorded, replayed, request, user
@@ -43,7 +46,7 @@ async def test_what_was_recorded_is_answered_again(path: Path) -> None:
 
 async def test_a_number_in_a_result_that_changed_stops_with_both_sides_file_line_and_remedy(path: Path) -> None:
     said = await message(path, request(user(SUM), *called("df.n.sum()", "   n\na  9\nb  3\nsum 12")))
-    assert said.splitlines()[0].startswith("The recording no longer fits")
+    assert said.splitlines()[0].startswith(RECORDING_CHANGED)
     assert f"{path}:4 (turn 2, step 1 of 'Sum the column n')" in said
     rows = [[side.strip() for side in line.split("|")] for line in said.splitlines() if "|" in line]
     assert rows == [["recorded", "now"], ["a  1", "a  9"], ["sum 4", "sum 12"]]
@@ -114,7 +117,7 @@ async def test_with_warn_the_recorded_answer_is_given_with_a_notice(path: Path) 
     asked = request(user(SUM), *called("df.n.sum()", "   n\na  9\nb  3\nsum 12"))
     items = await collect(RecordedModel(load(path), name="x", on_change="warn"), asked)
     (notice,) = [item.content for item in items if isinstance(item, Notice)]
-    assert notice.startswith("The recording no longer fits")
+    assert notice.startswith(RECORDING_CHANGED)
     assert "sum 12" in notice
     assert items[-1] == say("4")
 
@@ -152,6 +155,25 @@ async def test_keys_are_not_written(tmp_path: Path) -> None:
     assert (await replayed(path, asked[1])).content == "[API key]"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"code": "headers = {'Authorization': 'Bearer abcdef123456'}"},
+        {"code": 'key = "sk-abcdef0123456789abcdef"\nprint(1)', "more": [{"sk-abcdef0123456789abcdef": "é"}]},
+        {"code": 'login(say "hush")'},
+    ],
+    ids=["at the end of a text", "a name", "escaped"],
+)
+async def test_arguments_without_their_keys_are_still_arguments(tmp_path: Path, arguments: dict[str, object]) -> None:
+    path = tmp_path / "a.jsonl"
+    model = record(path, ScriptedModel([call("run_python", **arguments)]), lambda: ['say "hush"'])
+    await turn_of(model, request(user(SUM)))
+    (played,) = (await replayed(path, request(user(SUM)))).tool_calls
+    assert "[API key]" in json.loads(played.arguments)["code"]
+    text = path.read_text()
+    assert not any(secret in text for secret in ("abcdef0123", "abcdef123456", "hush"))
+
+
 def plot(peak: int, *, thick: int = 2) -> tuple[dict[str, object], str]:
     image = Image.new("RGB", (640, 480), "white")
     ImageDraw.Draw(image).line([(50, 400), (300, peak), (600, 400)], fill="blue", width=thick)
@@ -178,3 +200,15 @@ async def test_images_are_files_beside_the_recording_and_compared_by_what_they_s
     said = await message(path, shown(*plot(200)))
     assert "In an image of the result of run_python:" in said
     assert "plot.images/" in said
+
+
+async def test_a_number_that_needs_more_than_64_bits_plays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    model = record(path, ScriptedModel([call("run_python", number=2**70)]))
+    await turn_of(model, request(user(SUM)))
+    decision = ScriptedDecision(True, "run_python", arguments={"number": 2**70}, edited_input={"number": 2**71})
+    await model.record_decision(decision, prompt=SUM)
+    (played,) = (await replayed(path, request(user(SUM)))).tool_calls
+    assert json.loads(played.arguments) == {"number": 2**70}
+    (decided,) = load(path).decisions
+    assert decided.edited_input == {"number": 2**71}

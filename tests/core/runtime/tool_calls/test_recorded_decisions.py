@@ -1,14 +1,21 @@
 """What people decide is written into a real recording, and decides again where it plays."""
 
 import asyncio
+import json
 from pathlib import Path
+
+import pytest
 
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import RunEvent
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stages
+from agent_kernel.tools.arguments import canonical, digest
+from tests.core.runtime.runs.test_recovery import second_life
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages, stage
 
 
 async def test_decisions_of_a_recording_replay_with_and_without_a_person(stages: Stages, tmp_path: Path) -> None:
@@ -38,3 +45,130 @@ async def test_decisions_of_a_recording_replay_with_and_without_a_person(stages:
             ("success", "a recording"),
         ]
         assert [ran.arguments_json for ran in stage.executor.ran] == ['{"code":"a"}', '{"code":"c"}']
+
+
+async def test_a_recording_that_can_not_be_written_any_more_ends_the_run_with_file_and_remedy(
+    stages: Stages, tmp_path: Path
+) -> None:
+    """The answer is written, and then the decision is not."""
+    path = tmp_path / "there" / "run.jsonl"
+    stage = await stages(record(path, ScriptedModel([call("run_python", code="a"), say("Done.")])))
+    handle = await stage.start("Clean up")
+    (request,) = await stage.requests(1)
+    written = path.read_bytes()
+    path.with_name(f".{path.name}.lock").unlink()
+    path.with_name(f".{path.name}.lock").mkdir()
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    async with asyncio.timeout(60):
+        result = await handle.wait()
+    assert result.run.error is not None
+    assert result.run.error.code == "LLM_ERROR"
+    assert f"The recording {path} can't be written: Is a directory." in result.run.error.message
+    assert "agent-kernel record NOTEBOOK" in result.run.error.message
+    assert [one.state for one in result.tool_calls] == ["success"]
+    assert path.read_bytes() == written
+
+
+KEY = "sk-abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize("attended", [True, False])
+async def test_a_call_whose_arguments_had_a_key_replays_and_no_other_is_approved(
+    stages: Stages, tmp_path: Path, attended: bool
+) -> None:
+    path = tmp_path / "run.jsonl"
+    code = f"connect('{KEY}', 'b')"
+    stage = await stages(record(path, ScriptedModel([call("run_python", code=code), say("Done.")])))
+    handle = await stage.start("Connect")
+    (request,) = await stage.requests(1)
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    assert (await handle.wait()).tool_calls[0].state == "success"
+    assert [json.loads(ran.arguments_json)["code"] for ran in stage.executor.ran] == [code]
+    assert KEY not in path.read_text()
+    (decided,) = load(path).decisions
+    # What was approved is in the file as a digest only of what the file shows.
+    assert decided.arguments == {"code": "connect('[API key]', 'b')"}
+    assert decided.digest == digest(canonical(decided.arguments))
+
+    player = RecordedModel(load(path), name="replay:run.jsonl")
+    stage = await stages(player, attended=attended)
+    script = () if attended else player.scripted_decisions("Connect")
+    async with asyncio.timeout(60):
+        result = await (await stage.start("Connect", script=script)).wait()
+    assert [(one.state, one.decided_by) for one in result.tool_calls] == [("success", "a recording")]
+    assert [json.loads(ran.arguments_json)["code"] for ran in stage.executor.ran] == ["connect('[API key]', 'b')"]
+
+    for other in ("connect('[API key]', 'c')", code, f"connect('{KEY[:-1]}0', 'b')"):
+        stage = await stages(ScriptedModel([call("run_python", code=other), say("Done.")]), attended=False)
+        async with asyncio.timeout(60):
+            result = await (await stage.start("Connect", script=player.scripted_decisions("Connect"))).wait()
+        assert [one.state for one in result.tool_calls] == ["denied"], other
+
+
+ALLOWS_A = 'allow run_python where code is "a"'
+
+
+async def recorded_with_a_rule(stages: Stages, path: Path) -> RecordedModel:
+    """Two steps, and a decision on the second alone: a rule of the notebook allowed the first."""
+    turns = [call("run_python", code="a"), call("run_python", code="b"), say("Done.")]
+    stage = await stages(record(path, ScriptedModel(turns)))
+    handle = await stage.start("Clean up", rules=(ALLOWS_A,))
+    (request,) = await stage.requests(1)
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=False, reason="Not b."))
+    assert (await handle.wait()).run.status == "complete"
+    return RecordedModel(load(path), name="replay:run.jsonl")
+
+
+async def test_a_call_that_the_recording_does_not_cover_is_left_to_the_person(stages: Stages, tmp_path: Path) -> None:
+    stage = await stages(await recorded_with_a_rule(stages, tmp_path / "run.jsonl"))
+    handle = await stage.start("Clean up")
+    (request,) = await stage.requests(1)
+    assert request.tool_input == '{"code":"a"}'
+    (notice,) = stage.of(RunEvent)[-1].run.notices
+    assert notice.content.startswith("You are asked. The recording has no decision on this call.\nrecorded: ")
+    assert 'actual:   run_python {"code":"a"}' in notice.content
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True), decided_by="ana")
+    async with asyncio.timeout(60):
+        result = await handle.wait()
+    assert result.run.error is None
+    assert [(one.state, one.decided_by) for one in result.tool_calls] == [("success", "ana"), ("denied", "a recording")]
+
+
+async def test_where_nobody_is_it_is_denied_with_both_shown(stages: Stages, tmp_path: Path) -> None:
+    player = await recorded_with_a_rule(stages, tmp_path / "run.jsonl")
+    stage = await stages(player, attended=False)
+    async with asyncio.timeout(60):
+        result = await (await stage.start("Clean up", script=player.scripted_decisions("Clean up"))).wait()
+    denied = result.tool_calls[0]
+    assert (denied.state, denied.by) == ("denied", "policy")
+    reason = (denied.reason or "").splitlines()
+    assert reason == [
+        "The recording has no decision on this call.",
+        'recorded: run_python {"code":"b"}',
+        'actual:   run_python {"code":"a"}',
+        "Record it again to decide anew.",
+    ]
+    # The model would be told of the denial, which the recording does not answer.
+    assert result.run.error is not None
+    assert result.run.error.message.startswith(RECORDING_CHANGED)
+    assert stage.executor.ran == []
+
+
+async def test_a_run_of_a_recording_goes_on_with_its_decisions_after_a_restart(stages: Stages, tmp_path: Path) -> None:
+    await recorded_with_a_rule(stages, tmp_path / "run.jsonl")
+    log = tmp_path / "log.sqlite"
+    before = await stage(RecordedModel(load(tmp_path / "run.jsonl"), name="replay:run.jsonl"), log)
+    await before.start("Clean up")
+    (request,) = await before.requests(1)
+    executor = FunctionExecutor()
+    again = RecordedModel(load(tmp_path / "run.jsonl"), name="replay:run.jsonl")
+    async with second_life(log, again, before, executor) as (conversation, [handle]):
+        await conversation.route_decision(request.approval_id, Decision(approved=True))
+        async with asyncio.timeout(60):
+            result = await handle.wait()
+    assert result.run.error is None
+    assert [(one.state, one.by, one.decided_by) for one in result.tool_calls] == [
+        ("success", "user", None),
+        ("denied", "script", "a recording"),
+    ]
+    assert [ran.arguments_json for ran in executor.ran] == ['{"code":"a"}']

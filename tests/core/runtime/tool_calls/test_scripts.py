@@ -207,11 +207,15 @@ async def test_the_decisions_of_a_recording_decide_the_calls_that_they_are_bound
         handle = await stage.conversation.start_run(
             (await _spec()), stage.executor, scripted=() if attended else model.decisions[:1]
         )
+        if attended:
+            (asked,) = await stage.requests(1)
+            await stage.conversation.route_decision(asked.approval_id, Decision(approved=False))
         async with asyncio.timeout(60):
             result = await handle.wait()
-    assert outcomes(result) == [("success", "script"), ("denied", "policy")]
+    assert outcomes(result) == [("success", "script"), ("denied", "user" if attended else "policy")]
     assert result.tool_calls[0].decided_by == "a recording"
-    assert "The recording has no decision" in (result.tool_calls[1].reason or "") or not attended
+    if not attended:
+        assert "The recording has no decision" in (result.tool_calls[1].reason or "")
     assert any("A recording decides" in note for note in result.run.policy.notes)
 
 
