@@ -94,6 +94,11 @@ class RecordingModel:
                 await self._write(question, occurrence, self._answer(item), request)
             yield item
 
+    def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """The decisions of the model that is recorded, where that plays a recording itself."""
+        find = getattr(self._model, "scripted_decisions", None)
+        return () if find is None else tuple(find(prompt))
+
     async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
         """Write a decision on a call of the latest run of `prompt`. Raises `ConfigurationError`."""
         prompt = self._reader.prompt(prompt)
