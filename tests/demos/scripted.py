@@ -1,7 +1,7 @@
 """A demo's script as a model, registered in the kernel that records its notebook.
 
-The recording is made as a user makes one: the notebook runs, its calls run, and what the model was asked is written down
-beside what the script says.
+The recording is made as a user makes one: the notebook runs, its calls run, and what the model was asked is written
+down beside what the script says.
 """
 
 from typing import Any

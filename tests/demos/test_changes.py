@@ -40,7 +40,7 @@ CHANGES = {
     "cleaning": Change(
         "penguins-raw.csv",
         ("39.1,18.7,181,3750", "39.1,18.7,181,9750"),
-        (UNFIT, "In the result of run_python:", "recorded", "4043", "4126"),
+        (UNFIT, "In the result of inspect_variables:", "3750.0", "9750.0"),
         ("compare body mass", "compare bill length"),
     ),
     "tools": Change(
@@ -52,13 +52,13 @@ CHANGES = {
     "policies": Change(
         "nile.csv",
         ("1895,1260", "1895,1060"),
-        (UNFIT, "In the result of unusual:", "recorded", "1895", "(no such line)"),
+        (UNFIT, "In the result of unusual:", "1895    1260", "1894    1250"),
         ("Leave the most unusual years out.", "Leave the most unusual years in."),
     ),
     "plots": Change(
         "sunspots.csv",
         ("1957,190.2", "1957,19.2"),
-        (UNFIT, "In an image of run_python:"),
+        (UNFIT, "In an image of the result of run_python:", "looks different"),
         ("does it rise as it falls", "does it fall as it rises"),
     ),
     "pipeline": Change(

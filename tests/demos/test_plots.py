@@ -1,6 +1,7 @@
 """What `notebooks/plots.ipynb` says is true of the data, and of the pictures that the model has seen."""
 
 import io
+import itertools
 
 import pandas as pd
 import pytest
@@ -25,7 +26,7 @@ def cycles(sunspots: pd.Series) -> pd.DataFrame:
     after, before = (pd.concat(side, axis=1).min(axis=1, skipna=False) for side in sides)
     low = sunspots.index[(sunspots < before) & (sunspots <= after)]
     rows = []
-    for first, last in zip(low, low[1:], strict=False):
+    for first, last in itertools.pairwise(low):
         peak = sunspots.loc[first:last].idxmax()
         rows.append({"years": last - first, "rise": peak - first, "fall": last - peak, "height": sunspots[peak]})
     return pd.DataFrame(rows)

@@ -163,8 +163,8 @@ def unfit(recording: Recording, found: Found) -> str:
     """The message for a turn that was recorded as the answer to something else."""
     placed, turn = found.placed, found.placed.turn
     return (
-        f"{UNFIT}: {_shown(recording.path)}:{placed.line} (turn {placed.number}, step {turn.step} of {_quoted(turn.prompt)}) "
-        f"answers something else than what is asked now.\n{found.why}\n"
+        f"{UNFIT}: {_shown(recording.path)}:{placed.line} (turn {placed.number}, step {turn.step} of "
+        f"{_quoted(turn.prompt)}) answers something else than what is asked now.\n{found.why}\n"
         f"To record it again: agent-kernel record NOTEBOOK --turn {placed.number}, or --from {placed.number} for this "
         "turn and all after it."
     )
