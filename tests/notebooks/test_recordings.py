@@ -64,7 +64,7 @@ def test_a_number_in_the_data_that_changed_stops_the_run(recording: Path, offlin
     assert "The sum is 4." not in shown
     error = error_of(offline)
     assert "The recording no longer fits" in error
-    assert f"{recording}:4" in error
+    assert f"fits: {recording.name}:4" in error
     assert "12" in error.partition("recorded")[2]
 
 
