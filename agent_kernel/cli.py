@@ -8,7 +8,6 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from agent_kernel.protocol.views import ListedRule
 
 DEMO_NOTEBOOK = "quickstart.ipynb"
-DEMO_OPTION = " --model demo"
+DEMO_PROMPT = "%%agent --model demo"
 LAB_DEFAULTS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 _STDOUT = Path("-")
 
@@ -216,33 +215,24 @@ def prepare_demo(source: Path, directory: Path, environ: Mapping[str, str]) -> P
     the environment has a model, that one's cells use it instead of the recording. Copies that exist are left as they
     are."""
     folder = directory.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    for part in ("data", "recordings"):
-        shutil.copytree(source / part, folder / part, dirs_exist_ok=True, copy_function=_copy_new)
-    for path in (source / "README.md", *sorted(source.glob("*.ipynb"))):
-        target = folder / path.name
+    kinds = ("*.ipynb", "README.md", "data/*.*", "recordings/*.jsonl", "recordings/*/*.png")
+    for path in (path for kind in kinds for path in source.glob(kind)):
+        target = folder / path.relative_to(source)
         if not target.exists():
-            text = path.read_text(encoding="utf-8")
-            target.write_text(_without_outputs(text, environ) if path.suffix == ".ipynb" else text, encoding="utf-8")
+            content = path.read_bytes()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_without_outputs(content, environ) if path.suffix == ".ipynb" else content)
     return folder / DEMO_NOTEBOOK
 
 
-def _copy_new(source: str, target: str) -> None:
-    if not Path(target).exists():
-        shutil.copyfile(source, target)
-
-
-def _without_outputs(text: str, environ: Mapping[str, str]) -> str:
-    notebook = json.loads(text)
+def _without_outputs(content: bytes, environ: Mapping[str, str]) -> bytes:
+    notebook = json.loads(content)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)
             if _has_own_model(environ):
-                cell["source"] = [
-                    line.replace(DEMO_OPTION, "", 1) if line.startswith("%%agent" + DEMO_OPTION) else line
-                    for line in cell["source"]
-                ]
-    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+                cell["source"] = [line.replace(DEMO_PROMPT, "%%agent", 1) for line in cell["source"]]
+    return f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n".encode()
 
 
 def _demo_source() -> Path:
