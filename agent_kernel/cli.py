@@ -8,7 +8,6 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from agent_kernel.protocol.views import ListedRule
 
 DEMO_NOTEBOOK = "quickstart.ipynb"
-DEMO_OPTION = " --model demo"
+DEMO_PROMPT = "%%agent --model demo"
 LAB_DEFAULTS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 _STDOUT = Path("-")
 
@@ -74,10 +73,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser(
-        "demo", help="open JupyterLab on a copy of the demo notebook; other options are JupyterLab's"
+        "demo", help="open JupyterLab on copies of the demo notebooks; other options are JupyterLab's"
     )
     demo.add_argument(
-        "--directory", type=Path, default=Path(".agent-kernel/demo"), help="where the copy goes (%(default)s)"
+        "--directory", type=Path, default=Path(".agent-kernel/demo"), help="where the copies go (%(default)s)"
     )
 
     run_options.add_run_options(commands)
@@ -184,7 +183,7 @@ def _date(text: str) -> datetime:
 
 
 def demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
-    """Copy the demo notebook to `directory`, unless there is a copy, and replace this process by JupyterLab."""
+    """Copy the demo notebooks to `directory`, unless there are copies, and replace this process by JupyterLab."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise _CommandError("JupyterLab is not installed. Run: pip install 'agent-kernel[demo]'")
     target = prepare_demo(_demo_source(), directory, os.environ)
@@ -218,32 +217,39 @@ def write_lab_defaults(directory: Path) -> Path:
 
 
 def prepare_demo(source: Path, directory: Path, environ: Mapping[str, str]) -> Path:
-    """Copy the demo notebook without outputs, and return the copy's path. If the environment has a model, the cells use
-    it instead of the recording. An existing copy is left as it is."""
-    target = directory.resolve() / DEMO_NOTEBOOK
-    if target.exists():
-        return target
-    notebook = json.loads((source / DEMO_NOTEBOOK).read_text(encoding="utf-8"))
+    """Copy the demo notebooks without outputs, with their data and recordings, and return the path of the first one. If
+    the environment has a model, that one's cells use it instead of the recording. Copies that exist are left as they
+    are."""
+    folder = directory.resolve()
+    kinds = ("*.ipynb", "README.md", "data/*.*", "recordings/*.jsonl", "recordings/*/*.png")
+    for path in (path for kind in kinds for path in source.glob(kind)):
+        target = folder / path.relative_to(source)
+        if not target.exists():
+            content = path.read_bytes()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_without_outputs(content, environ) if path.suffix == ".ipynb" else content)
+    return folder / DEMO_NOTEBOOK
+
+
+def _without_outputs(content: bytes, environ: Mapping[str, str]) -> bytes:
+    notebook = json.loads(content)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)
             if _has_own_model(environ):
-                cell["source"] = [line.replace(DEMO_OPTION, "", 1) for line in cell["source"]]
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(source / "data", target.parent / "data", dirs_exist_ok=True)
-    target.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return target
+                cell["source"] = [line.replace(DEMO_PROMPT, "%%agent", 1) for line in cell["source"]]
+    return f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n".encode()
 
 
 def _demo_source() -> Path:
-    """The folder of the demo notebook: in the checkout, or as the wheel has installed it."""
+    """The folder of the demo notebooks: in the checkout, or as the wheel has installed it."""
     checkout = Path(__file__).parents[1] / "notebooks"
     if (checkout / DEMO_NOTEBOOK).is_file():
         return checkout
     for file in importlib.metadata.files("agent-kernel") or ():
         if file.name == DEMO_NOTEBOOK:
             return Path(str(file.locate())).resolve().parent
-    raise _CommandError("The demo notebook is not part of this installation. Install agent-kernel again.")
+    raise _CommandError("The demo notebooks are not part of this installation. Install agent-kernel again.")
 
 
 def _has_own_model(environ: Mapping[str, str]) -> bool:

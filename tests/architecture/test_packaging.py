@@ -66,13 +66,16 @@ def test_a_wheel_holds_three_packages_the_server_configuration_and_the_demo(buil
         "agent_kernel_widgets",
     }
     data = "agent_kernel-0.1.0.data/data"
+    notebooks = Path(__file__).parents[2] / "notebooks"
+    kinds = ("*.ipynb", "README.md", "data/*.csv", "recordings/*.jsonl", "recordings/*/*.png")
+    demo = [str(path.relative_to(notebooks)) for kind in kinds for path in notebooks.glob(kind)]
+    assert len(demo) > 20
     assert {
         "agent_kernel/models/cassettes/demo.json",
         "agent_kernel_widgets/static/index.js",
         "agent_kernel_widgets/static/loader.js",
         f"{data}/etc/jupyter/jupyter_server_config.d/agent_kernel_server.json",
-        f"{data}/share/agent-kernel/notebooks/quickstart.ipynb",
-        f"{data}/share/agent-kernel/notebooks/data/penguins.csv",
+        *(f"{data}/share/agent-kernel/notebooks/{name}" for name in demo),
         *(f"{package}/py.typed" for package in ("agent_kernel", "agent_kernel_server", "agent_kernel_widgets")),
     } <= set(names)
     assert any(name.startswith("agent_kernel_widgets/static/parts/cards-") for name in names)

@@ -1,12 +1,11 @@
-"""Makes demos anew: `python -m tests.demos NAME ...` writes the recording, runs the notebook, and saves its outputs.
+"""Makes demos anew: `python -m tests.demos NAME ...` records the notebook, plays the recording, and saves the outputs.
 
 The quickstart has no script: its recording is a part of the package.
 """
 
 import argparse
 
-from tests.demos.run import RECORDINGS, run_notebook, save
-from tests.demos.script import as_json
+from tests.demos.run import record, run_notebook, save
 from tests.demos.stories import NAMES, recording_of
 
 ALL = ("quickstart", *NAMES)
@@ -17,7 +16,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=ALL, metavar="NAME", help=f"{', '.join(ALL)}; default: all")
     for name in parser.parse_args().names:
         if name in NAMES:
-            (RECORDINGS / f"{name}.json").write_bytes(as_json(recording_of(name)))
+            record(name, recording_of(name).title)
         save(name, run_notebook(name))
 
 

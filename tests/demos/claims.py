@@ -20,19 +20,12 @@ def notebook_prose(name: str) -> str:
 
 def answers(recording: Cassette) -> list[RecordedTurn]:
     """The last turn of each story, in order."""
-    last = []
-    for conversation in recording.conversations:
-        step = max(turn.step for turn in conversation.turns)
-        last.append(next(turn for turn in conversation.turns if turn.step == step))
-    return last
+    return [conversation.turns[-1] for conversation in recording.conversations]
 
 
 def turns(recording: Cassette, story: int) -> list[RecordedTurn]:
-    """The turns of a story that are played, without those for other outcomes."""
-    found: dict[int, RecordedTurn] = {}
-    for turn in recording.conversations[story].turns:
-        found.setdefault(turn.step, turn)
-    return list(found.values())
+    """The turns of a story, in order."""
+    return list(recording.conversations[story].turns)
 
 
 def check_claims(text: str, *phrases: str) -> None:

@@ -1,29 +1,41 @@
-"""Runs a demo notebook in a real kernel, as somebody without a key does, and saves it with its outputs."""
+"""Runs a demo notebook in a real kernel, as somebody without a key does, records it, and saves it with its outputs."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+from agent_kernel.models.recordings.format import DecisionLine, Header, dumped, load
+from agent_kernel.version import __version__
+from tests.demos.script import NOTICE
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = ROOT / "notebooks"
 RECORDINGS = NOTEBOOKS / "recordings"
 CELL_SECONDS = 300
 SETTINGS = ("OPENAI_", "ANTHROPIC_", "AGENT_KERNEL_", "JPY_")
 """What would lead the kernel to a model or to a server."""
 
 
-def run_notebook(name: str, folder: Path = NOTEBOOKS) -> nbformat.NotebookNode:
-    """The notebook NAME.ipynb of a folder, run from top to bottom. Raises nbclient's `CellExecutionError`."""
+def run_notebook(
+    name: str, folder: Path = NOTEBOOKS, *, setup: str = "", variables: Mapping[str, str] | None = None
+) -> nbformat.NotebookNode:
+    """The notebook NAME.ipynb of a folder, run from top to bottom. `setup` is run before its cells. Raises nbclient's
+    `CellExecutionError`."""
     import matplotlib.font_manager  # noqa: F401 -- its first import says on stderr that it builds a cache
 
     notebook: nbformat.NotebookNode = nbformat.read(folder / f"{name}.ipynb", as_version=4)
     client = NotebookClient(
         notebook, timeout=CELL_SECONDS, record_timing=False, resources={"metadata": {"path": str(folder)}}
     )
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(SETTINGS)}
     count = 0
-    with client.setup_kernel(env={key: value for key, value in os.environ.items() if not key.startswith(SETTINGS)}):
+    with client.setup_kernel(env={**environ, **(variables or {})}):
+        if setup:
+            client.execute_cell(nbformat.v4.new_code_cell(setup), 0, store_history=False)
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
                 count += 1
@@ -31,6 +43,38 @@ def run_notebook(name: str, folder: Path = NOTEBOOKS) -> nbformat.NotebookNode:
                 client.execute_cell(cell, index, execution_count=count, store_history=False)
                 _number(cell, count)
     return notebook
+
+
+def record(name: str, title: str) -> None:
+    """Make the recording of a notebook anew, with its script in place of a model."""
+    path = RECORDINGS / f"{name}.jsonl"
+    header = Header(title=title, model="scripted", notice=NOTICE, made_with=__version__, images=True)
+    path.write_bytes(dumped(header) + b"\n")
+    try:
+        run_notebook(
+            name,
+            setup=f"__import__('importlib').import_module('tests.demos.scripted').register({name!r})",
+            variables={
+                "AGENT_KERNEL_MODEL": "scripted",
+                "AGENT_KERNEL_REPLAY": "record",
+                "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", "")))),
+            },
+        )
+    finally:
+        path.with_name(f".{path.name}.lock").unlink(missing_ok=True)
+    _let_people_decide(path)
+
+
+def _let_people_decide(path: Path) -> None:
+    """Take the digests out of the decisions, which leaves the arguments. So they count where nobody can be asked, for
+    exactly these calls, and in JupyterLab the reader decides."""
+    recording = load(path)
+    head = path.read_bytes().partition(b"\n")[0]
+    rows = [
+        dumped(line.model_copy(update={"digest": None})) if isinstance(line, DecisionLine) else row
+        for row, line in recording.rows
+    ]
+    path.write_bytes(b"".join(row + b"\n" for row in (head, *rows)))
 
 
 def _number(cell: nbformat.NotebookNode, count: int) -> None:

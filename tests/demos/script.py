@@ -1,14 +1,12 @@
 """A demo's recording, written as a script: what the model says and calls, turn by turn.
 
-A `story` is a prompt and the turns that follow it while its calls end as written. Where a person decides differently in
-JupyterLab, or a call fails, a turn says so and stops: those alternatives are added to each step that has none.
+A `story` is a prompt, the turns that follow it while its calls end as written, and the decisions on them. A call that
+ends otherwise while the notebook is recorded has no turn, so the recording fails.
 """
 
 import inspect
 from collections.abc import Sequence
 from typing import Any
-
-import orjson
 
 from agent_kernel.models.cassette import (
     After,
@@ -20,18 +18,6 @@ from agent_kernel.models.cassette import (
 )
 
 NOTICE = "Recorded answers: no model is called"
-
-OTHERWISE: dict[After, str] = {
-    "edited": (
-        "You changed the call, so the answer that was recorded for it may not fit. What ran, and its output, stands "
-        "above; it is real."
-    ),
-    "denied": "You said no, and this is a recording that knows no other way, so I stop here. Nothing else was changed.",
-    "error": (
-        "That call did not end well; what it said stands above. This is a recording and knows no other way, so I stop "
-        "here. Run the cell to ask again."
-    ),
-}
 
 APPROVED = RecordedDecision(approved=True)
 
@@ -55,25 +41,11 @@ def turn(content: str, *calls: RecordedCall, after: After = "success") -> Record
 
 def story(prompt: str, *turns: RecordedTurn, decisions: Sequence[RecordedDecision] = ()) -> RecordedConversation:
     """A prompt, the turns in order, and the decisions on its calls where nobody can be asked."""
-    recorded: list[RecordedTurn] = []
-    for step, one in enumerate(turns):
-        after = one.after if step else "start"
-        recorded.append(one.model_copy(update={"step": step, "after": after}))
-        if step:
-            others = (other for other in ("success", *OTHERWISE) if other != after)
-            recorded += [RecordedTurn(step=step, after=other, content=_otherwise(other)) for other in others]
+    recorded = [
+        one.model_copy(update={"step": step, "after": one.after if step else "start"}) for step, one in enumerate(turns)
+    ]
     return RecordedConversation(prompt=inspect.cleandoc(prompt), turns=tuple(recorded), decisions=tuple(decisions))
 
 
 def recording(title: str, *stories: RecordedConversation) -> Cassette:
-    return Cassette(title=title, model="scripted", notice=NOTICE, conversations=stories)
-
-
-def as_json(cassette: Cassette) -> bytes:
-    """The content of the file: readable, without what has its default."""
-    content = cassette.model_dump(mode="json", exclude_defaults=True)
-    return orjson.dumps({"version": cassette.version, **content}, option=orjson.OPT_INDENT_2) + b"\n"
-
-
-def _otherwise(after: After) -> str:
-    return OTHERWISE.get(after, "That went otherwise than it was recorded, so I stop here. What ran stands above.")
+    return Cassette(title=title, conversations=stories)

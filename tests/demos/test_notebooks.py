@@ -8,9 +8,9 @@ import nbformat
 import pytest
 
 from agent_kernel.models.cassette import normalized_prompt
+from agent_kernel.models.recordings.format import load
 from tests.demos.claims import answers
 from tests.demos.run import NOTEBOOKS, RECORDINGS
-from tests.demos.script import as_json
 from tests.demos.stories import NAMES, recording_of
 
 SHOWN = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
@@ -20,8 +20,10 @@ NOT_ANYBODYS = re.compile(
     r"\d\d:\d\d:\d\d|\b(?:19[89]|20[2-9])\d-\d\d-\d\dT",  # times
 )
 
-STOPPED = {"when-things-break": {1, 3}}
-"""The stories, by number, that a budget stops before their answer."""
+OTHERWISE = re.compile("--allow-failure|--record")
+"""Options of prompts that the notebook's recording does not answer, on purpose."""
+STOPPED = {"when-things-break": {1: 2, 3: 3}}
+"""The stories, by number, that a budget stops before their answer, and how many turns they come to."""
 
 
 def notebook(name: str) -> nbformat.NotebookNode:
@@ -29,9 +31,27 @@ def notebook(name: str) -> nbformat.NotebookNode:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_recording_is_what_its_script_says(name: str) -> None:
+def test_the_recording_has_what_its_script_says(name: str) -> None:
+    """Turn by turn, as far as a budget let it come."""
+    recorded = iter(load(RECORDINGS / f"{name}.jsonl").turns)
     remedy = f"The script was changed: run `python -m tests.demos {name}`."
-    assert (RECORDINGS / f"{name}.json").read_bytes() == as_json(recording_of(name)), remedy
+    for number, conversation in enumerate(recording_of(name).conversations):
+        for turn in conversation.turns[: STOPPED.get(name, {}).get(number)]:
+            answer = next(recorded).turn.answer
+            assert answer.content == turn.content, remedy
+            assert [(call.name, call.arguments) for call in answer.calls] == [
+                (call.name, call.arguments) for call in turn.tool_calls
+            ], remedy
+    assert next(recorded, None) is None, remedy
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_decides_and_a_test_does_not(name: str) -> None:
+    """Decisions count for exactly their calls. Without a digest they leave a person who is there to decide."""
+    for decision in load(RECORDINGS / f"{name}.jsonl").decisions:
+        assert decision.digest is None
+        assert decision.tool
+        assert decision.arguments
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -39,16 +59,8 @@ def test_each_prompt_of_a_cell_is_recorded(name: str) -> None:
     recorded = {normalized_prompt(one.prompt) for one in recording_of(name).conversations}
     cells = [cell.source for cell in notebook(name).cells if cell.cell_type == "code"]
     asked = [source.partition("\n") for source in cells if source.startswith("%%agent")]
-    assert {normalized_prompt(prompt) for _, _, prompt in asked} <= recorded
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_recorded_turn_is_there_whatever_a_person_decides(name: str) -> None:
-    for conversation in recording_of(name).conversations:
-        for turn in conversation.turns:
-            if turn.tool_calls:
-                followed = {other.after for other in conversation.turns if other.step == turn.step + 1}
-                assert {"success", "denied", "error", "edited"} <= followed, (conversation.prompt, turn.step)
+    meant = {normalized_prompt(prompt) for line, _, prompt in asked if not OTHERWISE.search(line)}
+    assert meant <= recorded
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,7 +68,7 @@ def test_the_saved_notebook_has_the_answer_of_each_story(name: str) -> None:
     saved = "\n".join(_texts(output) for cell in notebook(name).cells for output in cell.get("outputs", []))
     for number, last in enumerate(answers(recording_of(name))):
         shown = " ".join(last.content.split()) in " ".join(saved.split())
-        assert shown != (number in STOPPED.get(name, ())), last.content
+        assert shown != (number in STOPPED.get(name, {})), last.content
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import RecordingDiffers
@@ -154,7 +155,7 @@ def unfit(recording: Recording, found: Found) -> str:
     """The message for a turn that was recorded as the answer to something else."""
     placed, turn = found.placed, found.placed.turn
     return (
-        f"{RECORDING_CHANGED}: {recording.path}:{placed.line} (turn {placed.number}, step {turn.step} of "
+        f"{RECORDING_CHANGED}: {_shown(recording.path)}:{placed.line} (turn {placed.number}, step {turn.step} of "
         f"{_quoted(turn.prompt)}) answers something else than what is asked now.\n{found.why}\n"
         f"To record it again: agent-kernel record NOTEBOOK --turn {placed.number}, or --from {placed.number} for this "
         "turn and all after it."
@@ -170,11 +171,11 @@ def unknown(recording: Recording, question: Question) -> str:
         lines = [one for one in recording.turns if one.turn.prompt == question.prompt]
         why = f"has {len(lines)} turns for {_quoted(question.prompt)}, the last in line {lines[-1].line}, and none at "
         return (
-            f"{RECORDING_CHANGED}: {recording.path} {why}step {question.step}.\n"
+            f"{RECORDING_CHANGED}: {_shown(recording.path)} {why}step {question.step}.\n"
             f"To record what is missing: agent-kernel record NOTEBOOK --from {lines[-1].number}."
         )
     return (
-        f"{RECORDING_CHANGED}: {recording.path} has no answer to {_quoted(question.prompt)}. It answers:\n"
+        f"{RECORDING_CHANGED}: {_shown(recording.path)} has no answer to {_quoted(question.prompt)}. It answers:\n"
         f"{known}{more}\n"
         "To record what is missing: agent-kernel record NOTEBOOK, or %%agent --record PATH on this cell alone."
     )
@@ -209,6 +210,13 @@ def items_of(placed: Placed) -> list[ModelItem]:
         )
     )
     return items
+
+
+def _shown(path: Path) -> Path:
+    """The path as it is said in a notebook's record, which should not tell where it was made: relative to the folder of
+    work, if it is in there."""
+    folder = Path.cwd()
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _quoted(prompt: str) -> str:

@@ -26,7 +26,28 @@ def test_the_demo_opens_a_copy_with_empty_outputs(tmp_path: Path) -> None:
     notebook = nbformat.read(copy, as_version=4)
     assert not any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
     assert sources(copy) == sources(NOTEBOOKS / "quickstart.ipynb")
-    assert (tmp_path / "demo" / "data" / "penguins.csv").is_file()
+    for path in (
+        *NOTEBOOKS.glob("data/*.*"),
+        *NOTEBOOKS.glob("recordings/*.jsonl"),
+        *NOTEBOOKS.glob("recordings/*/*.png"),
+    ):
+        assert (tmp_path / "demo" / path.relative_to(NOTEBOOKS)).read_bytes() == path.read_bytes()
+
+
+def test_the_demo_has_every_notebook_and_its_page(tmp_path: Path) -> None:
+    cli.prepare_demo(NOTEBOOKS, tmp_path, {})
+    assert {path.name for path in tmp_path.glob("*.ipynb")} == {path.name for path in NOTEBOOKS.glob("*.ipynb")}
+    assert sources(tmp_path / "replaying.ipynb") == sources(NOTEBOOKS / "replaying.ipynb")
+    assert (tmp_path / "README.md").read_text() == (NOTEBOOKS / "README.md").read_text()
+
+
+def test_the_demo_keeps_a_recording_that_the_user_made_anew(tmp_path: Path) -> None:
+    mine = tmp_path / "recordings" / "plots.jsonl"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    cli.prepare_demo(NOTEBOOKS, tmp_path, {})
+    assert mine.read_text() == "mine"
+    assert (tmp_path / "recordings" / "tools.jsonl").is_file()
 
 
 def test_the_demo_asks_the_users_own_model_where_there_is_one(tmp_path: Path) -> None:

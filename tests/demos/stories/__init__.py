@@ -4,7 +4,7 @@ import importlib
 
 from agent_kernel.models.cassette import Cassette
 
-NAMES = ("cleaning", "tools", "pipeline", "when-things-break")
+NAMES = ("cleaning", "tools", "policies", "plots", "pipeline", "when-things-break", "replaying")
 """The notebooks by their files' names, without the suffix."""
 
 
