@@ -68,7 +68,9 @@ describe("where the page has no server with this version", () => {
   test("a person is told what to do when the kernel does not answer either", async () => {
     const el = render();
     await vi.advanceTimersByTimeAsync(5_000);
-    expect(el.querySelector("[role=alert]")?.textContent).toContain("Try again, or reload the page.");
+    expect(el.querySelector("[role=alert]")?.textContent).toContain(
+      "Try again, reload the page, or restart the server.",
+    );
     el.querySelector("button")?.click();
     expect(el.textContent).toBe("");
     await vi.advanceTimersByTimeAsync(100);
