@@ -99,8 +99,8 @@ class RecordingModel:
             yield item
 
     def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
-        """The recorded decisions for `prompt`, which are for the calls of the turns that are kept, and those of the model
-        that is recorded, where it plays a recording itself."""
+        """The recorded decisions for `prompt`, which are for the calls of the turns that are kept. Behind them those of
+        the model that is recorded, where it plays a recording itself."""
         recorded = self._decisions.next_run(self._reader.prompt(prompt))
         find = getattr(self._model, "scripted_decisions", None)
         return recorded if find is None else (*recorded, *find(prompt))
