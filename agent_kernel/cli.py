@@ -4,17 +4,15 @@ Commands import what they need when they run, so that this module, like the rest
 """
 
 import argparse
-import importlib.metadata
 import importlib.util
-import json
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError
 from agent_kernel.terminal import command, run_options
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from agent_kernel.export import Form
     from agent_kernel.protocol.views import ListedRule
 
-DEMO_NOTEBOOK = "quickstart.ipynb"
-DEMO_PROMPT = "%%agent --model demo"
-LAB_DEFAULTS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 _STDOUT = Path("-")
 
 
@@ -41,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         match options.command:
             case "demo":
-                demo(options.directory, rest)
+                from agent_kernel.demo import open_demo
+
+                open_demo(options.directory, rest)
             case "run":
                 return run(options)
             case "report":
@@ -180,86 +177,6 @@ def _date(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-11-21 or 2026-11-21T08:30") from None
-
-
-def demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
-    """Copy the demo notebooks to `directory`, unless there are copies, and replace this process by JupyterLab."""
-    if importlib.util.find_spec("jupyterlab") is None:
-        raise _CommandError("JupyterLab is not installed. Run: pip install 'agent-kernel[demo]'")
-    target = prepare_demo(_demo_source(), directory, os.environ)
-    print(f"Demo notebook: {target}", flush=True)
-    command = [
-        sys.executable,
-        "-m",
-        "jupyterlab",
-        f"--ServerApp.root_dir={target.parent}",
-        f"--LabApp.default_url=/lab/tree/{target.name}",
-        *lab_arguments,
-    ]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command.append("--allow-root")  # Jupyter refuses root by default, but a container may have no other user
-    environ = _demo_environment(os.environ)
-    paths = [str(write_lab_defaults(target.parent)), environ.get("JUPYTER_CONFIG_PATH", "")]
-    environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
-    os.execve(sys.executable, command, environ)
-
-
-def write_lab_defaults(directory: Path) -> Path:
-    """Write defaults of JupyterLab for the demo: no dialogs, such as the one about news. The user's own settings win.
-
-    Returns the directory for JUPYTER_CONFIG_PATH.
-    """
-    config = directory / ".jupyter"
-    file = config / "labconfig" / "default_setting_overrides.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(LAB_DEFAULTS, indent=1) + "\n", encoding="utf-8")
-    return config
-
-
-def prepare_demo(source: Path, directory: Path, environ: Mapping[str, str]) -> Path:
-    """Copy the demo notebooks without outputs, with their data and recordings, and return the path of the first one. If
-    the environment has a model, that one's cells use it instead of the recording. Copies that exist are left as they
-    are."""
-    folder = directory.resolve()
-    kinds = ("*.ipynb", "README.md", "data/*.*", "recordings/*.jsonl", "recordings/*/*.png")
-    for path in (path for kind in kinds for path in source.glob(kind)):
-        target = folder / path.relative_to(source)
-        if not target.exists():
-            content = path.read_bytes()
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(_without_outputs(content, environ) if path.suffix == ".ipynb" else content)
-    return folder / DEMO_NOTEBOOK
-
-
-def _without_outputs(content: bytes, environ: Mapping[str, str]) -> bytes:
-    notebook = json.loads(content)
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell.update(outputs=[], execution_count=None)
-            if _has_own_model(environ):
-                cell["source"] = [line.replace(DEMO_PROMPT, "%%agent", 1) for line in cell["source"]]
-    return f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n".encode()
-
-
-def _demo_source() -> Path:
-    """The folder of the demo notebooks: in the checkout, or as the wheel has installed it."""
-    checkout = Path(__file__).parents[1] / "notebooks"
-    if (checkout / DEMO_NOTEBOOK).is_file():
-        return checkout
-    for file in importlib.metadata.files("agent-kernel") or ():
-        if file.name == DEMO_NOTEBOOK:
-            return Path(str(file.locate())).resolve().parent
-    raise _CommandError("The demo notebooks are not part of this installation. Install agent-kernel again.")
-
-
-def _has_own_model(environ: Mapping[str, str]) -> bool:
-    from agent_kernel.models.endpoints import ENVIRONMENT
-
-    return any(environ.get(name) for name in ENVIRONMENT)
-
-
-def _demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    return dict(environ) if _has_own_model(environ) else {**environ, "AGENT_KERNEL_MODEL": "demo"}
 
 
 def run(options: argparse.Namespace) -> int:

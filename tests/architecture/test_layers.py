@@ -47,7 +47,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("runtime",),
         ("record",),
         ("notebook", "testing", "terminal", "export"),
-        ("cli", "doctor"),
+        ("cli", "demo", "doctor"),
     ],
     "agent_kernel.runtime": [
         ("defaults",),

@@ -151,7 +151,7 @@ def test_a_recording_that_no_longer_fits_is_said_first_with_both_sides(
     assert in_order(
         failed.stdout,
         "The agent's run in Cell 2 of sum.ipynb failed:",
-        f"{RECORDING_CHANGED}: {project / 'sum.jsonl'}:",
+        f"{RECORDING_CHANGED}: sum.jsonl:",
         f"In {part}:",
         "agent-kernel record NOTEBOOK --turn",
         "Notebook cell execution failed",

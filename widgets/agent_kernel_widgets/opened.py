@@ -23,7 +23,7 @@ def built(name: str) -> str:
             f"The front end of Agent Kernel is not built: {path.name} is missing. "
             "In a checkout, run `npm ci` and `npm run build` in the folder `widgets`."
         )
-    return path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8").strip()
 
 
 def open_widget(model_id: str, **state: str) -> Any:
@@ -38,7 +38,7 @@ def open_widget(model_id: str, **state: str) -> Any:
 def sent_state(**state: str) -> dict[str, Any]:
     """The state of such a widget, as each run sends it to its page: without what a page takes for granted."""
     told = {name: value for name, value in state.items() if TAKEN_FOR_GRANTED.get(name) != value}
-    return _anywidget() | {"_esm": built("loader.js").strip()} | told
+    return _anywidget() | {"_esm": built("loader.js")} | told
 
 
 def _anywidget() -> dict[str, Any]:

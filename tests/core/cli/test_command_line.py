@@ -7,6 +7,7 @@ import nbformat
 import pytest
 
 from agent_kernel import cli
+from agent_kernel.demo import prepare_demo, write_lab_defaults
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 
@@ -22,7 +23,7 @@ def sources(path: Path) -> list[str]:
 
 
 def test_the_demo_opens_a_copy_with_empty_outputs(tmp_path: Path) -> None:
-    copy = cli.prepare_demo(NOTEBOOKS, tmp_path / "demo", {})
+    copy = prepare_demo(NOTEBOOKS, tmp_path / "demo", {})
     notebook = nbformat.read(copy, as_version=4)
     assert not any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
     assert sources(copy) == sources(NOTEBOOKS / "quickstart.ipynb")
@@ -35,7 +36,7 @@ def test_the_demo_opens_a_copy_with_empty_outputs(tmp_path: Path) -> None:
 
 
 def test_the_demo_has_every_notebook_and_its_page(tmp_path: Path) -> None:
-    cli.prepare_demo(NOTEBOOKS, tmp_path, {})
+    prepare_demo(NOTEBOOKS, tmp_path, {})
     assert {path.name for path in tmp_path.glob("*.ipynb")} == {path.name for path in NOTEBOOKS.glob("*.ipynb")}
     assert sources(tmp_path / "replaying.ipynb") == sources(NOTEBOOKS / "replaying.ipynb")
     assert (tmp_path / "README.md").read_text() == (NOTEBOOKS / "README.md").read_text()
@@ -45,25 +46,25 @@ def test_the_demo_keeps_a_recording_that_the_user_made_anew(tmp_path: Path) -> N
     mine = tmp_path / "recordings" / "plots.jsonl"
     mine.parent.mkdir()
     mine.write_text("mine")
-    cli.prepare_demo(NOTEBOOKS, tmp_path, {})
+    prepare_demo(NOTEBOOKS, tmp_path, {})
     assert mine.read_text() == "mine"
     assert (tmp_path / "recordings" / "tools.jsonl").is_file()
 
 
 def test_the_demo_asks_the_users_own_model_where_there_is_one(tmp_path: Path) -> None:
-    copy = cli.prepare_demo(NOTEBOOKS, tmp_path, {"OPENAI_API_KEY": "sk-x"})
+    copy = prepare_demo(NOTEBOOKS, tmp_path, {"OPENAI_API_KEY": "sk-x"})
     assert [source.splitlines()[0] for source in sources(copy) if source.startswith("%%agent")] == ["%%agent"] * 3
 
 
 def test_the_demo_has_defaults_of_its_own_where_the_user_has_none(tmp_path: Path) -> None:
-    place = cli.write_lab_defaults(tmp_path)
+    place = write_lab_defaults(tmp_path)
     written = json.loads((place / "labconfig" / "default_setting_overrides.json").read_text())
     assert written["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
 
 
 def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> None:
     changed = write_notebook(tmp_path / "quickstart.ipynb", "'mine'")
-    assert sources(cli.prepare_demo(NOTEBOOKS, tmp_path, {})) == sources(changed) == ["'mine'"]
+    assert sources(prepare_demo(NOTEBOOKS, tmp_path, {})) == sources(changed) == ["'mine'"]
 
 
 @pytest.mark.kernel
