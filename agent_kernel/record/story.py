@@ -152,7 +152,7 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
     items.extend(aside for _, aside in reversed(between))
     run_id = "recorded" if run.recorded else run.run_id
     transcript, results = _transcript(items, run_id, run.recorded)
-    error = f"{words.error_words(run.error.code)} {run.error.message}".strip() if run.error else stopped
+    error = f"{words.error_words(run.error)} {run.error.message}".strip() if run.error else stopped
     return Story(
         run_id=run_id,
         status=words.run_word(run.status),

@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetRaise, PauseView, RuleView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import CallState, DecidedBy, ErrorCode, Limit, PolicyMode, RunStatus, Scope
+from agent_kernel.protocol.views import BudgetRaise, ErrorView, PauseView, RuleView, RunView, ToolCallView
+from agent_kernel.protocol.vocabulary import (
+    RECORDING_CHANGED,
+    CallState,
+    DecidedBy,
+    ErrorCode,
+    Limit,
+    PolicyMode,
+    RunStatus,
+    Scope,
+)
 from agent_kernel.tools.review.hidden import reveal
 
 STATES: dict[CallState, str] = {
@@ -242,11 +251,13 @@ def rule_words(rule: RuleView) -> str:
             assert_never(rule.origin)
 
 
-def error_words(code: ErrorCode) -> str:
+def error_words(error: ErrorView) -> str:
     """The title of an error, before its message."""
-    if code == "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
+    if error.code == "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
         return ""
-    return ERRORS.get(code, "The run failed.")
+    if error.message.startswith(RECORDING_CHANGED):  # no model was asked
+        return ""
+    return ERRORS.get(error.code, "The run failed.")
 
 
 def paused(pause: PauseView) -> str:
@@ -362,6 +373,7 @@ SHARED: Final[dict[str, Any]] = {
     "seen": SEEN,
     "deciders": DECIDERS,
     "problems": PROBLEMS,
+    "recordingChanged": RECORDING_CHANGED,
     "paused": PAUSED,
     "pausedBefore": PAUSED_BEFORE,
     "raised": RAISED,

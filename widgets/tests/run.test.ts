@@ -359,6 +359,17 @@ describe("a run whose model did not answer", () => {
     return run.finish("error");
   };
 
+  test("and was not asked, because its recording no longer fits, says so and nothing of a model", async () => {
+    const root = await show((run) => {
+      const message = "The recording no longer fits: sum.jsonl:4 answers something else.";
+      run.send({ type: "error", code: "LLM_ERROR", message, tool_call_id: null, details: {} });
+      return run.finish("error");
+    });
+    const said = root.querySelector(".ak-run")!.textContent;
+    expect(said).toContain("The recording no longer fits: sum.jsonl:4 answers something else.");
+    expect(said).not.toContain("The model did not answer.");
+  });
+
   test("can be tried again, once a click, and goes on where it was", async () => {
     const root = await show((run) => failed(run.did("t1", "run_python", PYTHON, 5)));
     await press(root, "Try again");

@@ -19,6 +19,7 @@ from agent_kernel.protocol.views import (
     Usage,
     Warning,
 )
+from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.record import render_record
 from tests.core.record.record_examples import PNG, a_call, a_run, bare, displayed, printed, raised, says
 
@@ -197,6 +198,8 @@ def test_every_end_of_a_run_has_its_word() -> None:
     ]
     assert failed.startswith("Agent run: failed. ")
     assert "The model did not answer. gpt-5.2 returned 429." in failed
+    changed = ErrorView(code="LLM_ERROR", message=f"{RECORDING_CHANGED}: sum.jsonl:4 answers something else.")
+    assert f"\n{RECORDING_CHANGED}: sum.jsonl:4" in bundle([], status="error", error=changed)["text/plain"]
     assert bundle([], status="cancelled")["text/plain"].startswith("Agent run: stopped. ")
     rule = RuleView(rule_id="r", scope="project", tool_name="read_file", text="allow read_file")
     assert (

@@ -31,6 +31,7 @@ export function ProblemWords({
   const said = sentence(
     visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))),
   );
+  const changed = said.startsWith(`${SHARED.recordingChanged}: `); // no model was asked
   const uncheckable = problem.code === "BUDGET_EXCEEDED" && said.includes("can't be checked");
   const meaning = about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
   return (
@@ -40,9 +41,11 @@ export function ProblemWords({
           ? CONFLICTS[about]
           : uncheckable
             ? "Budget not checked."
-            : SHARED.problems[problem.code]}
+            : changed
+              ? `${SHARED.recordingChanged}:`
+              : SHARED.problems[problem.code]}
       </b>{" "}
-      {said} {said.includes(meaning) ? "" : meaning}
+      {changed ? said.slice(SHARED.recordingChanged.length + 2) : said} {said.includes(meaning) ? "" : meaning}
     </span>
   );
 }

@@ -47,6 +47,7 @@ export const SHARED = {
     "INVALID_FORMAT": "Not accepted.",
     "TOOL_ERROR": "A tool failed."
   },
+  "recordingChanged": "The recording no longer fits",
   "paused": {
     "repeats": "the agent repeats itself",
     "run": "the budget is reached",
