@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
-from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
@@ -29,10 +29,10 @@ event loop. All were in order where this was measured."""
 
 
 class TogetherModel(CountedModel):
-    """Its first answers begin when all runs have asked. It lets others go on after each piece of text."""
+    """Its first answers begin when all runs have asked."""
 
-    def __init__(self, calls: int, tokens: int) -> None:
-        super().__init__(calls, tokens)
+    def __init__(self, calls: int) -> None:
+        super().__init__(calls, tokens=1)
         self._all = asyncio.Barrier(RUNS)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
@@ -40,8 +40,25 @@ class TogetherModel(CountedModel):
             await self._all.wait()
         async for item in super().stream(request):
             yield item
-            if isinstance(item, TextDelta):
-                await asyncio.sleep(0)
+
+
+class TalkativeModel(CountedModel):
+    """Its answers begin when all runs have asked, and end when the people have heard enough, because how many words
+    come in a frame is a matter of time. It lets others go on after each word."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all = asyncio.Barrier(RUNS)
+        self.enough: Callable[[], bool] = lambda: False
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        await self._all.wait()
+        words = 0
+        while not self.enough():
+            words += 1
+            yield TextDelta("word ")
+            await asyncio.sleep(0)
+        yield ModelTurn(content="word " * words, usage=self.usage)
 
 
 class Crowd:
@@ -55,6 +72,10 @@ class Crowd:
         self.entered: list[tuple[int, int]] = []
         self.frames: list[int] = []
         """The runs, in the order in which their clients got a piece of their answers."""
+        self._heard = Counter(dict.fromkeys(range(RUNS), 0))
+
+    def fewest_frames(self) -> int:
+        return min(self._heard.values())
 
     async def go(self) -> None:
         async with asyncio.timeout(120):
@@ -76,6 +97,7 @@ class Crowd:
                 await conversation.route_decision(event.approval_id, Decision(approved=True))
             elif event.type == "token":
                 self.frames.append(number)
+                self._heard[number] += 1
             elif event.type == "complete":
                 break
         frames.close()
@@ -93,7 +115,7 @@ def most_ahead(order: list[int]) -> int:
 
 
 async def test_decisions_take_effect_in_order_and_no_run_is_far_ahead_of_another(tmp_path: Path) -> None:
-    counted = await CountedRuntime.open(tmp_path / "log.sqlite", TogetherModel(STEPS, 1))
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", TogetherModel(STEPS))
     crowd = Crowd(counted)
     await crowd.go()
     await counted.runtime.aclose()
@@ -106,7 +128,7 @@ async def test_decisions_take_effect_in_order_and_no_run_is_far_ahead_of_another
 
 
 async def test_no_run_whose_policy_allows_its_steps_is_far_ahead_of_another(tmp_path: Path) -> None:
-    counted = await CountedRuntime.open(tmp_path / "log.sqlite", TogetherModel(STEPS, 1))
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", TogetherModel(STEPS))
     crowd = Crowd(counted, "allow")
     await crowd.go()
     await counted.runtime.aclose()
@@ -115,10 +137,10 @@ async def test_no_run_whose_policy_allows_its_steps_is_far_ahead_of_another(tmp_
 
 
 async def test_answers_that_stream_at_the_same_time_reach_their_clients_in_step(tmp_path: Path) -> None:
-    counted = await CountedRuntime.open(tmp_path / "log.sqlite", TogetherModel(0, 400))
+    model = TalkativeModel()
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", model)
     crowd = Crowd(counted)
+    model.enough = lambda: crowd.fewest_frames() > 2 * AHEAD  # with fewer nobody could be further ahead
     await crowd.go()
     await counted.runtime.aclose()
-    pieces = Counter(crowd.frames)
-    assert min(pieces.values()) > AHEAD  # else nobody could be further ahead
     assert most_ahead(crowd.frames) <= AHEAD

@@ -32,10 +32,10 @@ def test_an_interrupt_stops_only_the_call_that_runs(shared_kernel: TestKernel) -
     assert shared_kernel.request("interrupt", approval_id="another")["sent"] is False
     began = time.monotonic()
     while not shared_kernel.collect("sleeper")["outputs"]:
-        assert time.monotonic() < began + 10
+        assert time.monotonic() < began + 30
     assert shared_kernel.request("interrupt", approval_id="sleeper")["sent"] is True
     outcome = shared_kernel.until("sleeper", "done")["outcome"]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert outcome["status"] == "cancelled"
     assert outcome["content"].startswith("going\n")
     assert shared_kernel.result(taken).reply["status"] == "ok"

@@ -4,7 +4,6 @@ import datetime
 import decimal
 import fractions
 import sys
-import time
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from agent_kernel.notebook import inspect
 from agent_kernel.notebook.inspect import inspect_variables
+from tests.cpu import bounded
 
 ran: list[str] = []
 
@@ -150,6 +150,4 @@ def test_when_its_time_is_up_the_rest_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_very_wide_frame_is_told_at_once() -> None:
     frame = pd.DataFrame(np.zeros((2, 100_000)))
-    before = time.process_time()
-    assert "and 99960 more" in inspect_variables({"x": frame}, {})
-    assert time.process_time() - before < 2
+    assert "and 99960 more" in bounded(2, lambda: inspect_variables({"x": frame}, {}))

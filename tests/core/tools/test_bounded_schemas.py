@@ -1,7 +1,6 @@
 """A tool's JSON Schema and a model's arguments can't hold the server: comparing them takes bounded time."""
 
 import json
-import time
 from typing import Annotated, Any
 
 import pytest
@@ -12,6 +11,7 @@ from agent_kernel.tools import validation
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.function import tool
 from agent_kernel.tools.registry import ToolRegistry
+from tests.cpu import bounded
 
 CATASTROPHIC = r"^(a+)+$"
 """Python's own engine takes some 2 ** 40 steps to find that forty letters and a mark do not match."""
@@ -28,14 +28,15 @@ def offered(parameters: dict[str, Any]) -> ToolRegistry:
 def check(parameters: dict[str, Any], arguments: dict[str, Any]) -> str | None:
     """The fault of the arguments, which is found in bounded CPU time."""
     registry = offered(parameters)
-    begun = time.thread_time()
-    try:
-        registry.validate("t", arguments)
-    except InvalidArguments as error:
-        return str(error)
-    finally:
-        assert time.thread_time() - begun < SECONDS + validation.CPU_SECONDS
-    return None
+
+    def fault() -> str | None:
+        try:
+            registry.validate("t", arguments)
+        except InvalidArguments as error:
+            return str(error)
+        return None
+
+    return bounded(SECONDS + validation.CPU_SECONDS, fault)
 
 
 def text(**rules: Any) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def test_an_interrupt_stops_the_command_and_its_children(tmp_path: Path) -> None
 def test_a_process_left_in_the_background_does_not_hold_the_call(tmp_path: Path) -> None:
     started = time.monotonic()
     text = run_shell(tmp_path, "sleep 30 & echo $!", emit=lambda _: None)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     pid, code = text.splitlines()
     assert code == "Exit code: 0"
     os.kill(int(pid), signal.SIGKILL)
