@@ -43,6 +43,10 @@ def ends(page: Page) -> int:
     return len([frame for frame in page.frames if frame["type"] == "complete"])
 
 
+def conflicts(page: Page) -> int:
+    return len([frame for frame in page.frames if frame["type"] == "error" and frame["code"] == "CONFLICT"])
+
+
 def run_id(page: Page) -> str:
     return str(page.event("run")["run_id"])
 
@@ -75,13 +79,14 @@ def test_a_cell_waits_for_a_run_that_is_tried_again(paid_kernel: TestKernel, mod
 
 
 def test_it_may_fail_again_and_is_not_tried_twice_at_once(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
-    model.add(NOT_WELL, NOT_WELL, say("Here I am."))
+    model.add(NOT_WELL, call("run_python", code="1"), NOT_WELL, say("Here I am."))
     page = fail(paid_kernel)
     for _ in range(2):
         page.send(type="run_retry", run_id=run_id(page))
+    page.until(lambda: conflicts(page) == 1)
+    page.send(type="approval_response", approval_id=page.event("approval_request")["approval_id"], approved=True)
     page.until(lambda: ends(page) == 2)
-    conflicts = [frame for frame in page.frames if frame["type"] == "error" and frame["code"] == "CONFLICT"]
-    assert len(conflicts) == 1
+    assert conflicts(page) == 1
     assert page.records == []
     page.send(type="run_retry", run_id=run_id(page))
     assert "Here I am." in page.record()["data"]["text/plain"]
