@@ -18,6 +18,8 @@ _PARTS = 4
 _COMPARED = 300
 """The most lines of each side that are compared, from the first that differs on."""
 _LINE_CHARACTERS = 2_000
+_EARLIER = "what was asked before in this conversation"
+_VARIABLES = "the user's variables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,9 @@ def parts(recording: Recording, placed: Placed, question: Question, data: Mappin
     if turn.prompt != question.prompt:
         found.append(Part("the prompt", turn.prompt.split("\n"), question.prompt.split("\n")))
     if then.earlier != now.earlier:
-        found.append(Part("what was asked before in this conversation", then.earlier, now.earlier))
+        found.append(Part(_EARLIER, then.earlier, now.earlier))
     if then.variables != now.variables:
-        found.append(Part("the user's variables", then.variables, now.variables))
+        found.append(Part(_VARIABLES, then.variables, now.variables))
     if then.results != now.results:
         found += _results(then.results, now.results)
     found += pictures_differ(recording.path, placed, question, data)
@@ -62,6 +64,11 @@ def parts(recording: Recording, placed: Placed, question: Question, data: Mappin
     if not found and then.before != now.before:
         found.append(Part("an earlier step of this run", sentence="its calls had other results"))
     return found
+
+
+def left_by_other_cells(found: Sequence[Part]) -> bool:
+    """Whether all that differs is what other cells have left: they may have been run again, or in another order."""
+    return bool(found) and all(part.name in (_EARLIER, _VARIABLES) for part in found)
 
 
 def show(found: Sequence[Part]) -> str:

@@ -23,7 +23,7 @@ from agent_kernel.models.base import (
 )
 from agent_kernel.models.recordings.asked import Question, Reader
 from agent_kernel.models.recordings.decisions import RecordedDecisions
-from agent_kernel.models.recordings.differences import parts, pictures_differ, show
+from agent_kernel.models.recordings.differences import left_by_other_cells, parts, pictures_differ, show
 from agent_kernel.models.recordings.format import Placed, Recording
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.pictures import images_of
@@ -33,6 +33,9 @@ _ALIKE = 0.6
 """How similar a prompt must be to count as a changed one, from 0 to 1."""
 _PROMPT_CHARACTERS = 80
 _MOST_PROMPTS = 500
+RUN_IN_ORDER = (
+    "If cells were run again or in another order: restart the kernel, and run them all from the first to the last.\n"
+)
 GO_ON = "To go on with the recorded answers, use --on-change warn."
 
 
@@ -43,6 +46,8 @@ class Found:
     placed: Placed
     why: str = ""
     """Empty where the turn fits."""
+    other_cells: bool = False
+    """Whether only that differs which other cells have left."""
 
 
 class Finder:
@@ -65,7 +70,8 @@ class Finder:
             return None
         placed = self._most_alike(near, question, occurrence)
         different = parts(self.recording, placed, question, request.images)
-        return Found(placed, show(different) or "In what was asked before: it was another conversation.")
+        why = show(different) or "In what was asked before: it was another conversation."
+        return Found(placed, why, other_cells=left_by_other_cells(different))
 
     def _at_same_place(self, question: Question) -> list[Placed]:
         """The turns of the same prompt and step, or else of a prompt that was changed a little."""
@@ -157,6 +163,7 @@ def unfit(recording: Recording, found: Found) -> str:
     return (
         f"{RECORDING_CHANGED}: {_shown(recording.path)}:{placed.line} (turn {placed.number}, step {turn.step} of "
         f"{_quoted(turn.prompt)}) answers something else than what is asked now.\n{found.why}\n"
+        f"{RUN_IN_ORDER if found.other_cells else ''}"
         f"To record it again: agent-kernel record NOTEBOOK --turn {placed.number}, or --from {placed.number} for this "
         "turn and all after it."
     )

@@ -97,6 +97,13 @@ async def test_other_variables_are_a_difference(path: Path) -> None:
     said = await message(path, request(user(SUM, context("- df: DataFrame (4, 2)"))))
     assert "In the user's variables:" in said
     assert "(4, 2)" in said
+    assert "restart the kernel, and run them all" in said
+
+
+async def test_where_more_differs_than_other_cells_leave_a_restart_is_not_proposed(path: Path) -> None:
+    said = await message(path, request(user("Sum the column m", context("- df: DataFrame (4, 2)"))))
+    assert "In the user's variables:" in said
+    assert "restart the kernel" not in said
 
 
 @pytest.mark.parametrize(
@@ -140,6 +147,7 @@ async def test_cells_in_another_order_are_told_what_came_before(tmp_path: Path) 
     assert f"{path}:4" in said
     assert "In what was asked before in this conversation:" in said
     assert "Count the rows" in said
+    assert "restart the kernel, and run them all" in said
 
 
 async def test_keys_are_not_written(tmp_path: Path) -> None:
