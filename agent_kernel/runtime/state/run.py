@@ -326,11 +326,14 @@ class ActiveRun:
 
     def suspend(self) -> None:
         """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
-        first decision brings it back. Does nothing where anything else goes on, or where few runs are in memory."""
+        first decision brings it back. Does nothing where anything else goes on, where few runs are in memory, or while
+        a decision is not in the recording that the run makes: it is written when its step ends."""
         if sum(not run.suspended for run in self._shared.runtime.active) <= self.settings.runs_in_memory:
             return
         waiting = self.calls.undecided + self.waits.count
         if self._shared.leases or self.calls.is_any_started or self.is_ending or waiting != self._tasks:
+            return
+        if self._decisions:
             return
         self._paused_when_suspended = self.is_paused
         self.suspended = True
