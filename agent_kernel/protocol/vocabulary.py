@@ -81,5 +81,8 @@ RECORDING_CHANGED = "The recording no longer fits"
 RESULT_MARK = "agent_kernel"
 """The metadata key of outputs that show a run's results. Its value names the run and the number of the call."""
 
+OPEN_RUN_MARK = "agent_kernel_open_run"
+"""The metadata key of an output that was saved while its run went on. Its value is the run's id."""
+
 ENVIRONMENT_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 """The environment variables that hold keys of model services."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK
 from agent_kernel.record.comparable import comparable, is_record, without_addresses
 from agent_kernel.testing.pictures import PictureDifference, comparable_svg, picture_difference
 
@@ -35,6 +35,8 @@ class Outputs:
     changes: list[str] = field(default_factory=list)
     """Where recordings differed and were played all the same."""
     has_record: bool = False
+    of_open_run: bool = False
+    """Whether they were saved while a run went on, so they show how it stood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,11 @@ def read_outputs(outputs: Sequence[Output]) -> Outputs:
     found = Outputs()
     for output in outputs:
         data = output.get("data")
+        metadata = output.get("metadata") or {}
+        found.of_open_run |= OPEN_RUN_MARK in metadata
         if isinstance(data, dict):
             changed = copy.copy(output)
-            of_a_run = RESULT_MARK in (output.get("metadata") or {})
+            of_a_run = RESULT_MARK in metadata
             changed["data"] = dict(_compared_data(data, found, of_a_run=of_a_run))
             found.rest.append(changed)
         else:

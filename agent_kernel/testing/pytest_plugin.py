@@ -22,6 +22,12 @@ _OPTIONS = ((REPLAY, "agent_replay", "strict"), (APPROVE, "agent_approve", "reco
 """The variables for the kernels, the options that set them, and the defaults."""
 
 
+_SAVED_TOO_EARLY = (
+    "{cell.path.name} was saved while the run of this cell went on, so there is no record to compare with. Run the "
+    "notebook to its end, and save it."
+)
+
+
 class RecordingChanged(pytest.PytestWarning):
     """A recording no longer fits, and was played all the same."""
 
@@ -155,9 +161,10 @@ def _compare_what_is_shown(cell: NotebookCell) -> None:
         if _chosen(cell.config)[REPLAY] == "record" and of_now.has_record:
             return True  # the answers are new, and the notebook has the old ones
         same = compare_outputs(of_now.rest, of_saved.rest, skip_compare)
-        pictures = list(_picture_problems(cell, of_saved, of_now))
-        cell.comparison_traceback[:0] = pictures
-        return same and not pictures
+        problems = [_SAVED_TOO_EARLY.format(cell=cell)] if of_saved.of_open_run else []
+        problems += _picture_problems(cell, of_saved, of_now)
+        cell.comparison_traceback[:0] = problems
+        return same and not problems
 
     cell.compare_outputs = compare
 

@@ -11,7 +11,7 @@ import nbclient
 import nbformat
 import pytest
 
-from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
+from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.notebooks.nbval_project import NUMBERS, PROMPT, change, in_order, run_pytest, write_project
 
@@ -157,3 +157,14 @@ def test_a_recording_that_no_longer_fits_is_said_first_with_both_sides(
         "Notebook cell execution failed",
     ), failed.stdout
     assert re.search(rf"^ *{re.escape(recorded)} +\| {re.escape(now)}$", failed.stdout, re.MULTILINE), failed.stdout
+
+
+def test_a_notebook_that_was_saved_while_its_run_went_on_is_said_to_be(version_2: Path, tmp_path: Path) -> None:
+    project = Path(shutil.copytree(version_2, tmp_path / "project"))
+    notebook = nbformat.read(project / "sum.ipynb", as_version=4)
+    halfway = {"text/plain": "Agent run: waiting for a decision.", "text/html": "<p>Waiting for a decision.</p>"}
+    notebook.cells[2].outputs = [nbformat.v4.new_output("display_data", halfway, metadata={OPEN_RUN_MARK: "run_a"})]
+    nbformat.write(notebook, project / "sum.ipynb")
+    failed = nbval(project, "sum.ipynb", "-p", "no:xdist", "-vv")
+    assert failed.returncode == 1
+    assert "sum.ipynb was saved while the run of this cell went on" in failed.stdout, failed.stdout

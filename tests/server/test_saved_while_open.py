@@ -12,9 +12,9 @@ from nbconvert.exporters import HTMLExporter, MarkdownExporter
 from tornado.httpclient import HTTPClientError
 from tornado.web import HTTPError
 
+from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.notebooks.open_runs import OPEN_MARK
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME
 from tests.server.client import Api, Fetch, Kernel, until
 
@@ -209,7 +209,7 @@ async def test_a_page_that_was_closed_over_the_end_finds_the_record(
         while "Chinstrap is light." not in json.dumps((await page.load())["content"]):
             pass
     await until(lambda: "Chinstrap is light." in (folder / "analysis.ipynb").read_text())
-    assert OPEN_MARK not in (folder / "analysis.ipynb").read_text()
+    assert OPEN_RUN_MARK not in (folder / "analysis.ipynb").read_text()
     extension.serverapp.kernel_manager.notify_connect(page.kernel.kernel_id)
 
 
@@ -257,7 +257,7 @@ def _stranger(model_id: Any) -> dict[str, Any]:
 
 
 def _marked(run_id: Any) -> dict[str, Any]:
-    return {"output_type": "display_data", "data": {"text/plain": "x"}, "metadata": {OPEN_MARK: run_id}}
+    return {"output_type": "display_data", "data": {"text/plain": "x"}, "metadata": {OPEN_RUN_MARK: run_id}}
 
 
 async def test_what_a_notebook_says_of_other_runs_is_left_alone(
@@ -293,7 +293,7 @@ async def test_what_a_notebook_says_of_other_runs_is_left_alone(
         {"cells": None},
         {"cells": [None, 7, "x", [], {"outputs": 7}, {"outputs": [None, 7, {"output_type": ["display_data"]}]}]},
         {"cells": [{"outputs": [{"output_type": "display_data", "data": 7, "metadata": 7}]}]},
-        {"cells": [{"outputs": [{"output_type": "display_data", "data": [WIDGET_MIME], "metadata": [OPEN_MARK]}]}]},
+        {"cells": [{"outputs": [{"output_type": "display_data", "data": [WIDGET_MIME], "metadata": [OPEN_RUN_MARK]}]}]},
         {"cells": [{"outputs": [{"output_type": "display_data"}]}]},
     ],
 )

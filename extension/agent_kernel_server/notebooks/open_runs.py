@@ -17,6 +17,7 @@ from typing import Any
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.protocol.runs import RunProgress
+from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel_server.notebooks.outputs import (
@@ -31,7 +32,6 @@ from agent_kernel_server.notebooks.outputs import (
 )
 from agent_kernel_server.notebooks.paths import NotebookPaths
 
-OPEN_MARK = "agent_kernel_open_run"
 RECORD_SECONDS = 5
 """How long a save waits at most for the record of a run that has just ended."""
 ENDED_RUNS = 500
@@ -151,14 +151,14 @@ def _displays(notebook: Notebook) -> Iterator[dict[str, Any]]:
 
 
 def _mark(output: dict[str, Any]) -> str:
-    mark = metadata_of(output, OPEN_MARK)
+    mark = metadata_of(output, OPEN_RUN_MARK)
     return mark if isinstance(mark, str) else ""
 
 
 def _put_static(output: dict[str, Any], run: OpenRun) -> None:
     """Replace a widget by the run's state, or by the text beside the widget if the state was not rendered yet."""
     output["data"] = {kind: shown for kind, shown in (run.bundle or output["data"]).items() if kind != WIDGET_MIME}
-    output["metadata"] = {OPEN_MARK: run.spec.run_id}
+    output["metadata"] = {OPEN_RUN_MARK: run.spec.run_id}
 
 
 def _render(progress: RunProgress, below_prompt: bool) -> dict[str, str]:
