@@ -17,6 +17,9 @@ _PIECE = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}-[0-9a-f]{16}\.txt")
 _LINE = 2000
 _CUT = "..."
+_SEPARATOR = 500
+"""Characters that are kept free for a separator. What is left out of a text must not depend on the path of its file,
+which is longer on some machines: a recording made there has to fit here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ def truncate(text: str, limits: TextLimits = TextLimits(), output_file: Path | s
     if len(text) <= limits.characters and len(lines) <= limits.lines:
         return Shortened(text, False)
     # The separator's length is bounded by its text with the largest possible counts.
-    room = max(0, limits.characters - len(_separator(len(lines), len(text), output_file)) - 2)
+    separator = len(_separator(len(lines), len(text), output_file))
+    room = max(0, limits.characters - max(separator, min(_SEPARATOR, limits.characters // 20)) - 2)
     keep = max(2, limits.lines - 1)
     head_lines = max(1, keep // 5)
     longest = max(_LINE, limits.characters // len(lines))

@@ -91,6 +91,19 @@ def test_the_variable_plays_what_a_cell_would_record(recording: Path, offline: T
     assert recording.read_bytes() == before
 
 
+def test_a_hundred_megabytes_of_output_play_and_keep_the_recording_small(tmp_path: Path, offline: TestKernel) -> None:
+    """What the model was told of them names a file, in another folder each time."""
+    code = f"for number in range(1_000): print('{'x' * 99}\\n' * 1_000, end='')"
+    with FakeOpenAI([call("run_python", code=code), say("That was long.")]) as model:
+        kernel = TestKernel({**os.environ, **dict.fromkeys(FIELDS, ""), **model.environment()})
+        play(kernel, tmp_path, "--record long.jsonl")
+        kernel.close()
+    assert (tmp_path / "long.jsonl").stat().st_size < 100_000
+    shown = play(offline, tmp_path, "--model replay:long.jsonl")
+    assert "That was long." in shown
+    assert RECORDING_CHANGED not in shown
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -97,6 +97,12 @@ def test_the_file_has_a_largest_size_and_stays_readable(tmp_path: Path, monkeypa
     assert path.read_text("utf-8") == "é" * 500
 
 
+def test_what_is_kept_does_not_depend_on_the_length_of_the_files_path() -> None:
+    text = "\n".join(f"{number} {'y' * (number % 97)}" for number in range(9_000))
+    short, long = (truncate(text, output_file=path).text.replace(path, "") for path in ("/a.txt", f"/{'b' * 200}.txt"))
+    assert short == long
+
+
 def test_a_hundred_megabytes_take_linear_time() -> None:
     text = "x" * 79 + "\n" + ("y" * 79 + "\n") * 500_000
     bounded(2, lambda: truncate(text))

@@ -27,6 +27,10 @@ TMP = tempfile.gettempdir()
         ("1.2 ms ± 3 µs per loop", "900 µs ± 12 ns per loop"),
         ("%%agent --record a.jsonl --wait\nSum", "%%agent --model replay:a.jsonl --on-change warn --wait\nSum"),
         ('["%%agent --record a.jsonl\\nSum"]', '["%%agent --model=replay:a.jsonl\\nSum"]'),
+        (
+            "The output is in /home/ann/.cache/agent-kernel/outputs/run_python-a11d2423c2bbe29d.txt, up to 50 MB of it",
+            "The output is in /Users/bo b/Caches/run_python-0123456789abcdef.txt, up to 50 MB of it",
+        ),
         ("a  \nb\n", "a\nb"),
     ],
 )
