@@ -25,7 +25,7 @@ RULES = (
     Rule("run id", re.compile(r"\b(?:conv|run|msg|call|apr|ask|pause)_[0-9a-f]{16,32}\b"), "<id>"),
     Rule("uuid", re.compile(r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
     Rule("address", re.compile(r"\b0x[0-9A-Fa-f]{6,16}\b"), "<address>"),
-    Rule("output file", re.compile(r"(?<=The output is in )[^\n]{1,4096}?-[0-9a-f]{16}\.txt(?=, up to )"), "<output>"),
+    Rule("output file", re.compile(r"(?<=The output is in )[^\n]{1,1024}?-[0-9a-f]{16}\.txt(?=, up to )"), "<output>"),
     Rule("cell file", re.compile(r"<tmp>/\d{4,20}\.py\b"), "<cell>"),
     Rule("cell number", re.compile(r"\b(Cell In|In |Out) ?\[\d+\]"), r"\1[<number>]"),
     Rule(
