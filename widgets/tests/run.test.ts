@@ -370,6 +370,21 @@ describe("a run whose model did not answer", () => {
     expect(said).not.toContain("The model did not answer.");
   });
 
+  test("shows what was recorded and what is asked now in columns", async () => {
+    const columns = ["  recorded         | now", "  Adelie    190.0  | Adelie    190.6"];
+    const root = await show((run) => {
+      const message = ["The recording no longer fits: sum.jsonl:4.", "In the result:", ...columns, "Record it again."];
+      run.send({ type: "error", code: "LLM_ERROR", message: message.join("\n"), tool_call_id: null, details: {} });
+      return run.finish("error");
+    });
+    const said = root.querySelector("[role=alert] .ak-grow")!;
+    expect(said.querySelector("pre")!.textContent).toBe("recorded         | now\nAdelie    190.0  | Adelie    190.6");
+    expect([...said.querySelectorAll(".ak-next")].map((line) => line.textContent)).toEqual([
+      "In the result:",
+      "Record it again.",
+    ]);
+  });
+
   test("can be tried again, once a click, and goes on where it was", async () => {
     const root = await show((run) => failed(run.did("t1", "run_python", PYTHON, 5)));
     await press(root, "Try again");

@@ -12,7 +12,7 @@ from agent_kernel.models.recordings.format import Placed, RecordedImage, Recorde
 from agent_kernel.models.recordings.pictures import difference
 
 _WIDTH = 44
-"""Of one column, in characters."""
+"""Of one column at most, in characters."""
 _ROWS = 12
 _PARTS = 4
 _COMPARED = 300
@@ -83,12 +83,14 @@ def _show(part: Part) -> str:
     if part.sentence:
         return f"In {part.name}: {part.sentence}."
     rows = list(_rows(part.recorded, part.now))
-    head = f"  {'recorded':<{_WIDTH}} | now"
+    shown = [("recorded", "now"), *rows[:_ROWS]]
+    width = max(len(before) for before, _ in shown)
+    lines = [f"  {before:<{width}} | {now}".rstrip() for before, now in shown]
     more = [f"  ... and {len(rows) - _ROWS} more lines that differ"] if len(rows) > _ROWS else []
-    return "\n".join([f"In {part.name}:", head, *rows[:_ROWS], *more])
+    return "\n".join([f"In {part.name}:", *lines, *more])
 
 
-def _rows(recorded: Sequence[str], now: Sequence[str]) -> Iterator[str]:
+def _rows(recorded: Sequence[str], now: Sequence[str]) -> Iterator[tuple[str, str]]:
     first = 0
     while first < min(len(recorded), len(now)) and recorded[first] == now[first]:
         first += 1
@@ -103,14 +105,14 @@ def _rows(recorded: Sequence[str], now: Sequence[str]) -> Iterator[str]:
             yield _row(before, after)
 
 
-def _row(before: str | None, after: str | None) -> str:
+def _row(before: str | None, after: str | None) -> tuple[str, str]:
     start = 0
     if before is not None and after is not None:
         while start < min(len(before), len(after)) and before[start] == after[start]:
             start += 1
         longest = max(len(before), len(after))
         start = 0 if longest <= _WIDTH else max(0, min(start - _WIDTH // 2, longest - _WIDTH))
-    return f"  {_cut(before, start):<{_WIDTH}} | {_cut(after, start)}".rstrip()
+    return _cut(before, start), _cut(after, start)
 
 
 def _cut(line: str | None, start: int) -> str:

@@ -5,6 +5,7 @@ import type { Problem } from "../state";
 import { timeOfDay } from "../text/format";
 import { visible } from "../text/invisible";
 import { SHARED } from "../text/words.gen";
+import { Message } from "../ui/text";
 
 const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
   CONFLICT: "Your click changed nothing.",
@@ -45,7 +46,8 @@ export function ProblemWords({
               ? `${SHARED.recordingChanged}:`
               : SHARED.problems[problem.code]}
       </b>{" "}
-      {changed ? said.slice(SHARED.recordingChanged.length + 2) : said} {said.includes(meaning) ? "" : meaning}
+      <Message text={changed ? said.slice(SHARED.recordingChanged.length + 2) : said} />{" "}
+      {said.includes(meaning) ? "" : meaning}
     </span>
   );
 }

@@ -10,7 +10,7 @@ import { Button } from "../ui/button";
 import { ProblemWords } from "../card/problem";
 import { useSeconds } from "../ui/seconds";
 import { Icon } from "../ui/icon";
-import { Plain } from "../ui/text";
+import { Message, Plain } from "../ui/text";
 
 export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {
   const quiet = problem.code === "CONFLICT";
@@ -31,7 +31,9 @@ export function Note({ text, detail }: { text: string; detail: string }): JSX.El
   return detail === "" ? (
     <div class="ak-bar" role="status" data-role="note">
       <Icon name="skip" tone="ak-calm" />
-      <span class="ak-grow">{visible(text)}</span>
+      <span class="ak-grow">
+        <Message text={visible(text)} />
+      </span>
     </div>
   ) : (
     <SummaryCard text={text} detail={detail} />

@@ -6,6 +6,26 @@ export function Plain({ text }: { text: string }): JSX.Element {
   return <>{plain(text)}</>;
 }
 
+/** A message that may have several lines. Lines that are indented stay below each other, as the columns that they are. */
+export function Message({ text }: { text: string }): JSX.Element {
+  const [first, ...rest] = text.split("\n");
+  const parts: { columns: boolean; lines: string[] }[] = [];
+  for (const line of rest) {
+    const columns = line.startsWith("  ");
+    const last = parts.at(-1);
+    if (columns && last?.columns) last.lines.push(line.slice(2));
+    else parts.push({ columns, lines: [columns ? line.slice(2) : line] });
+  }
+  return (
+    <>
+      {first}
+      {parts.map(({ columns, lines }) =>
+        columns ? <pre class="ak-columns">{lines.join("\n")}</pre> : <span class="ak-next">{lines[0]}</span>,
+      )}
+    </>
+  );
+}
+
 /** The same without a component, where there are many: what is shown of most texts is the text. */
 export function plain(text: string): ComponentChild {
   const found = pieces(text);
