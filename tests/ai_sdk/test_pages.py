@@ -356,12 +356,19 @@ async def test_a_kernel_that_is_gone_is_told_and_what_was_approved_before_stays(
 
 
 async def test_a_page_that_reloads_in_the_middle_of_a_call_goes_on_with_it(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
+    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel, tmp_path: Path
 ) -> None:
-    model.add(call("run_python", code=f"{COUNT}\nimport time\nwhile 'go' not in globals(): time.sleep(0.01)"))
+    begun = tmp_path / "begun"
+
+    async def has_begun() -> bool:
+        return begun.exists()
+
+    code = f"{COUNT}\nopen({str(begun)!r}, 'w').close()\nimport time\nwhile 'go' not in globals(): time.sleep(0.01)"
+    model.add(call("run_python", code=code))
     one = await page(kernel_id=kernel.kernel_id, policy="allow")
     await one("begin", text="Count.")
     await one.until(lambda now: states(now) == ["input-available"] if len(now["messages"]) > 1 else None)
+    await until(has_begun, "the call to begin")
     await one("stop")
     await one.open("again", messages=await whole(one, api))
     await one("begin_resume", chat="again")

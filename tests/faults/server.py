@@ -20,7 +20,7 @@ STARTS_WITHIN = 60.0
 T = TypeVar("T")
 
 
-async def until(look: Callable[[], Awaitable[T]], what: str, seconds: float = 20.0) -> T:
+async def until(look: Callable[[], Awaitable[T]], what: str, seconds: float = 60.0) -> T:
     """Call an async `look` until it returns something true."""
     try:
         async with asyncio.timeout(seconds):
@@ -48,7 +48,7 @@ class Client:
         self.frames.append(frame)
         return frame
 
-    async def until(self, *kinds: str, seconds: float = 20.0) -> dict[str, Any]:
+    async def until(self, *kinds: str, seconds: float = 60.0) -> dict[str, Any]:
         async with asyncio.timeout(seconds):
             while (frame := await self.next()) is not None:
                 if frame["type"] in kinds:

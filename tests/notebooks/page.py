@@ -28,6 +28,8 @@ class Page:
         self.state: dict[str, Any] = {}
         """What the kernel has told the front end of the widget."""
         self._prompt = prompt
+        self._seen: set[int] = set()
+        self._asked = 0
         self._subshell = kernel.subshell()
         kernel.listeners.append(self._hear)
 
@@ -52,6 +54,7 @@ class Page:
             nonlocal asked
             if not self.batches and time.monotonic() - asked > ASK_AGAIN_SECONDS:
                 asked = time.monotonic()
+                self._asked += 1
                 self.send(type="resume", last_seq=0)
             return bool(self.batches)
 
@@ -76,6 +79,13 @@ class Page:
                 continue
             self.kernel.published(message)
 
+    def _is_new(self, frame: dict[str, Any]) -> bool:
+        """Whether a frame did not come before: who asks twice is answered twice."""
+        seen = self._asked > 1 and frame.get("seq") in self._seen
+        if frame.get("seq") is not None:
+            self._seen.add(frame["seq"])
+        return not seen
+
     def _hear(self, message: dict[str, Any]) -> None:
         content = message["content"]
         if message["msg_type"] == "comm_open" and "_esm" in (state := content["data"].get("state", {})):
@@ -89,7 +99,7 @@ class Page:
             if not self.batches:
                 assert frames[0]["type"] == "session"
             self.sessions += [frame for frame in frames if frame["type"] == "session"]
-            self.frames += [frame for frame in frames if frame["type"] != "session"]
+            self.frames += [frame for frame in frames if frame["type"] != "session" and self._is_new(frame)]
             self.batches.append(len(frames))
         elif message["msg_type"] == "update_display_data":
             self.records.append(content)
