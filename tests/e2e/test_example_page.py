@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.example import BUILT, Example, ExampleKernel
 from tests.e2e.lab import NotebookPage
@@ -183,6 +183,23 @@ def test_what_the_model_can_not_answer_is_said_with_what_to_do(page: Page, examp
     expect(alert).to_contain_text("is a recording and can't answer 'How are you?'")
     alert.get_by_role("button", name="Try again").click()
     expect(alert).to_contain_text("is a recording and can't answer 'How are you?'")
+
+
+def test_what_is_heard_of_an_answer_after_it_failed_takes_its_error_not_away(page: Page, example: Example) -> None:
+    held: list[Route] = []
+    page.route("**/conversations/*/events", lambda route: held.append(route))
+    page.goto(example.url)
+    page.get_by_role("textbox", name="Message").fill("How are you?")
+    page.keyboard.press("Enter")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("is a recording and can't answer 'How are you?'")
+    asked_again: list[str] = []
+    page.on("request", lambda request: asked_again.append(urlsplit(request.url).path))
+    with page.expect_response(lambda response: "/ai-sdk/chat/" in response.url):
+        held[0].continue_()
+    page.wait_for_timeout(500)  # what follows a response of the messages: there is nothing to wait for
+    expect(alert).to_be_visible()
+    assert not [path for path in asked_again if path.endswith("/stream")]
 
 
 def test_an_approval_that_did_not_arrive_is_sent_again_and_its_call_runs_once(

@@ -11,7 +11,7 @@ import { Markdown } from "./code";
 import { Composer, Suggestions } from "./composer";
 import { useOthers } from "./live";
 import { Answer } from "./message";
-import { waitingIn, type Message } from "./messages";
+import { endedIn, waitingIn, type Message } from "./messages";
 import { address, call, explain, headers, type Connection } from "./server";
 
 export function Chat(given: { connection: Connection; chatId: string; messages: Message[] }) {
@@ -50,9 +50,9 @@ export function Chat(given: { connection: Connection; chatId: string; messages: 
     setFailure(undefined);
     if (chat.error === undefined) return;
     const unsent = last?.role === "user" || lastAssistantMessageIsCompleteWithApprovalResponses(chat);
-    // The run has ended: its model failed. What may not have arrived is sent once more, as it is: the server takes it
-    // once. Else the answer was cut off, and goes on.
-    if (last?.parts.some((part) => part.type === "data-notice")) void chat.regenerate();
+    // What may not have arrived is sent once more, as it is: the server takes it once. Else the answer was cut off, and
+    // goes on.
+    if (endedIn(chat.error, last)) void chat.regenerate();
     else void (unsent ? chat.sendMessage() : chat.resumeStream());
   };
   const end = useEndInView(chat.messages);

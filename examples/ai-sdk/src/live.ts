@@ -4,7 +4,7 @@ import type { UseChatHelpers } from "@ai-sdk/react";
 import { lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { useEffect, useEffectEvent } from "react";
-import { keepAnswers, type Message } from "./messages";
+import { endedIn, keepAnswers, type Message } from "./messages";
 import { address, call, headers, type Connection } from "./server";
 
 const AGAIN_AFTER = 2_000;
@@ -15,11 +15,15 @@ const TOGETHER = 150;
  * page whose calls are decided nowhere else needs none of this.
  */
 export function useOthers(connection: Connection, chat: UseChatHelpers<Message>): void {
+  const streams = chat.status === "submitted" || chat.status === "streaming";
   const catchUp = useEffectEvent(async () => {
-    if (chat.status === "submitted" || chat.status === "streaming") return;
-    const loaded = await call<Message[]>(connection, `ai-sdk/chat/${chat.id}`);
+    if (!streams) await take(await call<Message[]>(connection, `ai-sdk/chat/${chat.id}`));
+  });
+  const take = useEffectEvent(async (loaded: Message[]) => {
+    if (streams) return; // since they were asked for: the stream says it all
     const messages = keepAnswers(loaded, chat.messages);
     chat.setMessages(messages);
+    if (endedIn(chat.error, messages.at(-1))) return; // to resume it would only take the error away
     if (lastAssistantMessageIsCompleteWithApprovalResponses({ messages })) await chat.sendMessage();
     else await chat.resumeStream();
   });

@@ -81,6 +81,12 @@ export function waitingIn(message: Message | undefined): string[] {
   return found;
 }
 
+/** Whether an answer has ended in this error, which its last notice says too: nothing of it streams any more. */
+export function endedIn(error: Error | undefined, message: Message | undefined): boolean {
+  const last = message?.parts.at(-1);
+  return last?.type === "data-notice" && last.data.text === error?.message;
+}
+
 /**
  * The server's messages, with the answers that only this page has: an approval is sent when all calls of its step are
  * answered.
