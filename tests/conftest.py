@@ -1,5 +1,5 @@
-"""What every test shares: no paid model can be reached, nothing is read from or written to the user's home, and no
-example of Hypothesis fails because the machine is busy."""
+"""What every test shares: no paid model can be reached, nothing is read from or written to the user's home, kernels get
+ports that nobody else takes, and no example of Hypothesis fails because the machine is busy."""
 
 import os
 import tempfile
@@ -36,6 +36,12 @@ _private_environment(Path(_home.name))
 
 settings.register_profile("busy machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machine")
+
+
+def pytest_configure() -> None:
+    from tests.ports import KernelPorts
+
+    KernelPorts.instance()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,7 +1,6 @@
 """Programs that a test starts: each writes into a file of its own, and ends with the test."""
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +9,6 @@ from typing import TypeVar
 
 T = TypeVar("T")
 STARTS_WITHIN, ENDS_WITHIN = 120.0, 30.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until(look: Callable[[], T | None], what: str, seconds: float = 60) -> T:

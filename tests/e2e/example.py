@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from jupyter_client.blocking.client import BlockingKernelClient
 
-from tests.programs import Program, free_port
+from tests.ports import free_port
+from tests.programs import Program
 
 FOLDER = Path(__file__).parents[2] / "examples" / "ai-sdk"
 BUILT = FOLDER / "dist"

@@ -187,7 +187,7 @@ def test_what_the_model_can_not_answer_is_said_with_what_to_do(page: Page, examp
 
 def test_what_is_heard_of_an_answer_after_it_failed_takes_its_error_not_away(page: Page, example: Example) -> None:
     held: list[Route] = []
-    page.route("**/conversations/*/events", lambda route: held.append(route))
+    page.route("**/conversations/*/events", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright marks its handlers
     page.goto(example.url)
     page.get_by_role("textbox", name="Message").fill("How are you?")
     page.keyboard.press("Enter")

@@ -6,7 +6,8 @@ import urllib.request
 from pathlib import Path
 from typing import Self
 
-from tests.programs import Program, free_port
+from tests.ports import free_port
+from tests.programs import Program
 
 KEY = "a-key-of-the-gateway"
 KILLS = """

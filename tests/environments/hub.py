@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.e2e.lab import LabServer
-from tests.programs import Program, free_port
+from tests.ports import free_port
+from tests.programs import Program
 
 PROXY = Path(__file__).parents[2] / ".cache" / "proxy"
 PROXY_PACKAGE = "configurable-http-proxy@^5"

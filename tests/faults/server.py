@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 
-from tests.programs import free_port
+from tests.ports import free_port
 
 TOKEN = "a-token-of-the-tests"
 STARTS_WITHIN = 60.0

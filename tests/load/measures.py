@@ -20,7 +20,7 @@ from tests.faults import checks
 from tests.faults.server import Client, Server, until
 from tests.load import probe
 from tests.load.model import DONE, plan
-from tests.programs import free_port
+from tests.ports import free_port
 
 SETTLES_WITHIN = 20.0
 SPARE_FILES = 8

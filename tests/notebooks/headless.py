@@ -14,15 +14,15 @@ UNAWAITED = """down = ModelUnavailable("The service is down.")
 run = agent(call("run_python", code="1"), down, policy="allow").start("Sum the table")"""
 
 
-def write_notebook(path: Path, *cells: str, tags: tuple[str, ...] = ()) -> Path:
+def write_notebook(path: Path, *cells: str, tags: tuple[str, ...] = (), kernel: str = "python3") -> Path:
     """Write a notebook of these code cells. The tags are those of the first one. Each has an output of earlier."""
     made = [nbformat.v4.new_code_cell(source) for source in cells]
     for cell in made:
         cell.outputs = [nbformat.v4.new_output("stream", text="from an earlier time")]
     made[0].metadata["tags"] = list(tags)
     path.parent.mkdir(parents=True, exist_ok=True)
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}  # papermill wants one
-    nbformat.write(nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel}), path)
+    spec = {"name": kernel, "display_name": kernel, "language": "python"}  # papermill wants one
+    nbformat.write(nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": spec}), path)
     return path
 
 

@@ -1,10 +1,12 @@
 """`agent-kernel run`: many notebooks, what is written of them, and how it ends."""
 
 import io
+import json
 import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +147,36 @@ def processes_with(marker: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of processes from /proc")
+@pytest.mark.parametrize(("deaths", "result"), [(1, 0), (2, 1)])
+def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, deaths: int, result: int
+) -> None:
+    """As one does whose port somebody else has taken meanwhile."""
+    starts = tmp_path / "starts"
+    code = f"""
+        from pathlib import Path
+        with Path({str(starts)!r}).open("a") as starts:
+            starts.write("|")
+        if len(Path({str(starts)!r}).read_text()) <= {deaths}:
+            raise SystemExit("Address already in use")
+        from ipykernel.kernelapp import launch_new_instance
+        launch_new_instance()
+    """
+    spec = tmp_path / "kernels" / "late" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [sys.executable, "-c", textwrap.dedent(code), "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": argv, "display_name": "Late", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    path = write_notebook(tmp_path / "one.ipynb", "print('it runs')", kernel="late")
+    assert cli.main(["run", str(path), "--logs", str(tmp_path / "logs")]) == result
+    assert len(starts.read_text()) == 2
+    assert "The kernel did not start, and is started once more." in (tmp_path / "logs" / "one.log").read_text()
+    assert ("1 passed" if result == 0 else "Kernel died before replying") in capsys.readouterr().out
 
 
 @pytest.mark.kernel

@@ -1,6 +1,7 @@
 """Runs one notebook from top to bottom in a kernel of its own."""
 
 import asyncio
+import atexit
 import contextlib
 import tempfile
 import threading
@@ -137,7 +138,9 @@ class Execution:
         )
         environ = {**self.job.environ, LOG_VARIABLE: str(agent_log)}
         # What the kernel's process itself prints, such as a fatal error of the interpreter, goes to the log.
-        execution = asyncio.create_task(client.async_execute(env=environ, stdout=self._log, stderr=self._log))
+        execution = asyncio.create_task(
+            self._from_first_to_last(client, env=environ, stdout=self._log, stderr=self._log)
+        )
         assert self._stopping is not None
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -160,6 +163,18 @@ class Execution:
             stopping.cancel()
             await _end_kernel(client)
         return ""
+
+    async def _from_first_to_last(self, client: NotebookClient, **options: Any) -> None:
+        """Start the kernel, and run all cells. A kernel that dies before it answers is started once more: its ports are
+        chosen before it starts, and where many do, somebody else may have taken one by then (jupyter_client issue 487).
+        """
+        try:
+            await client.async_execute(**options)
+        except RuntimeError as error:
+            if self._began or self._stopped:
+                raise
+            self._note(f"The kernel did not start, and is started once more. {plain(str(error))}")
+            await client.async_execute(**options)
 
     async def _interrupt(self, client: NotebookClient, execution: "asyncio.Task[Any]") -> None:
         """Interrupt the cell, so that its run ends in an honest state; then end the notebook in any case."""
@@ -227,6 +242,8 @@ def _write(document: Any, output: Path) -> None:
 
 
 async def _end_kernel(client: NotebookClient) -> None:
-    """End the kernel, if nbclient has not: it does not when it is cancelled while the kernel starts."""
+    """End the kernel, if nbclient has not: it does not when it is cancelled while the kernel starts. Where the kernel
+    did not start, it would still end it when Python exits, and print that there is none."""
+    atexit.unregister(client._cleanup_kernel)
     if client.km is not None and client.km.has_kernel:
         await ensure_async(client.km.shutdown_kernel(now=True))
