@@ -205,6 +205,7 @@ def test_what_is_heard_of_an_answer_after_it_failed_takes_its_error_not_away(pag
 def test_an_approval_that_did_not_arrive_is_sent_again_and_its_call_runs_once(
     page: Page, example: Example, kernel: ExampleKernel
 ) -> None:
+    page.route("**/conversations/*/events", lambda route: route.abort())  # what is heard makes a page send by itself
     ask(page, example, SAVE)
     expect(cards(page, "waiting")).to_have_count(1)
     page.route("**/ai-sdk/chat", lambda route: route.abort())
