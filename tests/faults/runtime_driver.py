@@ -167,8 +167,10 @@ class Driver:
 
     def _check_unheard(self, call: dict[str, Any]) -> None:
         """The model hears of an unknown outcome once somebody has looked; who sends a message has."""
-        if self.round.was_told(call["tool_call_id"]) and not self._has_sent("message"):
-            self.round.fault("dishonest_states", f"the model was told of {call['tool_call_id']}, and nobody had looked")
+        if self.round.was_told_unknown(call["tool_call_id"]) and not self._has_sent("message"):
+            self.round.fault(
+                "dishonest_states", f"the model was told that {call['tool_call_id']} is unknown, and nobody had looked"
+            )
 
     def _has_sent(self, verb: str) -> bool:
         return any(sent[0] == verb for sent in self._sent.values())

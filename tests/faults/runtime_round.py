@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_kernel.tools import outcome_texts
 from tests.faults import life
 from tests.faults.figures import Figures
 
@@ -46,7 +47,14 @@ class Round:
     def fault(self, name: str, note: str) -> None:
         self.figures.fault(name, f"{note} [{self.name}]")
 
-    def was_told(self, tool_call_id: str) -> bool:
-        """Whether the model has heard what became of a call."""
+    def was_told_unknown(self, tool_call_id: str) -> bool:
+        """Whether the model has heard that the outcome of a call is unknown.
+
+        What it has heard of a call beside that is no dishonesty: the model is asked while an outcome is on its way to
+        disk, and a process that is killed then has told it of an outcome that the log does not have.
+        """
         said = (message for request in self.requests() for message in request.body["messages"])
-        return any(message.get("tool_call_id") == tool_call_id for message in said)
+        return any(
+            message.get("tool_call_id") == tool_call_id and message["content"].startswith(outcome_texts.UNKNOWN_PREFIX)
+            for message in said
+        )
