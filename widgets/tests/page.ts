@@ -207,7 +207,7 @@ export async function happens(build: (run: Recording) => void): Promise<void> {
   await settle();
 }
 
-export async function settle(ms = 60): Promise<void> {
+export async function settle(ms = 120): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
 }
 

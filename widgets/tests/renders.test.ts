@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { options, type FunctionComponent, type VNode } from "preact";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { card, happens, settle, show, usePage } from "./page";
+import { card, happens, PlayedSocket, runtime, settle, show, usePage } from "./page";
 import type { Recording } from "./gallery/frames.js";
 
 usePage();
@@ -81,6 +81,29 @@ test("many tokens within a frame render once", async () => {
   await happens((run) => goesOn(run, "word ".repeat(50)));
   expect(answer(root)).toBe(`It begins.${"word ".repeat(50).trim()}`);
   expect(renders.filter((name) => name === "Answer")).toHaveLength(1);
+});
+
+test("calls that follow each other are drawn ten times a second, all of them; a word does not wait for that", async () => {
+  const root = await longConversation();
+  const drawn = (): number => renders.filter((name) => name === "Items").length;
+  const calls = async (from: number, to: number): Promise<void> => {
+    for (let number = from; number < to; number += 1) {
+      runtime.recording!.did(`fast${number}`, "run_python", { code: "1" }, 10);
+      PlayedSocket.last.catchUp();
+      await settle(10);
+    }
+  };
+  await calls(0, 30);
+  expect(drawn()).toBeLessThanOrEqual(4);
+  await settle();
+  expect(card(root, "fast29").dataset["state"]).toBe("success");
+
+  await calls(30, 32);
+  runtime.recording!.say("A word.");
+  PlayedSocket.last.catchUp();
+  await settle(20);
+  expect(answer(root)).toBe("A word.");
+  expect(card(root, "fast31").dataset["state"]).toBe("success");
 });
 
 test("the answer is whole when it ends, and when something else happens in the same frame", async () => {

@@ -1,4 +1,5 @@
-/** One run on one view, as signals that are brought up to date at most once a frame, however many events come.
+/** One run on one view, as signals that follow its events: words at the next frame, all else ten times a second at most.
+ * Calls may follow each other faster than an eye does, and each drawing takes its time from the kernel that runs them.
  *
  * A channel may be of another copy of this bundle (see `channel/registry`), whose signals would not reach this one's
  * components. So a channel calls back, and what it holds is copied. */
@@ -17,6 +18,11 @@ import {
 } from "../state";
 import { foldsOf } from "../card/folding";
 import { CallModel } from "./calls";
+
+/** So long after calls and status were shown they are shown again. */
+const SHOWN_EVERY_MS = 100;
+/** A page in the background paints no frames, and is still read out. */
+const HIDDEN_EVERY_MS = 200;
 
 /** Whether the answer to a pause is on its way. */
 export type BudgetReply = "no" | "queued" | "sent";
@@ -50,7 +56,9 @@ export class RunStore implements RunSignals {
   /** How much the run showed when it was last tried again: one click, one try. */
   readonly triedAt = signal(-1);
   private readonly models = new Map<string, CallModel>();
-  private frame: { cancel(): void } | null = null;
+  /** The next time that events are shown. */
+  private next: { readonly atOnce: boolean; cancel(): void } | null = null;
+  private shownAt = -SHOWN_EVERY_MS;
   private offTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -62,7 +70,7 @@ export class RunStore implements RunSignals {
     this.receives = signal(channel.receives);
     this.decisions = signal(channel.decisions.all);
     this.commands = signal(channel.commands);
-    this.refresh();
+    this.copy();
   }
 
   readonly run = computed(() => this.state.value.run);
@@ -133,18 +141,23 @@ export class RunStore implements RunSignals {
 
   /** Follows the channel, until the function that it gives back is called. */
   watch(): () => void {
-    this.refresh();
+    this.copy();
     const stop = this.channel.subscribe(() => this.schedule());
     return () => {
       stop();
-      this.frame?.cancel();
-      this.frame = null;
+      this.next?.cancel();
+      this.next = null;
       clearTimeout(this.offTimer);
     };
   }
 
   /** What the person has just done is seen before their next key is. */
   refresh(): void {
+    this.shownAt = performance.now();
+    this.copy();
+  }
+
+  private copy(): void {
     const { channel, runId } = this;
     const state = channel.state(runId);
     const ahead = state.run?.status === "queued" && channel.connection.status !== "gone" ? channel.ahead(runId) : [];
@@ -171,19 +184,31 @@ export class RunStore implements RunSignals {
   }
 
   private schedule(): void {
-    if (this.frame !== null) return;
+    const atOnce = this.hasNewWords();
+    if (this.next !== null && (this.next.atOnce || !atOnce)) return;
+    this.next?.cancel();
     const show = (): void => {
-      this.frame = null;
+      this.next = null;
       this.refresh();
     };
-    // A page in the background paints no frames, and is still read out.
-    if (document.hidden) {
-      const timer = setTimeout(show, 200);
-      this.frame = { cancel: () => clearTimeout(timer) };
+    const wait = document.hidden
+      ? HIDDEN_EVERY_MS
+      : atOnce
+        ? 0
+        : Math.max(0, this.shownAt + SHOWN_EVERY_MS - performance.now());
+    if (wait > 0) {
+      const timer = setTimeout(show, wait);
+      this.next = { atOnce, cancel: () => clearTimeout(timer) };
     } else {
       const frame = requestAnimationFrame(show);
-      this.frame = { cancel: () => cancelAnimationFrame(frame) };
+      this.next = { atOnce: true, cancel: () => cancelAnimationFrame(frame) };
     }
+  }
+
+  private hasNewWords(): boolean {
+    const { tail, thinking, texts } = this.channel.state(this.runId);
+    const { text, thought, state } = this;
+    return (tail?.text ?? "") !== text.peek() || (thinking ?? "") !== thought.peek() || texts !== state.peek().texts;
   }
 }
 
