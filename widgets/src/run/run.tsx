@@ -26,7 +26,7 @@ const LIVE_AFTER_MS = 1_000;
 
 /** Items of a long run that are put into the page at a time, so that a slice and its paint fit in two frames. */
 const FIRST_SLICE = 10;
-const LARGEST_SLICE = 60;
+const LARGEST_SLICE = 200;
 const SLICE_MS = 28;
 
 interface Props {
