@@ -145,7 +145,7 @@ class Log:
         turn of the event loop that wakes what waits for it."""
         unit = Unit(work, self._thread.future(), follows, conversation, urgent, then)
         self._queue.add(unit)
-        self._thread.post(partial(self._write_up_to, unit))
+        self._thread.post(partial(self._write_up_to, unit), urgent=urgent)
         return unit
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:

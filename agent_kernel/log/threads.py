@@ -29,11 +29,13 @@ Job = Callable[[], list[After]]
 
 
 class LogThread:
-    """Does jobs in order, each with one wake-up of the event loop at its end, in the same order."""
+    """Does jobs in order, urgent ones first, each with one wake-up of the event loop at its end, in the same order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str = "agent-kernel-log") -> None:
         self._loop = loop
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._urgent: deque[Job] = deque()
+        """Jobs that are done before the next one of `_jobs`."""
         self._due: deque[After] = deque()
         """What the event loop is still to do. Used there only."""
         threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -41,8 +43,12 @@ class LogThread:
     def future(self) -> asyncio.Future[Any]:
         return self._loop.create_future()
 
-    def post(self, job: Job) -> None:
-        """Queue a job. It is done even if the task that waits for it is cancelled."""
+    def post(self, job: Job, *, urgent: bool = False) -> None:
+        """Queue a job, before the others if it is `urgent`. It is done even if the task that waits for it is
+        cancelled."""
+        if urgent:
+            self._urgent.append(job)
+            job = list  # it has the thread look
         self._jobs.put(job)
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -62,6 +68,8 @@ class LogThread:
     def _do_next(self) -> bool:
         """In a call of its own: while the thread waits for the next job, nothing refers to the last one's objects."""
         job = self._jobs.get()
+        while self._urgent:
+            self.hand_out(self._urgent.popleft()())
         if job is None:
             return False
         self.hand_out(job())

@@ -302,6 +302,16 @@ async def test_a_read_finds_what_was_written_before_it_even_where_a_decision_cam
     await asyncio.gather(*futures)
 
 
+async def test_a_decision_waits_for_no_read_that_has_not_begun(opened: OpenLog) -> None:
+    async with opened.held():
+        reads = [asyncio.create_task(opened.log.read(lambda _: opened.order.append("read"))) for _ in range(3)]
+        await asyncio.sleep(0)
+        written = opened.mark("written", conversation=2)
+        decision = opened.mark("decision", conversation=1, urgent=True)
+    await asyncio.gather(*reads, written, decision)
+    assert opened.order == ["decision", "read", "read", "read", "written"]
+
+
 async def test_a_large_commit_wakes_a_few_tasks_in_each_turn_of_the_event_loop(opened: OpenLog) -> None:
     turn, woken = 0, Counter[int]()
 

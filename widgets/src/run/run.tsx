@@ -24,7 +24,7 @@ import { Thinking } from "./thinking";
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
 
-/** Items of a long run that are put into the page at a time, so that a slice and its paint fit in two frames. */
+/** Items of a long run that are put into the page at a time; a slice and its paint fit in two frames. */
 const FIRST_SLICE = 10;
 const LARGEST_SLICE = 200;
 const SLICE_MS = 28;
