@@ -1,30 +1,21 @@
 /** Which components render when a token comes. A conversation with many cards must stream as fast as an empty one. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { options, type FunctionComponent, type VNode } from "preact";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { card, happens, PlayedSocket, runtime, settle, show, usePage } from "./page";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { card, happens, onRender, PlayedSocket, runtime, settle, show, usePage } from "./page";
 import type { Recording } from "./gallery/frames.js";
 
 usePage();
 
 const CARDS = 200;
 
-/** Preact's hook before a component renders; its own hooks and its developer tools hang there too. */
-const hooks = options as { __r?: ((vnode: VNode) => void) | undefined };
-const before = hooks.__r;
 let renders: string[] = [];
+let stop = (): void => undefined;
 
 beforeEach(() => {
-  hooks.__r = (vnode) => {
-    before?.(vnode);
-    if (typeof vnode.type === "function")
-      renders.push((vnode.type as FunctionComponent).displayName ?? vnode.type.name);
-  };
+  stop = onRender((name) => renders.push(name));
 });
-afterEach(() => {
-  hooks.__r = before;
-});
+afterEach(() => stop());
 
 /** A conversation with many finished cards, in which an answer has begun. */
 async function longConversation(): Promise<HTMLElement> {
@@ -104,6 +95,26 @@ test("calls that follow each other are drawn ten times a second, all of them; a 
   await settle(20);
   expect(answer(root)).toBe("A word.");
   expect(card(root, "fast31").dataset["state"]).toBe("success");
+});
+
+test("what came as the page was put into the background is shown there, and read out", async () => {
+  const root = await longConversation();
+  // A page in the background gets none of the frames that it has asked for.
+  const frames = vi.spyOn(window, "requestAnimationFrame").mockImplementation(() => 0);
+  const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(false);
+  try {
+    goesOn(runtime.recording!, "And ");
+    PlayedSocket.last.catchUp();
+    hidden.mockReturnValue(true);
+    document.dispatchEvent(new Event("visibilitychange"));
+    goesOn(runtime.recording!, "on.");
+    PlayedSocket.last.catchUp();
+    await settle(400);
+    expect(answer(root)).toBe("It begins.And on.");
+  } finally {
+    frames.mockRestore();
+    hidden.mockRestore();
+  }
 });
 
 test("the answer is whole when it ends, and when something else happens in the same frame", async () => {

@@ -19,7 +19,7 @@ import {
 import { foldsOf } from "../card/folding";
 import { CallModel } from "./calls";
 
-/** So long after calls and status were shown they are shown again. */
+/** The least time between two drawings of calls and status that no words ask for. */
 const SHOWN_EVERY_MS = 100;
 /** A page in the background paints no frames, and is still read out. */
 const HIDDEN_EVERY_MS = 200;
@@ -56,8 +56,9 @@ export class RunStore implements RunSignals {
   /** How much the run showed when it was last tried again: one click, one try. */
   readonly triedAt = signal(-1);
   private readonly models = new Map<string, CallModel>();
-  /** The next time that events are shown. */
-  private next: { readonly atOnce: boolean; cancel(): void } | null = null;
+  /** What will show the events that have come, and whether there are words among them. */
+  private next: { readonly words: boolean; cancel(): void } | null = null;
+  /** When calls and status were last shown (`performance.now`). */
   private shownAt = -SHOWN_EVERY_MS;
   private offTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -143,10 +144,12 @@ export class RunStore implements RunSignals {
   watch(): () => void {
     this.copy();
     const stop = this.channel.subscribe(() => this.schedule());
+    const turned = (): void => this.scheduleAnew();
+    document.addEventListener("visibilitychange", turned);
     return () => {
       stop();
-      this.next?.cancel();
-      this.next = null;
+      document.removeEventListener("visibilitychange", turned);
+      this.unschedule();
       clearTimeout(this.offTimer);
     };
   }
@@ -157,6 +160,7 @@ export class RunStore implements RunSignals {
     this.copy();
   }
 
+  /** Copies what the channel holds. */
   private copy(): void {
     const { channel, runId } = this;
     const state = channel.state(runId);
@@ -184,25 +188,39 @@ export class RunStore implements RunSignals {
   }
 
   private schedule(): void {
-    const atOnce = this.hasNewWords();
-    if (this.next !== null && (this.next.atOnce || !atOnce)) return;
+    const words = this.hasNewWords();
+    if (this.next !== null && (this.next.words || !words)) return;
     this.next?.cancel();
     const show = (): void => {
       this.next = null;
       this.refresh();
     };
-    const wait = document.hidden
-      ? HIDDEN_EVERY_MS
-      : atOnce
-        ? 0
-        : Math.max(0, this.shownAt + SHOWN_EVERY_MS - performance.now());
+    const wait = this.wait(words);
     if (wait > 0) {
       const timer = setTimeout(show, wait);
-      this.next = { atOnce, cancel: () => clearTimeout(timer) };
+      this.next = { words, cancel: () => clearTimeout(timer) };
     } else {
       const frame = requestAnimationFrame(show);
-      this.next = { atOnce: true, cancel: () => cancelAnimationFrame(frame) };
+      this.next = { words, cancel: () => cancelAnimationFrame(frame) };
     }
+  }
+
+  /** How long (ms) what has come waits to be shown; 0 for the next frame. */
+  private wait(words: boolean): number {
+    if (document.hidden) return HIDDEN_EVERY_MS;
+    return words ? 0 : Math.max(0, this.shownAt + SHOWN_EVERY_MS - performance.now());
+  }
+
+  /** Frames that were asked for don't come in a page that was put into the background. */
+  private scheduleAnew(): void {
+    if (this.next === null) return;
+    this.unschedule();
+    this.schedule();
+  }
+
+  private unschedule(): void {
+    this.next?.cancel();
+    this.next = null;
   }
 
   private hasNewWords(): boolean {
