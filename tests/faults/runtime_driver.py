@@ -25,6 +25,8 @@ class Driver:
         self.kill_at = time.monotonic() + KILLED_AT_LATEST if moment else None
         self.open_runs: set[str] = set()
         self._on_ready = on_ready
+        self._asked_before = len(round_.requests())
+        """How many requests to the model came from earlier processes."""
         self._live_after = 0
         self._numbers = itertools.count()
         self._sent: dict[int, tuple[str, str]] = {}
@@ -167,10 +169,8 @@ class Driver:
 
     def _check_unheard(self, call: dict[str, Any]) -> None:
         """The model hears of an unknown outcome once somebody has looked; who sends a message has."""
-        if self.round.was_told_unknown(call["tool_call_id"]) and not self._has_sent("message"):
-            self.round.fault(
-                "dishonest_states", f"the model was told that {call['tool_call_id']} is unknown, and nobody had looked"
-            )
+        if self.round.was_told(call["tool_call_id"], self._asked_before) and not self._has_sent("message"):
+            self.round.fault("dishonest_states", f"the model was told of {call['tool_call_id']}, and nobody had looked")
 
     def _has_sent(self, verb: str) -> bool:
         return any(sent[0] == verb for sent in self._sent.values())

@@ -47,14 +47,20 @@ class Round:
     def fault(self, name: str, note: str) -> None:
         self.figures.fault(name, f"{note} [{self.name}]")
 
-    def was_told_unknown(self, tool_call_id: str) -> bool:
-        """Whether the model has heard that the outcome of a call is unknown.
+    def was_told(self, tool_call_id: str, since: int) -> bool:
+        """Whether the model has heard of a call whose outcome is unknown, in the requests from this number on.
 
-        What it has heard of a call beside that is no dishonesty: the model is asked while an outcome is on its way to
-        disk, and a process that is killed then has told it of an outcome that the log does not have.
+        What an earlier process has told it is no dishonesty but where that was that nobody knows: the model is asked
+        while an outcome is on its way to disk, and a process that is killed then has told it of one that the log does
+        not have.
         """
-        said = (message for request in self.requests() for message in request.body["messages"])
-        return any(
-            message.get("tool_call_id") == tool_call_id and message["content"].startswith(outcome_texts.UNKNOWN_PREFIX)
-            for message in said
-        )
+
+        def tells(request: Any, beginning: str) -> bool:
+            return any(
+                message.get("tool_call_id") == tool_call_id and str(message["content"]).startswith(beginning)
+                for message in request.body["messages"]
+            )
+
+        requests = self.requests()
+        unknown = outcome_texts.UNKNOWN_PREFIX
+        return any(tells(request, "" if number >= since else unknown) for number, request in enumerate(requests))
