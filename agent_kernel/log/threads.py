@@ -28,6 +28,11 @@ Job = Callable[[], list[After]]
 """Work for the thread. It raises nothing."""
 
 
+def _nothing() -> list[After]:
+    """Has the thread look for urgent jobs."""
+    return []
+
+
 class LogThread:
     """Does jobs in order, urgent ones first, each with one wake-up of the event loop at its end, in the same order."""
 
@@ -48,8 +53,7 @@ class LogThread:
         cancelled."""
         if urgent:
             self._urgent.append(job)
-            job = list  # it has the thread look
-        self._jobs.put(job)
+        self._jobs.put(job if not urgent else _nothing)
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Queue work. The future gets its result, or what it raised."""
