@@ -41,7 +41,8 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
   const { store } = controller;
   const aheadShown = useSignal(false);
   useEffect(() => store.watch(), [store]);
-  useEffect(() => channel.viewed(runId), [channel, runId]);
+  // Before it is painted: who sees a pasted cell may run another one at once, and that reports the cut one as deleted.
+  useLayoutEffect(() => channel.viewed(runId), [channel, runId]);
   const [first] = store.ahead.value;
   return (
     <RunContext.Provider value={controller}>
