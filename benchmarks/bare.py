@@ -14,6 +14,7 @@ from benchmarks.frame import ModelServer
 from tests.e2e.lab import LabServer
 
 SECONDS = 60
+CLOCK = "import time\nat = time.time_ns()"
 Message = dict[str, Any]
 
 
@@ -25,15 +26,23 @@ class BareKernel:
 
     def execute(self, code: str, value: str = "None") -> str:
         """Returns with the kernel's reply: the representation of a value after the code has run."""
-        request = self._client.execute(code, store_history=False, user_expressions={"value": value})
+        return self.told(self._client.execute(code, store_history=False, user_expressions={"value": value}))
+
+    def told(self, request: str) -> str:
+        """Wait for the reply to a request: the representation of its value."""
         while (reply := self._client.get_shell_msg(timeout=SECONDS))["parent_header"]["msg_id"] != request:
             continue
         return str(reply["content"]["user_expressions"]["value"]["data"]["text/plain"])
 
+    def ask_clock(self) -> str:
+        """Send a request whose value is the time of its first line, in nanoseconds since the epoch."""
+        request: str = self._client.execute(CLOCK, store_history=False, user_expressions={"value": "at"})
+        return request
+
     def clock(self) -> float:
         """Milliseconds from a request to its first line."""
         sent = time.time_ns()
-        return (int(self.execute("import time\nat = time.time_ns()", "at")) - sent) / 1e6
+        return (int(self.told(self.ask_clock())) - sent) / 1e6
 
     def go_on(self, model: ModelServer, name: str) -> None:
         """Ask the model, run the code of its call, and ask again with the outcome, until it calls no more."""

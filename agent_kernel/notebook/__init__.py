@@ -8,17 +8,11 @@ def install() -> None:
     install_link()
 
 
-def take(approval_id: str, deposit: str | None = None) -> None:
-    """Run a deposited call on this thread, the main one. Does nothing if the call was claimed already, or awaits.
-
-    `deposit`: the request that deposits it, as JSON, where it may not have been sent by itself. One that is refused
-    deposits nothing; the server is told the reason when it sends the request.
-    """
+def take(approval_id: str) -> None:
+    """Run a deposited call on this thread, the main one. Does nothing if the call was claimed already."""
     from agent_kernel.notebook.kernel.state import kernel_state
 
-    state = kernel_state()
-    if deposit is None or state.on_deposit(deposit):
-        state.executor.run_deposited(approval_id)
+    kernel_state().executor.run_next(approval_id)
 
 
 async def take_async(approval_id: str) -> None:

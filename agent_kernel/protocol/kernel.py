@@ -99,8 +99,6 @@ class Declared(Reply):
 class Deposited(Reply):
     needs_await: bool = False
     """Whether the call has to be claimed by code that awaits (`take_code`)."""
-    late: bool = False
-    """Whether the code that was sent to claim the call has stopped waiting."""
 
 
 class InterruptSent(Reply):

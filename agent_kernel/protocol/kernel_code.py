@@ -1,9 +1,6 @@
 """Makes the code that the server, or the kernel itself, has the kernel's main thread run."""
 
-import json
 from typing import Any, Literal
-
-from agent_kernel.protocol.kernel import ExecuteCall, content_of
 
 OWN_CODE = '__import__("agent_kernel.notebook"'
 """The beginning of this code, by which the kernel tells it from the user's."""
@@ -18,12 +15,11 @@ INSTALL_CODE = _own_code("install")
 """Makes a kernel answer requests although its user has not loaded the extension."""
 
 
-def take_code(approval_id: str, *, needs_await: bool = False, deposit: ExecuteCall | None = None) -> str:
-    """The code that claims a deposited call, after making the `deposit` itself where it has one."""
+def take_code(approval_id: str, *, needs_await: bool) -> str:
+    """The code that claims a deposited call."""
     if needs_await:
         return f"await {_own_code('take_async', repr(approval_id))}"
-    carried = "" if deposit is None else f", {json.dumps(content_of(deposit))!r}"
-    return _own_code("take", f"{approval_id!r}{carried}")
+    return _own_code("take", repr(approval_id))
 
 
 def takes_call(code: object) -> bool:

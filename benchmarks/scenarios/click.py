@@ -1,17 +1,20 @@
 """From a click on Approve in JupyterLab to the first line of the call in the kernel.
 
 It alternates with JupyterLab's own way from Ctrl+Enter to the first line of a cell, with a bare client of the channel,
-and with two floors: a bare request to the kernel over the server's WebSocket, and a button in the same page that does
-nothing but send one. A press begins when the browser gets the input
-(`event.timeStamp`), a client's decision when it is sent. The page is idle before each, as it is for a person, who reads
-before acting.
+and with three floors: a bare request to the kernel over the server's WebSocket, a button in the same page that does
+nothing but send one, and a button in a cell's output whose press is committed to a file first, as an answer has to be
+(`bare_decisions`). A press begins when the browser gets the input (`event.timeStamp`), a client's decision when it is
+sent. The page is idle before each, as it is for a person, who reads before acting.
 """
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 
+from benchmarks.bare import bare_kernel
+from benchmarks.bare_decisions import bare_decisions
 from benchmarks.frame import Figure, Floor, Goal, Report, median
 from benchmarks.lab import LOAD, Stage, stage
 from tests.e2e.lab import wait_until
@@ -49,7 +52,6 @@ _BUTTON = """([name, code]) => {
   button.textContent = name;
   button.style.cssText = 'position: fixed; right: 40px; bottom: 40px; z-index: 10000';
   button.onclick = async () => {
-    bench.line = '';
     const future = kernel.requestExecute({ code, store_history: false });
     let text = '';
     future.onIOPub = ({ content }) => { text += content.text ?? ''; };
@@ -58,6 +60,22 @@ _BUTTON = """([name, code]) => {
   };
 }"""
 BUTTON = "Run it, barely"
+_DURABLE = """async ([name, address]) => {
+  const socket = new WebSocket(address);
+  await new Promise(resolve => { socket.onopen = resolve; });
+  const cell = document.querySelectorAll('.jp-Notebook .jp-Cell')[1];
+  const button = cell.querySelector('.jp-OutputArea-output').appendChild(document.createElement('button'));
+  button.textContent = name;
+  button.onclick = () => {
+    button.disabled = true;
+    socket.send(JSON.stringify({ approved: true }));
+  };
+  socket.onmessage = ({ data }) => {
+    button.disabled = false;
+    bench.line = data;
+  };
+}"""
+DURABLE_BUTTON = "Commit and run it"
 Way = dict[str, float]
 
 
@@ -65,9 +83,15 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
     count = 2 * clicks * rounds
     pressed: dict[int, float] = {}
     sent: dict[int, float] = {}
-    cells, requests, buttons = [], [], []
-    with stage(f"run:clock:{count}:5:0", [LOAD, "%%agent\nTell the time.", CLOCK], frames=False) as on:
+    cells, requests, buttons, durable = [], [], [], []
+    with (
+        stage(f"run:clock:{count}:5:0", [LOAD, "%%agent\nTell the time.", CLOCK], frames=False) as on,
+        ExitStack() as stack,
+    ):
         on.notebook.run_through(CELL)
+        kernel = stack.enter_context(bare_kernel(on.lab, on.kernel_id()))
+        address = stack.enter_context(bare_decisions(kernel, on.lab.home / "answers.sqlite"))
+        on.look_with(_DURABLE, [DURABLE_BUTTON, address])
         on.look_with(_DIAL, on.conversation()["conversation_id"])
         on.look_with(_BUTTON, [BUTTON, CLOCK])
         for number in range(count):
@@ -75,7 +99,8 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
             on.notebook.wait_for_state("awaiting_approval", card=number)
             cells.append(_run_cell(on))
             requests.append(_execute(on))
-            buttons.append(_press_bare(on))
+            buttons.append(_press_bare(on, BUTTON))
+            durable.append(_press_bare(on, DURABLE_BUTTON))
             if number % 2:
                 pressed[number] = _approve(on, number)
             else:
@@ -83,7 +108,8 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
         calls = on.wait_for_end()["tool_calls"]
     page = [_way(calls[number], at) for number, at in pressed.items()]
     client = [_way(calls[number], at) for number, at in sent.items()]
-    report = Report(raw={"click": page, "client": client, "cells": cells, "requests": requests, "buttons": buttons})
+    bare = {"cells": cells, "requests": requests, "buttons": buttons, "durable buttons": durable}
+    report = Report(raw={"click": page, "client": client, **bare})
     waits, sends = (sorted(way["in all"] for way in ways) for ways in (page, client))
     report.figures += [
         Figure(
@@ -91,9 +117,14 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
             median(waits),
             "ms",
             Goal(8, "8 ms"),
-            {"p90": waits[len(waits) * 9 // 10], "least": waits[0], "JupyterLab's Ctrl+Enter -> cell": median(cells)}
+            {
+                "p90": waits[len(waits) * 9 // 10],
+                "least": waits[0],
+                "JupyterLab's Ctrl+Enter -> cell": median(cells),
+                "a bare button that only sends a request to the kernel": median(buttons),
+            }
             | _parts(page),
-            floor=Floor(median(buttons), "a bare button that sends a request to the kernel"),
+            floor=Floor(median(durable), "a bare button whose press is committed to a file before the kernel is asked"),
         ),
         Figure("... by JupyterLab's own run of a cell", median(waits) / median(cells), "x"),
         Figure(
@@ -138,10 +169,11 @@ def _execute(on: Stage) -> float:
     return int(text) / 1e6 - float(sent)
 
 
-def _press_bare(on: Stage) -> float:
-    """Milliseconds from a click on the bare button to the first line of what it sends."""
+def _press_bare(on: Stage, button: str) -> float:
+    """Milliseconds from a click on a bare button to the first line of what it sends."""
     time.sleep(LOOK_SECONDS)
-    on.notebook.page.get_by_role("button", name=BUTTON, exact=True).click(delay=HOLD_SECONDS * 1000)
+    on.look("() => { bench.line = ''; }")
+    on.notebook.page.get_by_role("button", name=button, exact=True).click(delay=HOLD_SECONDS * 1000)
     on.wait("() => bench.line")
     return int(on.look("() => bench.line")) / 1e6 - float(on.look("() => bench.clicks.at(-1)"))
 

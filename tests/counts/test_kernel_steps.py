@@ -13,13 +13,14 @@ import pytest
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.transactions import Heard
 from agent_kernel.protocol.kernel_events import KernelEvent
+from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.tools.arguments import digest
 from agent_kernel.tools.executor import OutputSink
 from agent_kernel_server.kernels.call import KernelCall
-from agent_kernel_server.kernels.link import KernelLink
+from agent_kernel_server.kernels.link import KernelLink, RequestRefused
 from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
 from agent_kernel_server.kernels.transport import Receive
 from agent_kernel_server.kernels.zmq import ZmqWire
@@ -56,7 +57,7 @@ async def test_a_step_in_an_idle_kernel_is_one_message_there_and_its_outcome_com
         await api("POST", "approvals", approval_id, body={"approved": True})
     view = await api.ended(conversation_id)
     assert [one["result"].strip() for one in view["tool_calls"]] == [str(number) for number in range(STEPS)]
-    assert min(sent.values(), key=len) == ["shell execute_request"]
+    assert min(sent.values(), key=len) == ["shell call"]
 
 
 @pytest.mark.kernel
@@ -74,7 +75,8 @@ async def test_a_step_is_two_messages_of_the_kernel_to_each_page_its_output_and_
     heard = await kernel.heard()
     assert [one["msg_type"] for one in heard].count("agent_kernel_event") == 2 * STEPS
     assert len(heard) < 3 * STEPS  # some are of the kernel's start
-    assert {one["parent_header"].get("msg_type") for one in heard} <= {None, "execute_request", "kernel_info_request"}
+    parents = {one["parent_header"].get("msg_type") for one in heard}
+    assert parents <= {None, REQUEST_TYPE, "execute_request", "kernel_info_request"}
 
 
 async def test_audit_entries_are_handed_out_after_the_call_that_was_decided_on_has_run(tmp_path: Path) -> None:
@@ -186,10 +188,38 @@ class Delivered:
 SUCCESS = Outcome(status="success", content="1")
 
 
-async def test_a_call_that_may_await_and_a_call_to_a_busy_kernel_are_deposited_by_a_request() -> None:
-    for one in (Delivered('{"code":"await x"}'), Delivered(is_idle=False)):
-        assert one.transport.sent == [("control", "call"), ("shell", "execute_request")]
-        await one.close()
+async def test_a_call_to_a_busy_kernel_is_deposited_by_a_request_at_once() -> None:
+    one = Delivered(is_idle=False)
+    assert one.transport.sent == [("control", "call"), ("shell", "call")]
+    await one.close()
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+async def test_a_call_that_awaits_is_claimed_by_code_that_does_after_one_reply(*, is_idle: bool) -> None:
+    one = Delivered('{"code":"await x"}', is_idle=is_idle)
+    one.transport.answer(1, ok=True, needs_await=True)
+    before = list(one.transport.sent)
+    await until(lambda: len(one.transport.sent) > len(before))
+    assert one.transport.sent == [*before, ("shell", "execute_request")]
+    await one.close()
+
+
+async def test_code_that_was_aborted_is_sent_again() -> None:
+    one = Delivered('{"code":"await x"}')
+    one.transport.answer(1, ok=True, needs_await=True)
+    for number in (2, 3):
+        await until(lambda: len(one.transport.sent) == number)  # noqa: B023 -- awaited at once
+        one.transport.answer(number, status="aborted")
+    await until(lambda: len(one.transport.sent) == 4)
+    assert one.transport.sent[1:] == [("shell", "execute_request")] * 3
+    await one.close()
+
+
+async def test_what_the_main_thread_refuses_is_the_calls_error() -> None:
+    one = Delivered()
+    one.transport.answer(1, ok=False, error="the arguments are not the ones that were approved")
+    with pytest.raises(RequestRefused, match="approved"):
+        await one.outcome()
 
 
 async def test_an_outcome_without_all_its_outputs_is_collected() -> None:
@@ -210,37 +240,19 @@ async def test_a_call_that_has_not_ended_soon_is_deposited_by_a_request_too_and_
     one = Delivered()
     ending = asyncio.create_task(one.outcome())
     await until(lambda: len(one.transport.sent) == 2)
-    one.transport.answer(2, ok=True, needs_await=False, late=False)
+    one.transport.answer(2, ok=True, needs_await=False)
     one.live.on_end("apr_1", SUCCESS, 0)
     assert await ending == Outcome("success", "1")
-    assert one.transport.sent == [("shell", "execute_request"), ("control", "call")]
+    assert one.transport.sent == [("shell", "call"), ("control", "call")]
 
 
-async def test_an_interrupt_reaches_the_kernel_after_the_deposit_so_that_code_under_way_finds_the_call_withdrawn() -> (
+async def test_an_interrupt_reaches_the_kernel_after_the_deposit_so_that_the_main_thread_finds_the_call_withdrawn() -> (
     None
 ):
     one = Delivered()
     interrupting = asyncio.create_task(one.call.interrupt())
     await until(lambda: len(one.transport.sent) == 3)
-    assert one.transport.sent == [("shell", "execute_request"), ("control", "call"), ("control", "interrupt")]
+    assert one.transport.sent == [("shell", "call"), ("control", "call"), ("control", "interrupt")]
     one.transport.answer(3, ok=True, sent=True)
     assert await interrupting
-    await one.close()
-
-
-@pytest.mark.parametrize(
-    ("reply", "again"),
-    [({"status": "aborted"}, 1), ({"status": "error", "ename": "KeyboardInterrupt"}, 0)],
-    ids=["aborted", "interrupted"],
-)
-async def test_code_that_was_aborted_is_sent_again_and_code_that_was_interrupted_is_not(
-    reply: dict[str, str], again: int
-) -> None:
-    one = Delivered()
-    one.transport.answer(1, **reply)
-    await until(lambda: len(one.transport.sent) == 2)
-    one.transport.answer(2, ok=True, needs_await=False, late=False)
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert one.transport.sent[2:] == [("shell", "execute_request")] * again
     await one.close()

@@ -11,6 +11,7 @@ from typing import Any
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.tools.arguments import canonical, digest
 
@@ -32,6 +33,11 @@ class Cell:
 
     def shown(self, mime: str = "text/plain") -> list[Any]:
         return [content["data"].get(mime) for _, content in self.outputs if "data" in content]
+
+    @property
+    def ok(self) -> bool:
+        """Whether a cell has not failed, or a call was taken."""
+        return self.reply.get("status") == "ok" or self.reply.get("ok") is True
 
     @property
     def value(self) -> Any:
@@ -58,6 +64,7 @@ class TestKernel:
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
         """Told of all that is published, whoever waits for what."""
         self._cells: dict[str, Cell] = {}
+        self._calls: dict[str, dict[str, Any]] = {}
         self._takes: set[str] = set()
         """The kernel does not say that it is idle after a short call."""
 
@@ -80,6 +87,8 @@ class TestKernel:
         self.client.shell_channel.send(message)
         message_id: str = message["header"]["msg_id"]
         self._cells[message_id] = Cell({})
+        if message_type == REQUEST_TYPE:
+            self._takes.add(message_id)
         return message_id
 
     def send_cell(
@@ -167,7 +176,7 @@ class TestKernel:
 
     def request(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask the kernel's executor over the control channel."""
-        return self.control("agent_kernel_request", {"op": op, **fields})
+        return self.control(REQUEST_TYPE, {"op": op, **fields})
 
     def states_around_a_request(self) -> list[str]:
         """What a page is told of the kernel while a cell runs and a request is answered."""
@@ -219,20 +228,27 @@ class TestKernel:
         subshell_id: str = self.control("create_subshell_request", {})["subshell_id"]
         return subshell_id
 
+    def approve(self, call_id: str, tool_name: str = "run_python", **arguments: Any) -> None:
+        """Make a call that can be deposited and taken."""
+        text = canonical(arguments)
+        self._calls[call_id] = asdict(ApprovedCall(call_id, "call_0", tool_name, text, digest(text)))
+
     def deposit(self, call_id: str, tool_name: str = "run_python", **arguments: Any) -> bool:
         """Lay an approved call down. True if it wants to be awaited."""
-        text = canonical(arguments)
-        answer = self.request("call", call=asdict(ApprovedCall(call_id, "call_0", tool_name, text, digest(text))))
+        self.approve(call_id, tool_name, **arguments)
+        answer = self.request("call", call=self._calls[call_id])
         assert answer["ok"], answer
         needs_await: bool = answer["needs_await"]
         return needs_await
 
     def take(self, call_id: str, needs_await: bool = False) -> str:
-        name = "take_async" if needs_await else "take"
-        code = f'__import__("agent_kernel.notebook", fromlist=["{name}"]).{name}({json.dumps(call_id)})'
-        taken = self.send(f"await {code}" if needs_await else code, silent=True)
-        self._takes.add(taken)
-        return taken
+        """Have the main thread run an approved call. With `needs_await`, one that was deposited."""
+        if needs_await:
+            code = f'__import__("agent_kernel.notebook", fromlist=["take_async"]).take_async({json.dumps(call_id)})'
+            taken = self.send(f"await {code}", silent=True)
+            self._takes.add(taken)
+            return taken
+        return self.post(REQUEST_TYPE, op="call", call=self._calls[call_id])
 
     def collect(self, call_id: str) -> dict[str, Any]:
         return self.request("collect", approval_id=call_id, after_index=0)
@@ -247,6 +263,6 @@ class TestKernel:
     def call(self, call_id: str, code: str) -> dict[str, Any]:
         """Run Python as an approved call, as the server does between the user's cells."""
         reply = self.result(self.take(call_id, self.deposit(call_id, code=code)))
-        assert reply.reply["status"] == "ok", reply
+        assert reply.ok, reply
         assert reply.outputs == [], "a call's outputs are its own"
         return self.until(call_id, "done")

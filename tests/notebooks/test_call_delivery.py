@@ -20,7 +20,7 @@ COUNT = "counter = globals().get('counter', 0) + 1"
 def test_the_users_cells_interleave_with_calls(shared_kernel: TestKernel) -> None:
     assert shared_kernel.deposit("queued", code="order.append('call')") is False
     cells = [shared_kernel.send("order = ['first']"), shared_kernel.take("queued"), shared_kernel.send("order")]
-    assert [shared_kernel.result(cell).reply["status"] for cell in cells[:2]] == ["ok", "ok"]
+    assert all(shared_kernel.result(cell).ok for cell in cells[:2])
     assert shared_kernel.result(cells[2]).value == "['first', 'call']"
 
 
@@ -38,7 +38,7 @@ def test_an_interrupt_stops_only_the_call_that_runs(shared_kernel: TestKernel) -
     assert time.monotonic() - began < 30
     assert outcome["status"] == "cancelled"
     assert outcome["content"].startswith("going\n")
-    assert shared_kernel.result(taken).reply["status"] == "ok"
+    assert shared_kernel.result(taken).ok
     assert shared_kernel.result(after).value == "'the next cell'"
 
 
@@ -51,7 +51,7 @@ def test_an_interrupt_stops_a_call_that_awaits(shared_kernel: TestKernel, code: 
         time.sleep(0.01)
     assert shared_kernel.request("interrupt", approval_id=name)["sent"] is True
     assert shared_kernel.until(name, "done")["outcome"]["status"] == "cancelled"
-    assert shared_kernel.result(taken).reply["status"] == "ok"
+    assert shared_kernel.result(taken).ok
     assert shared_kernel.value("'alive'") == "'alive'"
 
 
@@ -75,20 +75,23 @@ def test_a_call_runs_once_however_often_it_is_sent(shared_kernel: TestKernel) ->
     assert shared_kernel.value("counter") == "1"
 
 
-def test_a_call_that_is_claimed_before_it_arrives_runs_once_it_is_there(shared_kernel: TestKernel) -> None:
-    """The server sends both at once, and the kernel reads them in two threads."""
+def test_a_call_that_is_deposited_while_the_main_thread_runs_it_runs_once(shared_kernel: TestKernel) -> None:
+    """The server sends it to a busy kernel on both channels, which the kernel reads in two threads."""
+    code = f"{COUNT}\nimport time; time.sleep(0.5)"
     shared_kernel.run("counter = 0")
-    taken = shared_kernel.take("early")
-    shared_kernel.begun(taken)
-    shared_kernel.deposit("early", code=COUNT)
-    assert shared_kernel.until("early", "done")["outcome"]["status"] == "success"
-    assert shared_kernel.result(taken).reply["status"] == "ok"
+    shared_kernel.approve("both ways", code=code)
+    taken = shared_kernel.take("both ways")
+    shared_kernel.until("both ways", "running")
+    shared_kernel.deposit("both ways", code=code)
+    assert shared_kernel.collect("both ways")["state"] == "running"
+    assert shared_kernel.until("both ways", "done")["outcome"]["status"] == "success"
+    assert shared_kernel.result(taken).ok
     assert shared_kernel.value("counter") == "1"
 
 
 def test_code_that_awaits_is_left_for_the_request_that_can_await(shared_kernel: TestKernel) -> None:
     assert shared_kernel.deposit("later", code="import asyncio\nawait asyncio.sleep(0)\nprint('awaited')") is True
-    assert shared_kernel.result(shared_kernel.take("later")).reply["status"] == "ok"
+    assert shared_kernel.result(shared_kernel.take("later")).reply == {"ok": True, "needs_await": True}
     assert shared_kernel.collect("later")["state"] == "deposited"
     shared_kernel.result(shared_kernel.take("later", needs_await=True))
     assert shared_kernel.until("later", "done")["outcome"]["content"] == "awaited"
@@ -98,7 +101,8 @@ def test_code_that_awaits_is_left_for_the_request_that_can_await(shared_kernel: 
 def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     start_kernel: Callable[..., TestKernel], waiting: str
 ) -> None:
-    """The execute_request that follows each deposit queues behind the waiting cell, and finds nothing to do."""
+    """The message to the main thread that follows each deposit queues behind the waiting cell, and finds nothing to
+    do."""
     kernel = start_kernel()
     kernel.run(
         "import agent_kernel.notebook as n; n.install()\n"
@@ -135,18 +139,26 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     assert result.value == "5"
     assert result.streams() == ""
     for taken in takes:
-        assert kernel.result(taken).reply["status"] == "ok"
+        assert kernel.result(taken).ok
     assert kernel.value("counter, run.status, run.text") == "(5, 'complete', 'done')"
     if "await" in waiting:
         assert kernel.value("loop_saw") == "[1]"
 
 
-def test_arguments_that_were_not_approved_are_refused(shared_kernel: TestKernel) -> None:
-    call = ApprovedCall("forged", "call_0", "run_python", '{"code":"1"}', digest="0" * 64)
-    answer = shared_kernel.request("call", call=asdict(call))
-    assert answer == {"ok": False, "error": answer["error"]}
-    assert "approved" in answer["error"]
+def test_arguments_that_were_not_approved_are_refused_on_both_channels(shared_kernel: TestKernel) -> None:
+    call = asdict(ApprovedCall("forged", "call_0", "run_python", '{"code":"forged_ran = 1"}', digest="0" * 64))
+    for answer in (
+        shared_kernel.request("call", call=call),
+        shared_kernel.ask("agent_kernel_request", op="call", call=call),
+    ):
+        assert answer == {"ok": False, "error": answer["error"]}
+        assert "approved" in answer["error"]
+    assert shared_kernel.value("'forged_ran' in globals()") == "False"
     assert shared_kernel.collect("forged")["state"] == "unknown"
+
+
+def test_the_main_thread_answers_no_other_request_than_a_call(shared_kernel: TestKernel) -> None:
+    assert shared_kernel.ask("agent_kernel_request", op="changes")["ok"] is False
 
 
 def test_an_unknown_request_is_answered_with_an_error(shared_kernel: TestKernel) -> None:
@@ -174,7 +186,7 @@ def test_a_search_that_never_ends_is_stopped_like_any_call(
     kernel.until("searching", "running")
     assert kernel.request("interrupt", approval_id="searching")["sent"] is True
     assert kernel.until("searching", "done")["outcome"]["status"] == "cancelled"
-    assert kernel.result(taken).reply["status"] == "ok"
+    assert kernel.result(taken).ok
     assert kernel.value("'alive'") == "'alive'"
 
 
@@ -196,7 +208,7 @@ def test_calls_that_only_read_run_together_as_a_server_executor_them_over(shared
     names = ["first", "second", "third"]
     assert all(shared_kernel.deposit(name, "meet", name=name) for name in names)
     for taken in [shared_kernel.take(name, needs_await=True) for name in names]:
-        assert shared_kernel.result(taken).reply["status"] == "ok"
+        assert shared_kernel.result(taken).ok
     for name in names:
         assert shared_kernel.until(name, "done")["outcome"]["content"] == f"here {name}\n{name}"
     assert shared_kernel.run("print('mine')").streams() == "mine\n"
@@ -210,4 +222,5 @@ def test_pages_hear_of_a_short_call_only_what_it_shows_and_its_end(shared_kernel
 @pytest.mark.parametrize("nap", ["import time\ntime.sleep(0.3)", "import asyncio\nawait asyncio.sleep(0.3)"])
 def test_pages_hear_that_the_kernel_is_busy_with_a_call_that_takes_long(shared_kernel: TestKernel, nap: str) -> None:
     messages = shared_kernel.heard_of_call(f"long {nap}", nap)
-    assert messages == ["busy execute_request", "agent_kernel_event", "idle execute_request"]
+    kind = "execute_request" if "await" in nap else "agent_kernel_request"
+    assert messages == [f"busy {kind}", "agent_kernel_event", f"idle {kind}"]

@@ -142,28 +142,6 @@ def test_of_many_calls_that_end_before_anybody_asks_no_outcome_is_forgotten() ->
     assert mailbox.phase(names[-1]) == "done"
 
 
-def test_a_deposit_that_comes_too_late_says_so_and_the_call_can_still_be_claimed() -> None:
-    mailbox, watch = Mailbox(), Watch()
-    assert mailbox.deposit(call("in time"), watch) is False
-    expected = mailbox.expect("in time", 0)
-    assert expected is not None
-    assert mailbox.expect("late", 0) is None
-    assert mailbox.deposit(call("late"), watch) is True
-    assert mailbox.deposit(call("late"), watch) is True  # a repeat of it: the first answer may be lost
-    assert mailbox.claim("late") is not None
-    assert mailbox.claim("late") is None
-
-
-def test_whoever_expects_a_call_has_it_as_soon_as_it_is_there() -> None:
-    mailbox, watch = Mailbox(), Watch()
-    with ThreadPoolExecutor(1) as pool:
-        expected = pool.submit(mailbox.expect, "a", 30)
-        mailbox.deposit(call("a"), watch)
-        entry = expected.result(timeout=10)
-    assert entry is not None
-    assert entry.call.approval_id == "a"
-
-
 @pytest.mark.parametrize("name", ["never seen", "withdrawn"])
 def test_there_is_nothing_to_withdraw_twice(name: str) -> None:
     mailbox, watch = Mailbox(), Watch()

@@ -186,35 +186,26 @@ async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
     await page.until("complete")
 
 
-LATE = """
+HELD = """
 import threading
-from agent_kernel.notebook.execution import executor
-from agent_kernel.notebook.execution import mailbox
-_kernel, _looked, _expect = get_ipython().kernel, threading.Event(), mailbox.Mailbox.expect
-_handle = _kernel.control_handlers["agent_kernel_request"]
-executor.DEPOSIT_SECONDS = 0
-
-def _look(*given):
-    found = _expect(*given)
-    _looked.set()
-    return found
+_handlers, _ran = get_ipython().kernel.control_handlers, threading.Event()
+_handle = _handlers["agent_kernel_request"]
 
 async def _hold(stream, ident, parent):
-    assert parent["content"]["op"] != "call" or _looked.wait(60)
+    assert parent["content"]["op"] != "call" or _ran.wait(60)
     await _handle(stream, ident, parent)
 
-mailbox.Mailbox.expect = _look
-_kernel.control_handlers["agent_kernel_request"] = _hold
+_handlers["agent_kernel_request"] = _hold
 """
 
 
 @pytest.mark.parametrize("code", ["print('ran')", "import asyncio\nawait asyncio.sleep(0)\nprint('ran')"])
-async def test_a_call_that_reaches_the_kernel_after_its_claim_runs_all_the_same(
+async def test_a_call_runs_before_the_kernel_has_read_the_request_that_deposits_it(
     api: Api, kernel: Kernel, model: FakeOpenAI, code: str
 ) -> None:
     await kernel.run("%load_ext agent_kernel")
-    await kernel.run(LATE)
-    model.add(call("run_python", code=code), say("Done."))
+    await kernel.run(HELD)
+    model.add(call("run_python", code=f"{code}\n_ran.set()"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     (done,) = (await api.ended(conversation_id))["tool_calls"]

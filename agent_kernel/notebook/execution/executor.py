@@ -8,6 +8,7 @@ import contextlib
 import contextvars
 import inspect
 import json
+import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -40,8 +41,8 @@ SIGNALLED = (
     "own code, or a program that it started, may have sent it. What ran before that stays."
 )
 
-DEPOSIT_SECONDS = 0.5
-"""How much later than the code that claims it a deposit may come: they are sent together, but read by two threads."""
+MAY_AWAIT = re.compile(r"await|async")
+"""Code without these words is known not to await, without compiling it."""
 
 FindTool = Callable[[str | None, str], Tool | None]
 """Finds a tool by the id of the run that offers it, and by its name."""
@@ -106,12 +107,6 @@ class MainThreadExecutor:
         gate.pass_on()
         return False
 
-    def run_deposited(self, approval_id: str) -> None:
-        """Run a call whose deposit may come a little later. A call that awaits is left for `run_next_async`."""
-        entry = self.mailbox.expect(approval_id, DEPOSIT_SECONDS)
-        if entry is not None and not entry.needs_await:
-            self.run_next(approval_id)
-
     async def run_next_async(self, approval_id: str | None = None) -> bool:
         """As `run_next`; a call that awaits does so on the running event loop."""
         with (gate := InterruptGate()).installed():
@@ -133,6 +128,8 @@ class MainThreadExecutor:
             return tool is not None and tool.needs_await
         try:
             code = str(json.loads(arguments_json)["code"])
+            if not MAY_AWAIT.search(code):
+                return False
             # Without the prefilter, which is for the main thread only.
             transformed = self.shell.input_transformer_manager.transform_cell(code)
         except (ValueError, KeyError, TypeError, SyntaxError):
@@ -312,7 +309,8 @@ class _Execution:
             preprocessing_exc_tuple=(type(failure), failure, failure.__traceback__) if failure else None,
         )
         # Not `run_cell`: it would file the call's output in the user's history.
-        if failure is None and self._shell.should_run_async(code, transformed_cell=transformed):
+        may_await = failure is None and MAY_AWAIT.search(transformed)
+        if may_await and self._shell.should_run_async(code, transformed_cell=transformed):
             return coroutine
         return drive(coroutine)
 

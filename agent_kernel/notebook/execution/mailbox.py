@@ -43,7 +43,6 @@ class Entry:
     call: ApprovedCall
     run_id: str | None
     observer: Observer
-    needs_await: bool
     phase: CallPhase = "deposited"
     outputs: list[OutputView] = field(default_factory=list)
     outcome: Outcome | None = None
@@ -63,45 +62,28 @@ class Mailbox(Listenable):
 
     def __init__(self) -> None:
         super().__init__(threading.RLock())
-        self._arrival = threading.Condition(self._lock)
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._executing: list[str] = []
         self._forgotten: set[str] = set()
-        self._missed: set[str] = set()
 
     def deposit(
         self,
         call: ApprovedCall,
         observer: Observer,
         run_id: str | None = None,
-        needs_await: bool = False,
         *,
         withdrawn: bool = False,
-    ) -> bool:
+    ) -> None:
         """Deposit a call for the main thread; with `withdrawn`, one that ends at once. A second deposit of a known call
-        changes nothing.
-
-        Returns whether the call is late: the code that was to claim it has run already, and found nothing.
-        """
+        changes nothing."""
         with self._lock:
-            if not self._knows(call.approval_id):
-                self._entries[call.approval_id] = Entry(call, run_id, observer, needs_await)
-                if withdrawn:
-                    self.withdraw(call.approval_id)
-                self._forget_old()
-                self._arrival.notify_all()
-                self._notify()
-            return call.approval_id in self._missed
-
-    def expect(self, approval_id: str, seconds: float) -> Entry | None:
-        """Wait some seconds for the deposit of a call; `None` if it does not come, or was forgotten."""
-        with self._lock:
-            try:
-                self._arrival.wait_for(lambda: self._knows(approval_id), seconds)
-            finally:  # also after an interrupt of the kernel
-                if not self._knows(approval_id):
-                    self._missed.add(approval_id)
-            return self._entries.get(approval_id)
+            if self._knows(call.approval_id):
+                return
+            self._entries[call.approval_id] = Entry(call, run_id, observer)
+            if withdrawn:
+                self.withdraw(call.approval_id)
+            self._forget_old()
+            self._notify()
 
     def claim(self, approval_id: str | None = None, inside: str | None = None) -> Entry | None:
         """Claim a deposited call (without an id, the oldest) to run it now; `None` if there is none.

@@ -1,7 +1,8 @@
 """The kernel's end of the link to the server extension.
 
 Requests come on the control channel, which ipykernel reads in a thread of its own, so that a kernel whose main thread
-waits still answers. ipykernel's `control_handlers` is undocumented: it is used only here.
+waits still answers. A call comes on the shell channel too, behind the user's cells: there the main thread runs it.
+ipykernel's `control_handlers` and `shell_handlers` are undocumented: they are used only here.
 """
 
 import asyncio
@@ -91,8 +92,8 @@ def install() -> None:
         link = Link(kernel)
         handler = _RequestHandler(kernel, state, link)
         kernel.control_handlers[REQUEST_TYPE] = handler.handle
+        kernel.shell_handlers[REQUEST_TYPE] = handler.run
         publish_less(kernel)
-        state.on_deposit = handler.deposit_carried
         state.interrupts.cancel_elsewhere = lambda run_id: link.send(KernelInterrupted(run_id=run_id))
         requested = _watch_interrupt_requests(kernel)
         state.interrupts.was_asked_for = lambda seconds: requested(seconds) or _server_knows(state, link, seconds)
@@ -158,7 +159,7 @@ class Link:
 
 
 class _RequestHandler:
-    """Answers the server's requests, in the control thread."""
+    """Answers the server's requests: in the control thread, and calls to be run on the main thread."""
 
     def __init__(self, kernel: Any, state: KernelState, link: Link) -> None:
         self._kernel = kernel
@@ -166,15 +167,28 @@ class _RequestHandler:
         self._link = link
 
     async def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Answer a request of the control channel."""
+        reply: Reply | Refused
         try:
-            content = content_of(await self._reply_to(read_request(parent["content"])))
+            reply = await self._reply_to(read_request(parent["content"]))
         except Exception as error:  # noqa: BLE001 -- it becomes the reply
-            # The server needs a reply to any failure: it would wait for ever.
-            _log.debug("A request of the server failed", exc_info=True)
-            content = content_of(Refused(error=f"{type(error).__name__}: {error}"))
-        self._kernel.session.send(stream, REPLY_TYPE, content, parent, ident)
+            reply = _refusal(error)
+        self._kernel.session.send(stream, REPLY_TYPE, content_of(reply), parent, ident)
         # Else it is sent when ipykernel has flushed stdout and stderr, which takes two turns of the IOPub thread.
         stream.flush(zmq.POLLOUT)
+
+    def run(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Run a call of the shell channel, on the main thread, if it was not claimed already. One that awaits is only
+        deposited. The reply comes afterwards."""
+        reply: Reply | Refused
+        try:
+            request = ExecuteCall.model_validate(parent["content"])
+            reply = deposited = self._deposit(request)
+            if not deposited.needs_await:
+                self._state.executor.run_next(request.call.approval_id)
+        except Exception as error:  # noqa: BLE001 -- it becomes the reply
+            reply = _refusal(error)
+        self._kernel.session.send(stream, REPLY_TYPE, content_of(reply), parent, ident)
 
     async def _reply_to(self, request: AnyRequest) -> Reply:
         match request:
@@ -219,15 +233,6 @@ class _RequestHandler:
             case _:
                 assert_never(request)
 
-    def deposit_carried(self, request: str) -> bool:
-        """See `KernelState.on_deposit`. On the main thread."""
-        try:
-            self._deposit(ExecuteCall.model_validate(json.loads(request)))
-        except ValueError:
-            _log.debug("A call that came with its code was refused", exc_info=True)
-            return False
-        return True
-
     def _deposit(self, request: ExecuteCall) -> Deposited:
         call = request.call
         if digest(call.arguments_json) != call.digest:
@@ -235,8 +240,8 @@ class _RequestHandler:
         self._state.mailbox.note_received(request.received)
         needs_await = self._state.executor.needs_await(call.tool_name, call.arguments_json, request.run_id)
         withdrawn = self._state.was_interrupted(request.run_id)
-        late = self._state.mailbox.deposit(call, self._link, request.run_id, needs_await, withdrawn=withdrawn)
-        return Deposited(needs_await=needs_await, late=late)
+        self._state.mailbox.deposit(call, self._link, request.run_id, withdrawn=withdrawn)
+        return Deposited(needs_await=needs_await)
 
     async def _about_tool(self, request: ToolRequest) -> Reply:
         from agent_kernel.notebook.execution.undo import backups
@@ -290,6 +295,12 @@ class _RequestHandler:
         except ToolFailed as refusal:
             return PictureRead(refusal=str(refusal))
         return PictureRead(data=base64.b64encode(raw).decode())
+
+
+def _refusal(error: Exception) -> Refused:
+    """The server needs a reply to any failure: it would wait for ever."""
+    _log.debug("A request of the server failed", exc_info=True)
+    return Refused(error=f"{type(error).__name__}: {error}")
 
 
 def waiting_behind(state: KernelState, approval_id: str) -> int | None:

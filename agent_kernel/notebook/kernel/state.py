@@ -3,7 +3,7 @@
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
@@ -37,8 +37,6 @@ class KernelState:
         self.mailbox = Mailbox()
         self.interrupts = IdleInterrupts(shell, self.open_runs)
         self.questions = Questions()
-        self.on_deposit: Callable[[str], bool] = lambda _request: False
-        """Deposits a call that came with the code which claims it; false where that is refused. Set by the link."""
         self.served_through_gateway = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self.cells = Cells(shell, self.open_runs)

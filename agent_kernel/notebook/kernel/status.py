@@ -6,6 +6,7 @@ than a short call does; and the idle after a request makes pages take a kernel w
 `_publish_status` is undocumented: it is used only here. Where it is missing, everything is published.
 """
 
+import _thread
 import threading
 import time
 from collections.abc import Callable
@@ -39,7 +40,8 @@ class _Status:
         kind = message.get("header", {}).get("msg_type")
         if channel == "control" and kind == REQUEST_TYPE:
             return
-        if channel == "shell" and kind == "execute_request" and takes_call(message.get("content", {}).get("code")):
+        code = message.get("content", {}).get("code")
+        if channel == "shell" and (kind == REQUEST_TYPE or (kind == "execute_request" and takes_call(code))):
             if status == "busy":
                 self._short.begin(message)
                 return
@@ -65,7 +67,8 @@ class _ShortCalls:
             self._runs, self._told = True, False
             if not self._is_watched:
                 self._is_watched = True
-                threading.Thread(target=self._watch, name="agent-kernel-busy", daemon=True).start()
+                # Not `Thread.start`, which waits until the new thread has had the interpreter.
+                _thread.start_new_thread(self._watch, ())
 
     def end(self) -> bool:
         """The call has ended. Whether it made the kernel busy."""

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.protocol.kernel import (
+    ExecuteCall,
     KernelMessage,
     Refused,
     ReplyT,
@@ -47,8 +48,8 @@ class Unreachable(KernelGone):
 class KernelLink:
     """A client of one kernel process, from its start to its death or restart: then each waiter gets `KernelGone`.
 
-    Requests go on the control channel, which answers while the main shell is busy. The shell channel is only for code
-    that must run on the main thread.
+    Requests go on the control channel, which answers while the main shell is busy. The shell channel is only for calls
+    and code that must run on the main thread.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -90,6 +91,10 @@ class KernelLink:
         if isinstance(reply, Refused):
             raise RequestRefused(_one_line(reply.error))
         return reply
+
+    def run(self, call: ExecuteCall) -> Sent:
+        """Queue a call behind the user's cells. The reply comes when it has run. Raises `KernelGone`."""
+        return self._send("shell", REQUEST_TYPE, content_of(call))
 
     def execute(self, code: str) -> Sent:
         """Queue code behind the user's cells. Raises `KernelGone`."""
