@@ -141,8 +141,8 @@ class Log:
     ) -> Unit:
         """As `write`, without waiting: await `future` of what is returned. The work is done after all that was queued
         before it; `urgent` work about a `conversation` after all of that which may concern it. If one of the units
-        that it `follows` could not be written, it is not done, and raises the same. `then` gets the result, in the
-        turn of the event loop that wakes what waits for it."""
+        that it `follows` could not be written, it is not done, and raises the same. `then` gets the result, before
+        what waits for it goes on."""
         unit = Unit(work, self._thread.future(), follows, conversation, urgent, then)
         self._queue.add(unit)
         self._thread.post(partial(self._write_up_to, unit), urgent=urgent)

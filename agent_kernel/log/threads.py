@@ -150,10 +150,14 @@ def outcome(future: asyncio.Future[T], work: Callable[[], T]) -> After:
 
 
 def succeed(future: asyncio.Future[T], result: T, then: Callable[[T], None] | None = None) -> None:
-    if not future.done():
+    """`then` gets the result first, and what it starts two turns of the event loop before whoever waits."""
+    if future.done():
+        return
+    if then is None:
         future.set_result(result)
-        if then is not None:
-            then(result)
+    else:
+        then(result)
+        future.get_loop().call_soon(succeed, future, result)
 
 
 def fail(future: asyncio.Future[Any], error: BaseException) -> None:

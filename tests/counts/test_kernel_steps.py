@@ -101,6 +101,30 @@ async def test_audit_entries_are_handed_out_after_the_call_that_was_decided_on_h
     assert set(order[1:]) == {"audit"}
 
 
+async def test_a_call_is_on_its_way_before_whoever_has_decided_hears_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer to a page takes as long as the way to the kernel does."""
+    order: list[str] = []
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
+    act, decide = counted.executor.act, counted.conversation.route_decision
+
+    def entered(approved: ApprovedCall, emit: OutputSink) -> Any:
+        order.append("entered")
+        return act(approved, emit)
+
+    async def decided(*given: Any) -> Any:
+        call = await decide(*given)
+        order.append("heard")
+        return call
+
+    counted.executor.act = entered
+    monkeypatch.setattr(counted.conversation, "route_decision", decided)
+    await counted.run(approval="ask")
+    await counted.runtime.aclose()
+    assert order == ["entered", "heard"]
+
+
 async def test_audit_entries_that_were_not_handed_out_yet_are_when_the_log_closes(tmp_path: Path) -> None:
     heard: list[str] = []
     counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
