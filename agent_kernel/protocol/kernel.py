@@ -196,7 +196,7 @@ class ResumeRun(Request[Done]):
 
 
 class ExecuteCall(Request[Deposited]):
-    """Deposits an approved call, which code on the main thread claims. Idempotent."""
+    """Deposits an approved call. Idempotent. On the shell channel the main thread then claims and runs it."""
 
     op: Literal["call"] = "call"
     call: ApprovedCall
