@@ -259,6 +259,26 @@ async def test_an_outcome_without_all_its_outputs_is_collected() -> None:
     assert [output.text for output in one.outputs] == ["first", "second"]
 
 
+async def test_an_outcome_that_comes_a_moment_after_the_main_threads_reply_is_not_collected() -> None:
+    """The kernel sends them by two threads."""
+    one = Delivered()
+    ending = asyncio.create_task(one.outcome())
+    one.transport.answer(1, ok=True, needs_await=False)
+    await asyncio.sleep(0.01)
+    one.live.on_end("apr_1", SUCCESS, 0)
+    assert await ending == Outcome("success", "1")
+    assert one.transport.sent == [("shell", "call")]
+
+
+async def test_an_outcome_whose_event_is_lost_is_collected_when_the_main_thread_is_done() -> None:
+    one = Delivered()
+    ending = asyncio.create_task(one.outcome())
+    one.transport.answer(1, ok=True, needs_await=False)
+    await until(lambda: ("control", "collect") in one.transport.sent)
+    one.transport.answer(2, ok=True, state="done", outputs=[], outcome=asdict(SUCCESS))
+    assert await ending == Outcome("success", "1")
+
+
 async def test_a_call_that_has_not_ended_soon_is_deposited_by_a_request_too_and_its_outcome_comes_by_itself() -> None:
     """The kernel may have been busy after all: a cell that waits for the run claims the call from the mailbox."""
     one = Delivered()

@@ -21,7 +21,7 @@ class SelfClient:
         self._aborted = False
 
     def queue_take(self, approval_id: str, needs_await: bool) -> None:
-        """Queue code that claims the call on the main thread, as the server would."""
+        """Queue code that claims the call on the main thread."""
         self._send("execute_request", execute_request(take_code(approval_id, needs_await=needs_await)))
 
     async def round_trip(self) -> None:

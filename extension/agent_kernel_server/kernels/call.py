@@ -22,6 +22,10 @@ ALONE_SECONDS = 0.05
 """How long a call that was sent to the main thread alone may take before it is deposited by a request too, in case the
 kernel is busy after all."""
 
+EVENT_SECONDS = 0.05
+"""How much later than the main thread's reply the event of the call's end may come, which has its outcome. They are
+sent by two threads."""
+
 
 class KernelCall:
     """A call goes to the kernel's main thread, which deposits and claims it. Where the kernel is not idle, a request
@@ -53,6 +57,7 @@ class KernelCall:
         """Have the call that was sent claimed on the main thread. Raises `RequestFailed`, `KernelGone`."""
         try:
             if not await self._needs_await():
+                await asyncio.sleep(EVENT_SECONDS)
                 return
             code = take_code(self._call.approval_id, needs_await=True)
             sent = self._link.execute(code)
@@ -110,7 +115,7 @@ class KernelCall:
         if collected.outcome is not None:
             return collected.outcome
         if delivered and collected.state == "deposited":
-            # The claiming code has ended without claiming the call, for example because of an interrupt.
+            # The main thread is done with the call, and has not claimed it, for example because of an interrupt.
             await self.interrupt()
             return await self._collect(delivered=False)
         if collected.state == "unknown":

@@ -31,7 +31,6 @@ class LiveOutputs:
         self.next_index = 0
         self.collect_now = asyncio.Event()
         """Set when the call has ended, or an output is missing."""
-        self.ended = asyncio.Event()
         self._outcome: Outcome | None = None
         self._outputs = 0
 
@@ -43,7 +42,6 @@ class LiveOutputs:
     def end(self, outcome: Outcome | None, outputs: int) -> None:
         """The call has ended after so many outputs. `outcome` is `None` where it has to be collected."""
         self._outcome, self._outputs = outcome, outputs
-        self.ended.set()
         self.collect_now.set()
 
     def receive(self, index: int, output: OutputView) -> None:
