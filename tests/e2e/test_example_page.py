@@ -195,6 +195,8 @@ def test_what_is_heard_of_an_answer_after_it_failed_takes_its_error_not_away(pag
     expect(alert).to_contain_text("is a recording and can't answer 'How are you?'")
     asked_again: list[str] = []
     page.on("request", lambda request: asked_again.append(urlsplit(request.url).path))
+    while not held:  # the page may show the failure before it asks for what is heard of the answer
+        page.wait_for_timeout(20)
     with page.expect_response(lambda response: "/ai-sdk/chat/" in response.url):
         held[0].continue_()
     page.wait_for_timeout(500)  # what follows a response of the messages: there is nothing to wait for
