@@ -46,11 +46,9 @@ class _Answers(WebSocketHandler):
         return True
 
     async def on_message(self, message: str | bytes) -> None:
-        """Reply with the time of the call's first line, in nanoseconds since the epoch."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._file.commit, str(message))
-        asked = self._kernel.ask_clock()
-        await self.write_message(await loop.run_in_executor(None, self._kernel.told, asked))
+        """Reply with the id of the request, whose value is the time of the call's first line (`BareKernel.told`)."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._file.commit, str(message))
+        await self.write_message(self._kernel.ask_clock())
 
 
 @contextmanager

@@ -99,8 +99,10 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
             on.notebook.wait_for_state("awaiting_approval", card=number)
             cells.append(_run_cell(on))
             requests.append(_execute(on))
-            buttons.append(_press_bare(on, BUTTON))
-            durable.append(_press_bare(on, DURABLE_BUTTON))
+            at, line = _press_bare(on, BUTTON)
+            buttons.append(int(line) / 1e6 - at)
+            at, request = _press_bare(on, DURABLE_BUTTON)
+            durable.append(int(kernel.told(request)) / 1e6 - at)
             if number % 2:
                 pressed[number] = _approve(on, number)
             else:
@@ -169,13 +171,14 @@ def _execute(on: Stage) -> float:
     return int(text) / 1e6 - float(sent)
 
 
-def _press_bare(on: Stage, button: str) -> float:
-    """Milliseconds from a click on a bare button to the first line of what it sends."""
+def _press_bare(on: Stage, button: str) -> tuple[float, str]:
+    """The time at which the browser got a click on a bare button, in milliseconds since the epoch, and what it led
+    to."""
     time.sleep(LOOK_SECONDS)
     on.look("() => { bench.line = ''; }")
     on.notebook.page.get_by_role("button", name=button, exact=True).click(delay=HOLD_SECONDS * 1000)
     on.wait("() => bench.line")
-    return int(on.look("() => bench.line")) / 1e6 - float(on.look("() => bench.clicks.at(-1)"))
+    return float(on.look("() => bench.clicks.at(-1)")), str(on.look("() => bench.line"))
 
 
 def _approve(on: Stage, number: int) -> float:
