@@ -7,11 +7,13 @@ themselves, and each process has a block of them."""
 import functools
 import itertools
 import socket
+import threading
 from collections.abc import Iterator
 
 from jupyter_client.connect import LocalPortCache
 
 _FIRST, _END, _BLOCK = 20_000, 32_000, 500
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @functools.cache
@@ -30,7 +32,8 @@ def _own_block() -> tuple[socket.socket, Iterator[int]]:
 
 def free_port(ip: str = "127.0.0.1") -> int:
     """A port that nobody listens on, and that nobody else is given for the next few hundred calls."""
-    _, ports = _own_block()
+    with _ONE_AT_A_TIME:  # several threads may start the first kernels, and each would take a block
+        _, ports = _own_block()
     for port in itertools.islice(ports, _BLOCK):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as ZMQ and asyncio do
