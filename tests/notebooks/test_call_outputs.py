@@ -1,6 +1,7 @@
 """What an approved call prints, shows and raises, in a real kernel."""
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +274,19 @@ def test_what_a_call_may_not_do_is_an_honest_error(shared_kernel: TestKernel, na
     assert shared_kernel.value("'alive'") == "'alive'"
 
 
+def test_a_question_to_the_user_is_refused_also_where_a_cell_has_bound_the_function(
+    shared_kernel: TestKernel,
+) -> None:
+    """What a cell imports from `getpass` is the kernel's own, which asks whoever ran the last cell."""
+    shared_kernel.run(
+        "from getpass import getpass as ask; import builtins; ask_text = builtins.input", allow_stdin=True
+    )
+    for name in ("ask", "ask_text"):
+        found = shared_kernel.call(f"refused {name}", f"{name}('Key? ')")
+        assert found["outcome"]["status"] == "error"
+        assert "StdinNotImplementedError" in found["outcome"]["content"]
+
+
 def test_magics_shell_lines_and_top_level_await_work(shared_kernel: TestKernel) -> None:
     code = "import asyncio\nawait asyncio.sleep(0)\nlines = !echo from the shell\nprint(lines[0])\n%pwd"
     found = shared_kernel.call("ipython", code)
@@ -340,3 +354,21 @@ def test_variables_are_told_without_running_the_users_code(shared_kernel: TestKe
     assert "_private" not in lines
     assert "np" not in lines
     assert len(told["content"]) < 20_100
+
+
+def test_a_tool_of_a_module_finds_the_names_that_ipython_gives_cells(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path
+) -> None:
+    (tmp_path / "helpers.py").write_text(
+        "def shell_name() -> str:\n    'Say.'\n    return type(get_ipython()).__name__\n"
+    )
+    kernel = start_kernel()
+    kernel.run('__import__("agent_kernel.notebook", fromlist=["install"]).install()', silent=True)
+    kernel.run(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport agent_kernel as ak, helpers\n"
+        "from agent_kernel.testing import ScriptedModel, say\n"
+        "tool = ak.tool(approval='allow')(helpers.shell_name)\n"
+        "ak.Agent(model=ScriptedModel([say('Offered.')]), tools=[tool]).run('x')"
+    )
+    kernel.result(kernel.take("names", kernel.deposit("names", "shell_name")))
+    assert kernel.until("names", "done")["outcome"]["content"] == "ZMQInteractiveShell"

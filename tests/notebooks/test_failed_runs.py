@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.notebooks.conftest import INSTALL
 from tests.notebooks.kernel import Cell, TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -173,3 +174,11 @@ def test_a_run_that_a_call_starts_between_cells_holds_no_cell_of_a_person(kernel
     )
     assert kernel.run("run.wait(20).status, inner.status", allow_stdin=True).value == "('complete', 'running')"
     assert kernel.run("inner.cancel()", allow_stdin=True).reply["status"] == "ok"
+
+
+def test_a_run_that_a_call_of_the_servers_starts_holds_no_later_cell_of_a_program(kernel: TestKernel) -> None:
+    kernel.run(SETUP + INSTALL)
+    kernel.run("async def silent(request):\n    await __import__('asyncio').sleep(600)\n    yield")
+    kernel.call("starts", "inner = agent(silent).start('inner')")
+    assert kernel.value("inner.status") == "'running'"
+    assert kernel.run("inner.cancel()").ok

@@ -104,6 +104,7 @@ def captured(
 ) -> Iterator[PayloadManager]:
     """Send all that the main thread prints, displays and raises to `capture`. Yields the pages for a pager."""
     with contextlib.ExitStack() as stack:
+        stack.enter_context(shell.builtin_trap)  # as in a cell: tools of modules find `get_ipython`
         stack.enter_context(own_figures())
         stack.enter_context(_quiet_pages())
         has_descriptors = stack.enter_context(captured_descriptors(lambda name, text: capture().write(name, text)))
@@ -135,6 +136,9 @@ def captured(
         ):
             _swap(stack, owner, name, replacement)
         _swap(stack, threading.Thread, "start", start_in_call(shell.display_pub))
+        # A name that a cell has bound to the kernel's own `input` or `getpass` would ask whoever ran the last cell.
+        if (kernel := getattr(shell, "kernel", None)) is not None:
+            _swap(stack, kernel, "_allow_stdin", False)
         # ipywidgets is imported wherever a page shows a run's cards.
         if (output := output_class()) is not None:
             enter, leave = entering(lambda widget: capture().enter(widget), lambda: capture().leave(), show_error)

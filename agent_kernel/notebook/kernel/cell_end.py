@@ -15,6 +15,7 @@ from agent_kernel.notebook.kernel.environment import is_attended, kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait
+from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 
 MOST_PROMPT_CHARACTERS = 60
 LET_PASS = (
@@ -57,20 +58,25 @@ class CellEnd:
         state.shell.events.register("post_run_cell", self._on_cell_end)
 
     def on_run_started(self, run: RunState) -> None:
-        # Silent requests are not cells: a server, or this kernel itself, has a call run by them.
-        if not is_attended(self._state.shell) and not self._request().get("silent"):
+        if not is_attended(self._state.shell) and not self._runs_call():
             self._runs.append(run)
 
-    def _request(self) -> dict[str, Any]:
-        """The content of the request that the main thread carries out."""
+    def _runs_call(self) -> bool:
+        """Whether the main thread carries out a call between cells: the server's message, or silent code."""
+        message = self._message()
+        content = message.get("content") or {}
+        return message.get("header", {}).get("msg_type") == REQUEST_TYPE or bool(content.get("silent"))
+
+    def _message(self) -> dict[str, Any]:
+        """The message that the main thread carries out."""
         kernel = kernel_of(self._state.shell)
-        content: dict[str, Any] = kernel.get_parent("shell").get("content") or {} if kernel is not None else {}
-        return content
+        message: dict[str, Any] = kernel.get_parent("shell") if kernel is not None else {}
+        return message
 
     def _on_cell_end(self, result: ExecutionResult) -> None:
         """A hook of IPython's, which also calls it after the code of a call and after nested cells."""
         info = result.info
-        if not self._runs or info is None or info.raw_cell != self._request().get("code"):
+        if not self._runs or info is None or info.raw_cell != (self._message().get("content") or {}).get("code"):
             return
         if is_attended(self._state.shell):
             self._runs.clear()  # a person has come, and sees the cards
