@@ -29,19 +29,23 @@ def times_run(side_effect: Path) -> int:
 
 
 LIAR = """
-import json
+import inspect, json
 _kernel = get_ipython().kernel
-_truth = _kernel.control_handlers["agent_kernel_request"]
 _lies = {}
 
-async def _lie(stream, ident, parent):
-    op = parent["content"]["op"]
-    if op not in _lies:
-        return await _truth(stream, ident, parent)
-    if _lies[op] is not None:
-        _kernel.session.send(stream, "agent_kernel_reply", {"ok": True, **_lies[op]}, parent, ident)
+def _lying(truth):
+    async def lie(stream, ident, parent):
+        op = parent["content"]["op"]
+        if op not in _lies:
+            answered = truth(stream, ident, parent)
+            if inspect.isawaitable(answered):
+                await answered
+        elif _lies[op] is not None:
+            _kernel.session.send(stream, "agent_kernel_reply", {"ok": True, **_lies[op]}, parent, ident)
+    return lie
 
-_kernel.control_handlers["agent_kernel_request"] = _lie
+for _handlers in (_kernel.control_handlers, _kernel.shell_handlers):
+    _handlers["agent_kernel_request"] = _lying(_handlers["agent_kernel_request"])
 
 def say(**event):
     _kernel.session.send(_kernel.iopub_socket, "agent_kernel_event", event, ident=b"agent_kernel")
