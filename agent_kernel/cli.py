@@ -22,7 +22,7 @@ from agent_kernel.terminal.report_options import add_report_options
 if TYPE_CHECKING:
     from agent_kernel.approvals.user_rules import UserRules
     from agent_kernel.export import Form
-    from agent_kernel.protocol.views import ListedRule
+    from agent_kernel.protocol.lists import ListedRule
 
 _STDOUT = Path("-")
 
@@ -266,7 +266,7 @@ def _rules(options: argparse.Namespace) -> int:
 
 
 def _rules_of_kernels(log: Path | None) -> "list[ListedRule]":
-    from agent_kernel.protocol.views import ListedRule
+    from agent_kernel.protocol.lists import ListedRule
 
     if log is not None:
         return []

@@ -7,7 +7,8 @@ from typing import Any
 
 from agent_kernel.errors import UnknownRule
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import ListedRule, RuleView
+from agent_kernel.protocol.lists import ListedRule
+from agent_kernel.protocol.views import RuleView
 from agent_kernel.protocol.vocabulary import Scope
 
 _IN_FORCE = (

@@ -7,14 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from agent_kernel.protocol.views import (
-    ConversationUsage,
-    DayUsage,
-    ModelUsage,
-    NotebookUsage,
-    UsageReport,
-    UsageTotals,
-)
+from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
 
 COST_DIGITS = 12
 """Costs are whole numbers of 10^-12 dollars, so that sums are exact: the cheapest tokens cost 10,000 of them."""

@@ -13,7 +13,7 @@ from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, ToolCallDe
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
 from agent_kernel.models.faults import ASK_THE_DOCTOR
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.views import EndpointView
+from agent_kernel.protocol.lists import EndpointView
 
 ANSWER_SECONDS = 60.0
 """The time limit in seconds. A local server may have to load the model first."""

@@ -31,7 +31,7 @@ from agent_kernel.models.recordings.recorder import RecordingModel
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
 from agent_kernel.models.suggestions import OtherModels, near
-from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
+from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 
 DEMO_PACE = 0.02
 """Seconds per word, about the speed of a hosted model."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent_kernel.approvals.rules import check_rules
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry, script
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
@@ -56,7 +55,9 @@ class Agent:
         self.tools = with_timeouts(offered_tools(self._kernel_state.shell, tools), timeouts or {})
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
-        if self.policy is not None:
+        if self.policy is not None and self.policy.rules:
+            from agent_kernel.approvals.rules import check_rules  # a first prompt has none
+
             check_rules(self.policy.rules, [tool.declaration for tool in self.tools])
         self.budget = budget or Budget()
         self.conversation_budget = conversation_budget or Budget()

@@ -7,18 +7,18 @@ from IPython.core.error import UsageError
 
 from agent_kernel.notebook.kernel.run_state import RunHost, RunState
 from agent_kernel.notebook.tools import FOLDER
-from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.tools.review.hidden import reveal
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.execution.undo import KeptChange
+    from agent_kernel.protocol.kernel_questions import WaitingRun
 
 PROMPT_CHARACTERS = 60
 MOST_RUNS = 30
 NOTHING_OPEN = "No run is open in this kernel."
 
 
-def status(runs: Sequence[RunState], waiting: Mapping[str, WaitingRun]) -> str:
+def status(runs: Sequence[RunState], waiting: "Mapping[str, WaitingRun]") -> str:
     """`waiting`: the calls that wait for a person, by run."""
     if not runs:
         return NOTHING_OPEN
@@ -26,7 +26,7 @@ def status(runs: Sequence[RunState], waiting: Mapping[str, WaitingRun]) -> str:
     return "\n".join([*lines, "", "%agent show brings the cards here. %agent stop stops what is open."])
 
 
-def standing(run: RunState, waiting: WaitingRun | None) -> str:
+def standing(run: RunState, waiting: "WaitingRun | None") -> str:
     """For example `Waiting for you (run_python) in penguins.ipynb`."""
     place = f" in {reveal(waiting.notebook)}" if waiting is not None and waiting.notebook is not None else ""
     return f"{_standing(run, waiting.tool_names if waiting is not None else ())}{place}"

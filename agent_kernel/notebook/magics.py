@@ -24,13 +24,12 @@ from agent_kernel.notebook.recording import recorded_model
 from agent_kernel.notebook.run import state_of
 from agent_kernel.notebook.tools import named_tools
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.kernel_events import WaitingRun
-from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
 from agent_kernel.uncollected import uncollected
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.execution.undo import KeptChange
+    from agent_kernel.protocol.kernel_questions import WaitingRun
 
 HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
@@ -137,7 +136,7 @@ class AgentMagics(Magics):
             "history": lambda: commands.history(state.runs()),
         }
 
-    def _waiting_runs(self) -> dict[str, WaitingRun]:
+    def _waiting_runs(self) -> "dict[str, WaitingRun]":
         hosts = {run.host for run in kernel_state().open_runs()}
         return {run.run_id: run for host in hosts for run in host.waiting_runs()}
 
@@ -199,6 +198,8 @@ class AgentMagics(Magics):
 
 def stats_days(line: str) -> int | None:
     """The days of `stats` and `stats --days N`; `None` for a line that is a prompt. Raises `UsageError`."""
+    from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
+
     words = line.replace("=", " ").split()
     if len(words) > 1 and words[1] != "--days":
         return None

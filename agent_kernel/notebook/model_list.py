@@ -12,7 +12,7 @@ from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook.config import completions as config_completions
 from agent_kernel.notebook.hosts.discovery import host_for
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
-from agent_kernel.protocol.views import EndpointView, ModelsView
+from agent_kernel.protocol.lists import EndpointView, ModelsView
 
 LIST_SECONDS = 10.0
 """How long `%agent models` waits: the endpoints have half of it."""

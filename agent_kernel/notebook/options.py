@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Self, cast, get_args
 
 from agent_kernel.approvals.limits import checked_limits
-from agent_kernel.approvals.rules import Rule
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry
 from agent_kernel.approvals.scripted import script as decisions_of
 from agent_kernel.errors import ConfigurationError
@@ -51,8 +50,11 @@ class Policy:
             raise ConfigurationError(
                 f"A policy has at most {MOST_RULES} rules, each of at most {MOST_RULE_CHARACTERS} characters."
             )
-        for rule in self.rules:
-            Rule.parse(rule)
+        if self.rules:
+            from agent_kernel.approvals.rules import Rule  # a first prompt has none
+
+            for rule in self.rules:
+                Rule.parse(rule)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import UsageReport, UsageTotals
+from agent_kernel.protocol.lists import UsageReport, UsageTotals
 from agent_kernel.tools.review.hidden import reveal
 
 MOST_ROWS = 10

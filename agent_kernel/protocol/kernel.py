@@ -7,7 +7,8 @@ comes from it, within the bounds stated here.
 
 import functools
 from collections.abc import Mapping
-from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -44,7 +45,7 @@ ReplyT = TypeVar("ReplyT", bound="Reply")
 
 def type_argument(message: type[BaseModel]) -> Any:
     """The type argument with which a subclass of a generic model is declared."""
-    return message.__mro__[1].__pydantic_generic_metadata__["args"][0]  # type: ignore[attr-defined]
+    return get_args(message.__orig_bases__[0])[0]  # type: ignore[attr-defined]
 
 
 # Replies
@@ -163,6 +164,10 @@ class EnvironmentDescribed(Reply):
 
 class Request(KernelMessage, Generic[ReplyT]):
     """A request, with the type of its reply."""
+
+    if not TYPE_CHECKING:
+        # pydantic would make a model for each type of reply, which `%load_ext` has no time for.
+        __class_getitem__ = classmethod(GenericAlias)
 
     @classmethod
     def reply_type(cls) -> type[ReplyT]:

@@ -5,10 +5,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_kernel.protocol.vocabulary import (
-    ApiName,
     BudgetOf,
     CallState,
-    ChangeState,
     DecidedBy,
     Effort,
     ErrorCode,
@@ -54,57 +52,6 @@ class Usage(View):
     """Whether some of the tokens are estimated from the text, because a service reported none or a turn was cut off."""
     seconds: float = 0.0
     """How long the run has worked, as of its last turn, without the time in which it only waited for a person."""
-
-
-STATS_DAYS, MOST_DAYS = 30, 3_660
-"""The default and the largest number of days in a usage report."""
-
-
-class UsageTotals(View):
-    """The summed usage of model turns. Recorded turns are not counted, because no model was asked."""
-
-    turns: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    cost: float | None = None
-    """As in `Usage`."""
-    cost_is_partial: bool = False
-
-
-class ModelUsage(UsageTotals):
-    model: str
-    host: str
-    """The endpoint's host; empty for a model without an endpoint."""
-
-
-class DayUsage(UsageTotals):
-    day: str
-    """`2026-11-21`, in UTC."""
-
-
-class NotebookUsage(UsageTotals):
-    notebook: str | None
-    """The notebook's path; `None` for conversations without one and for deleted ones."""
-
-
-class ConversationUsage(NotebookUsage):
-    conversation_id: str
-
-
-class UsageReport(View):
-    """The body of `GET usage`. Each list has its newest entries, at most a hundred, but for `by_day`."""
-
-    days: int
-    since: str
-    """The first of these days, in UTC."""
-    totals: UsageTotals
-    by_model: list[ModelUsage] = Field(default_factory=list)
-    by_day: list[DayUsage] = Field(default_factory=list)
-    by_notebook: list[NotebookUsage] = Field(default_factory=list)
-    by_conversation: list[ConversationUsage] = Field(default_factory=list)
 
 
 class BudgetLimits(View):
@@ -191,15 +138,6 @@ class RuleView(View):
     made_by: str | None = None
     """The person, if known, or the file."""
     made_at: str | None = None
-
-
-class ListedRule(RuleView):
-    """A rule in the list of all rules in force on a host."""
-
-    conversation_id: str | None = None
-    """Set for a rule that applies to one conversation."""
-    folder: str | None = None
-    """Set for a rule that applies to the notebooks of one folder."""
 
 
 class RuleOffer(View):
@@ -361,20 +299,6 @@ class ToolCallView(View):
     """For a file tool's call: the place that it was judged by and may open."""
 
 
-class FileChangeView(View):
-    """A file change by a successful call that its kernel can undo, or has undone."""
-
-    approval_id: str
-    tool_call_id: str
-    run_id: str
-    tool_name: str
-    path: str
-    state: ChangeState
-    """The file's state. It can be restored while it is as the call left it."""
-    changed_at: str | None
-    """As in `ToolCallView.undo`."""
-
-
 class RunView(View):
     run_id: str
     conversation_id: str
@@ -400,78 +324,6 @@ class RunView(View):
     conversation_budget: ConversationBudget | None = None
     """`None` if the conversation has none."""
     notices: list[NoticeView] = Field(default_factory=list)
-
-
-class ModelView(View):
-    """A model that an endpoint offers. Fields are `None` if the endpoint does not say."""
-
-    name: str
-    """The name as `--model` takes it."""
-    tools: bool | None = None
-    images: bool | None = None
-    context_tokens: int | None = None
-
-
-class EndpointView(View):
-    name: str
-    api: ApiName | None = None
-    models: list[ModelView] = Field(default_factory=list)
-    left_out: int = 0
-    """How many more models it offers."""
-    error: str = ""
-    """Why there are no models, and what to do."""
-
-
-class ModelsView(View):
-    """The models of all endpoints, for `GET models` and `%agent models`."""
-
-    default: str | None = None
-    default_reason: str = ""
-    endpoints: list[EndpointView] = Field(default_factory=list)
-
-
-PROMPT_CHARACTERS = 1_000
-"""The most characters of its run's prompt that a listed call contains."""
-
-
-class ListedCall(ToolCallView):
-    """A call in the list of approvals, with its notebook, kernel and cell."""
-
-    notebook: str | None = None
-    """The notebook's path, if known."""
-    kernel_id: str | None = None
-    cell_id: str | None = None
-    """The cell that started the run, if its front end names cells."""
-    prompt: str = ""
-    """The first `PROMPT_CHARACTERS` characters of the run's prompt."""
-
-
-class WaitView(View):
-    """Something that a run waits for: a decision on a call (`approval`), an answer to a call's question (`answer`) or
-    to its unknown outcome (`outcome`), a larger `budget`, a decision to go on although it repeats itself (`repeat`),
-    the end of an earlier `run`."""
-
-    kind: Literal["approval", "answer", "outcome", "budget", "repeat", "run"]
-    tool_call_id: str | None = None
-    approval_id: str | None = None
-    tool_name: str | None = None
-    run_id: str | None = None
-    """The id of the earlier run."""
-
-
-class ListedRun(RunView):
-    """A run in the list of runs, with its notebook and kernel."""
-
-    notebook: str | None = None
-    """The notebook's path, if known."""
-    kernel_id: str | None = None
-    waits_for: list[WaitView] = Field(default_factory=list)
-    """Empty while it works, and once it has ended."""
-
-    @property
-    def waiting_tools(self) -> list[str]:
-        """The names of the tools whose calls wait for a person."""
-        return [wait.tool_name for wait in self.waits_for if wait.tool_name is not None]
 
 
 class ConversationView(View):

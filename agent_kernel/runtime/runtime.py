@@ -18,8 +18,9 @@ from agent_kernel.log.transactions import Transaction
 from agent_kernel.log.turns import read_report
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.lists import ListedCall, ListedRule, ListedRun, UsageReport
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import ListedCall, ListedRule, ListedRun, RunView, ToolCallView, UsageReport
+from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
 from agent_kernel.runtime.clients import lists
 from agent_kernel.runtime.clients.snapshot import read_list

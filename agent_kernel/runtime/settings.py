@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
+from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.views import BudgetLimits, ImageRefs

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_kernel.protocol.views import ListedRun
+from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.protocol.vocabulary import RunStatus
 from agent_kernel.record import words
 from agent_kernel.terminal.connection import ChatError, Place, Refused, Server, place_of, running_servers

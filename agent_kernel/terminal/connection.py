@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.sse import EventReader
 from agent_kernel.protocol.events import ServerEvent, server_event_adapter
-from agent_kernel.protocol.views import ListedRun, WaitView
+from agent_kernel.protocol.lists import ListedRun, WaitView
 
 ANSWER_SECONDS = 60.0
 LOOK_SECONDS = 5.0

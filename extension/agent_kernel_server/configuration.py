@@ -7,7 +7,8 @@ from logging import Logger
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.approvals.folder_file import FolderLimits, read_limits
+from agent_kernel.approvals.folder_file import read_limits
+from agent_kernel.approvals.folder_limits import FolderLimits
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.views import BudgetLimits

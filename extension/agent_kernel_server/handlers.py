@@ -20,7 +20,8 @@ from agent_kernel.protocol.commands import (
     ToolCancelCommand,
     ToolResultCommand,
 )
-from agent_kernel.protocol.views import MOST_DAYS, STATS_DAYS, RunView
+from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
+from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus, UnknownAnswer
 from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel.runtime.clients.lists import ENDED_RUNS

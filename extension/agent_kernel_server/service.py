@@ -13,8 +13,10 @@ from agent_kernel.log.opening import LOCAL
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel import content_of
-from agent_kernel.protocol.kernel_events import Hello, read_event
-from agent_kernel.protocol.views import FileChangeView, ImageRefs, ListedCall, ListedRun, ModelsView
+from agent_kernel.protocol.kernel_events import Hello
+from agent_kernel.protocol.kernel_questions import read_event
+from agent_kernel.protocol.lists import FileChangeView, ListedCall, ListedRun, ModelsView
+from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort, PolicyMode
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.rehearsal import rehearse

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from agent_kernel.protocol import kernel_topics
 from agent_kernel.protocol.kernel import AnyRequest, Reply
-from agent_kernel.protocol.kernel_events import AnyQuestion, KernelEvent
+from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "extension" / "agent_kernel_server"

@@ -13,7 +13,8 @@ LATER = {
     *("pathspec", "anywidget", "ipywidgets", "tomllib", "agent_kernel.tools.review.python"),
     *("agent_kernel.models.images", "agent_kernel.protocol.events", "agent_kernel.notebook.stats"),
     *("agent_kernel.notebook.execution.executor", "agent_kernel.notebook.execution.undo", "difflib"),
-    *("agent_kernel.notebook.model_list", "agent_kernel.approvals.user_rules"),
+    *("agent_kernel.notebook.model_list", "agent_kernel.approvals.user_rules", "agent_kernel.approvals.rules"),
+    *("agent_kernel.protocol.kernel_questions", "agent_kernel.protocol.lists", "agent_kernel.approvals.policy"),
 }
 SERVERS = {"jupyter_server", "agent_kernel_server"}
 

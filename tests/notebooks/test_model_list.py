@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from agent_kernel.notebook.model_list import completions, table
-from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
+from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import Reply
 from tests.notebooks.kernel import TestKernel

@@ -116,6 +116,31 @@ def test_a_first_prompt_is_shown_and_sent_before_the_kernel_imports_ipywidgets(s
     assert len(cell.outputs) == 1
 
 
+IMPORTED = """
+from agent_kernel.notebook.hosts import served
+from agent_kernel.notebook.kernel.state import kernel_state
+served.DESCRIBED_SECONDS = 60
+described_first = []
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "ipywidgets":
+            described_first.append(kernel_state().described.is_set())
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_a_first_prompt_imports_ipywidgets_when_the_server_has_what_its_request_needs(served: TestKernel) -> None:
+    """The import holds up the thread that answers the server."""
+    served.run(IMPORTED)
+    cell = served.send("%agent go")
+    served.request("declare", run_id=served.event("announce")["run_id"])
+    assert served.request("environment")["ok"]
+    served.result(cell)
+    assert served.value("described_first") == "[True]"
+
+
 def test_the_widget_of_a_first_prompt_is_like_every_other(served: TestKernel) -> None:
     widgets = opened(served)
     served.run("%agent go")

@@ -11,14 +11,7 @@ import pytest
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.options import Budget
 from agent_kernel.notebook.stats import stats_bundle
-from agent_kernel.protocol.views import (
-    ConversationUsage,
-    DayUsage,
-    ModelUsage,
-    NotebookUsage,
-    UsageReport,
-    UsageTotals,
-)
+from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
 from tests.notebooks.kernel import TestKernel
 
 SPENT: dict[str, Any] = {

@@ -35,9 +35,10 @@ from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.kernel_questions import WaitingRun
+from agent_kernel.protocol.lists import ModelsView, UsageReport
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
+from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.conversation import Conversation

@@ -1,36 +1,29 @@
 """The host of a kernel whose server has the extension: the runtime is at the server, which also serves the pages."""
 
+import functools
 import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of
 from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
-from agent_kernel.notebook.kernel.questions import ASK_TRIES
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.protocol.kernel_events import (
-    AnswerT,
-    AskModels,
-    AskRemoveRule,
-    AskUndo,
-    AskUsage,
-    AskWaitingRuns,
-    CancelRun,
-    Question,
-    RunAnnounced,
-    WaitingRun,
-)
+from agent_kernel.protocol.kernel_events import CancelRun, RunAnnounced
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import ModelsView, UsageReport
 from agent_kernel.protocol.vocabulary import StopCause
 
-MODELS_TRIES = 10
-"""Seconds to wait for a list of models: the endpoints have half of them."""
-ACKNOWLEDGED_SECONDS = 0.25
-"""How long a kernel's first cell waits for the server to ask for its run; a server that is not loaded takes longer."""
+if TYPE_CHECKING:
+    from agent_kernel.notebook.hosts.server_questions import ServerQuestions
+    from agent_kernel.protocol.kernel_questions import WaitingRun
+    from agent_kernel.protocol.lists import ModelsView, UsageReport
+
+DESCRIBED_SECONDS = 0.25
+"""How long a kernel's first cell waits for the server to ask what its first request needs; a server that is not loaded
+takes longer."""
 NOT_ACKNOWLEDGED = (
     f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
     "on (`jupyter server extension list` shows agent_kernel_server), then run the cell again."
@@ -54,7 +47,7 @@ class ServedHost:
         self._announce(run)
         if "ipywidgets" not in sys.modules:
             # Its import now would hold up the thread that answers the server.
-            run.acknowledged.wait(ACKNOWLEDGED_SECONDS)
+            self._state.described.wait(DESCRIBED_SECONDS)
         view.open()
         _ = self._state.executor  # its import, which no call of this run has to wait for
 
@@ -72,22 +65,29 @@ class ServedHost:
     def cancel(self, run: RunState, cause: StopCause) -> None:
         self._link.send(CancelRun(run_id=run.run_id, cause=cause))
 
-    def list_models(self) -> Future[ModelsView]:
+    @functools.cached_property
+    def _server(self) -> "ServerQuestions":
+        """Imported when the server is asked something, which no first prompt waits for."""
+        from agent_kernel.notebook.hosts.server_questions import ServerQuestions
+
+        return ServerQuestions(self._state, self._link, through_gateway=self._through_gateway)
+
+    def list_models(self) -> "Future[ModelsView]":
         listed: Future[ModelsView] = Future()
         threading.Thread(target=self._ask_for_models, args=(listed,), name="agent-kernel-models", daemon=True).start()
         return listed
 
-    def _ask_for_models(self, listed: Future[ModelsView]) -> None:
+    def _ask_for_models(self, listed: "Future[ModelsView]") -> None:
         try:
-            listed.set_result(self._ask(AskModels(), tries=MODELS_TRIES))
+            listed.set_result(self._server.models())
         except Exception as error:  # noqa: BLE001 -- the future carries it
             listed.set_exception(error)
 
     def show_here(self, run: RunState) -> bool:
         return self._views.show_here(run.run_id)
 
-    def waiting_runs(self) -> Sequence[WaitingRun]:
-        return self._ask(AskWaitingRuns()).runs
+    def waiting_runs(self) -> "Sequence[WaitingRun]":
+        return self._server.waiting_runs()
 
     def on_end(self, end: RunResult) -> None:
         self._views.on_end(end)
@@ -98,17 +98,11 @@ class ServedHost:
     def on_waited(self, run: RunState, end: RunResult) -> None:
         """Nothing to do: the record has replaced the cards."""
 
-    def usage(self, days: int) -> UsageReport:
-        return self._ask(AskUsage(days=days))
+    def usage(self, days: int) -> "UsageReport":
+        return self._server.usage(days)
 
     def remove_rule(self, conversation_id: str, rule_id: str) -> None:
-        self._ask(AskRemoveRule(conversation_id=conversation_id, rule_id=rule_id))
+        self._server.remove_rule(conversation_id, rule_id)
 
     def undo(self, approval_id: str) -> None:
-        self._ask(AskUndo(approval_id=approval_id))
-
-    def _ask(self, question: Question[AnswerT], tries: int = ASK_TRIES) -> AnswerT:
-        """Raises `ServerSilent`."""
-        install()  # the answer is a request
-        routed = question.routed(through_gateway=self._through_gateway)
-        return self._state.questions.ask(self._link.send, routed, tries)
+        self._server.undo(approval_id)

@@ -62,13 +62,7 @@ from agent_kernel.protocol.kernel import (
     content_of,
     read_request,
 )
-from agent_kernel.protocol.kernel_events import (
-    AskInterrupt,
-    CallEnded,
-    CallOutput,
-    KernelInterrupted,
-    RunAnnounced,
-)
+from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, KernelInterrupted, RunAnnounced
 from agent_kernel.protocol.kernel_topics import EVENT_TOPIC, EVENT_TYPE, REPLY_TYPE, REQUEST_TYPE
 from agent_kernel.protocol.tools import Outcome, ToolVerdict
 from agent_kernel.protocol.views import OutputView
@@ -121,6 +115,8 @@ def _watch_interrupt_requests(kernel: Any) -> Callable[[float], bool]:
 
 def _server_knows(state: KernelState, link: "Link", seconds: float) -> bool:
     """Whether the server was asked for an interrupt within the last `seconds`. True also if it does not answer."""
+    from agent_kernel.protocol.kernel_questions import AskInterrupt  # no first prompt waits for questions' models
+
     question = AskInterrupt(through_gateway=not is_served(state.shell), seconds=round(seconds, 3))
     try:
         return state.questions.ask(link.send, question, tries=1).asked_for
@@ -176,6 +172,8 @@ class _RequestHandler:
         self._kernel.session.send(stream, REPLY_TYPE, content_of(reply), parent, ident)
         # Else it is sent when ipykernel has flushed stdout and stderr, which takes two turns of the IOPub thread.
         stream.flush(zmq.POLLOUT)
+        if isinstance(reply, EnvironmentDescribed):
+            self._state.described.set()
 
     def run(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Run a call of the shell channel, on the main thread, if it was not claimed already. One that awaits is only

@@ -7,17 +7,20 @@ import dataclasses
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.kernel import RunDeclaration, failed_run
-from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import ModelsView, RunView, UsageReport
+from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.settings import DECLARED_FIELDS, RunSpec
 from agent_kernel.tools.function import Tool
+
+if TYPE_CHECKING:
+    from agent_kernel.protocol.kernel_questions import WaitingRun
+    from agent_kernel.protocol.lists import ModelsView, UsageReport
 
 Status = Literal["running", "complete", "cancelled", "error"]
 
@@ -44,7 +47,7 @@ class RunHost(Protocol):
         """Show a run's cards in the current cell as well. False where there are none."""
         ...
 
-    def waiting_runs(self) -> Sequence[WaitingRun]:
+    def waiting_runs(self) -> "Sequence[WaitingRun]":
         """One item for each open run of this kernel. Raises `ServerSilent`."""
         ...
 
@@ -68,7 +71,7 @@ class RunHost(Protocol):
         """Remove a saved rule that applies to a conversation. Raises `AgentKernelError`."""
         ...
 
-    def usage(self, days: int) -> UsageReport:
+    def usage(self, days: int) -> "UsageReport":
         """The usage of the last `days` days, today included. Raises `ServerSilent`."""
         ...
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from agent_kernel.approvals.folder_file import NO_LIMITS
+from agent_kernel.approvals.folder_limits import NO_LIMITS
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import runs

@@ -93,7 +93,19 @@ async def begin(
     shared: ConversationResources, spec: RunSpec, view: RunView, executor: ToolExecutor | None
 ) -> ActiveRun:
     """Begin a new run: resolve the model and the policy, read the history, show that the run has begun, and log the
-    prompt. Raises as `prepare`."""
+    prompt, with what the notebook looks like now. Raises as `prepare`."""
+    describing = asyncio.create_task(environment_of(executor), name=f"environment of {spec.run_id}")
+    try:
+        run = await _begun(shared, spec, view, executor)
+        await log_prompt(run, await describing)
+    finally:
+        describing.cancel()
+    return run
+
+
+async def _begun(
+    shared: ConversationResources, spec: RunSpec, view: RunView, executor: ToolExecutor | None
+) -> ActiveRun:
     resources, row, known, by_hand = shared.runtime, shared.row, spec.limits, spec.script
     model, spec = await prepare(shared, spec)
     if resources.attended:  # else the host has chosen the run's script
@@ -130,7 +142,6 @@ async def begin(
     run.commit_soon(run.save)
     if executor is None and row.kernel_id is not None:
         run.notify(NO_KERNEL)
-    await log_prompt(run)
     return run
 
 
@@ -155,9 +166,8 @@ def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebo
     return model
 
 
-async def log_prompt(run: ActiveRun) -> None:
-    """Commit the prompt of a run, with what the notebook looks like now."""
-    environment = await _environment(run.executor)
+async def log_prompt(run: ActiveRun, environment: str) -> None:
+    """Commit the prompt of a run, with what the notebook looks like."""
     pictures = await prompt_pictures(run, run.spec.prompt, run.spec.prompt_images)
     if run.spec.replaces and await _has_acted(run, run.spec.replaces):
         environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
@@ -178,7 +188,8 @@ async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: 
     return replace(spec, limits=spec.limits.and_(found))
 
 
-async def _environment(executor: ToolExecutor | None) -> str:
+async def environment_of(executor: ToolExecutor | None) -> str:
+    """What the model is told of the notebook. Empty if it is not known in time."""
     if executor is None:
         return ""
     try:

@@ -6,7 +6,7 @@ from functools import lru_cache
 import orjson
 from pydantic import TypeAdapter
 
-from agent_kernel.approvals.folder_file import FolderLimits
+from agent_kernel.approvals.folder_limits import FolderLimits
 from agent_kernel.log.runs import StoredSpec
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.runtime.settings import RunSpec

@@ -14,7 +14,7 @@ from agent_kernel.models.base import Model
 from agent_kernel.protocol.events import RunEvent
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
-from agent_kernel.runtime.runs.lifecycle import log_prompt, prepare
+from agent_kernel.runtime.runs.lifecycle import environment_of, log_prompt, prepare
 from agent_kernel.runtime.runs.specs import limits_text, restored
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import Commit, commit_to
@@ -130,5 +130,5 @@ async def restore(shared: ConversationResources, kept: SuspendedRun) -> ActiveRu
     if run.script.given:
         use_up(run, await shared.runtime.log.read(lambda sql: tool_calls.list_calls(sql, run_id=run_id)))
     if not run.prompted:
-        await log_prompt(run)
+        await log_prompt(run, await environment_of(run.executor))
     return run

@@ -6,7 +6,8 @@ from agent_kernel.errors import IllegalTransition, ToolFailed, UndoRefused
 from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.protocol.events import ToolUndoneEvent
-from agent_kernel.protocol.views import FileChangeView, ToolCallView
+from agent_kernel.protocol.lists import FileChangeView
+from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import ChangeState, DecidedBy
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.tools.arguments import parse

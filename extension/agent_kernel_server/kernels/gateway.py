@@ -24,7 +24,7 @@ from tornado.web import HTTPError
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, WebSocketError, websocket_connect
 
 from agent_kernel.protocol.kernel import KernelMessage
-from agent_kernel.protocol.kernel_events import read_event
+from agent_kernel.protocol.kernel_questions import read_event
 from agent_kernel.protocol.kernel_topics import EVENT_TYPE
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.transport import Listener, Receive

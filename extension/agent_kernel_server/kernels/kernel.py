@@ -16,17 +16,8 @@ from agent_kernel.protocol.kernel import (
     Serve,
     failed_run,
 )
-from agent_kernel.protocol.kernel_events import (
-    AnyQuestion,
-    CallEnded,
-    CallOutput,
-    CancelRun,
-    Hello,
-    KernelEvent,
-    KernelInterrupted,
-    Question,
-    RunAnnounced,
-)
+from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, Hello, KernelInterrupted, RunAnnounced
+from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent, Question
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle

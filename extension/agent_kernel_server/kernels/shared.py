@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from logging import Logger
 
-from agent_kernel.protocol.views import ModelsView
+from agent_kernel.protocol.lists import ModelsView
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.notebooks.records import RecordKeeper
 

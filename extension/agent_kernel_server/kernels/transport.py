@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from agent_kernel.protocol.kernel_events import KernelEvent
+from agent_kernel.protocol.kernel_questions import KernelEvent
 
 Receive = Callable[[str, object], None]
 """Called with a reply: the id of the request that it answers, and its content, which is not validated."""

@@ -11,7 +11,7 @@ from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 from pydantic import ValidationError
 from zmq.eventloop.zmqstream import ZMQStream
 
-from agent_kernel.protocol.kernel_events import KernelEvent, read_event
+from agent_kernel.protocol.kernel_questions import KernelEvent, read_event
 from agent_kernel.protocol.kernel_topics import EVENT_TYPE
 from agent_kernel_server.kernels.tap import EventTap
 from agent_kernel_server.kernels.transport import Listener, Receive

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
-from agent_kernel.protocol.views import ListedCall, ListedRun
+from agent_kernel.protocol.lists import ListedCall, ListedRun
 
 MOST_BYTES = 20_000_000
 """Larger notebooks are not searched for cells."""

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel import doctor
-from agent_kernel.approvals.folder_file import FILE_NAME, FolderLimits, parse, read_limits
+from agent_kernel.approvals.folder_file import FILE_NAME, parse, read_limits
+from agent_kernel.approvals.folder_limits import FolderLimits
 from agent_kernel.approvals.policy import JudgedCall
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.models.checkup import Finding

@@ -11,7 +11,7 @@ from agent_kernel.models.catalogue import MOST_OFFERS
 from agent_kernel.models.endpoints import Endpoint, configured
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.views import EndpointView, ModelsView, ModelView
+from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.wire.reply import Reply, failure

@@ -20,7 +20,8 @@ from agent_kernel.protocol.kernel import (
     read_reply,
     read_request,
 )
-from agent_kernel.protocol.kernel_events import AskUndo, AskUsage, CallOutput, RunAnnounced, read_event
+from agent_kernel.protocol.kernel_events import CallOutput, RunAnnounced
+from agent_kernel.protocol.kernel_questions import AskUndo, AskUsage, read_event
 from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.protocol.views import OutputView, Place
 
