@@ -4,11 +4,15 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from agent_kernel.testing import call
+from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.model import Gate, WrittenModel
 
 CALLS = 60
+OPENED = """import agent_kernel as ak
+from agent_kernel_widgets.opened import open_widget
+conversation_id = ak.last_run().conversation_id
+opened = open_widget("0" * 32, conversation_id=conversation_id, run_id="run_1", prompt="Go.", transport="server")"""
 LAID_OUT = """() => [...document.querySelectorAll('[data-tool-call-id] .ak-sum')]
     .map(one => one.checkVisibility({ contentVisibilityAuto: true }))"""
 
@@ -62,3 +66,17 @@ def test_a_conversation_comes_while_the_widgets_are_restored(
     with page.expect_websocket(lambda socket: socket.url.endswith("/channel")):
         page.reload()
     end.open()
+
+
+def test_a_conversation_comes_while_the_view_of_its_widget_is_made(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(say("Done."))
+    notebook = open_notebook(["%load_ext agent_kernel", "%agent --wait Go.", OPENED])
+    with page.expect_websocket(lambda socket: socket.url.endswith("/channel")) as first:
+        notebook.run_through(1)
+    if not first.value.is_closed():
+        first.value.wait_for_event("close")  # its run is a record now
+    with page.expect_websocket(lambda socket: socket.url == first.value.url):
+        notebook.run(2)
+    expect(page.locator(".ak-run")).to_have_count(0)

@@ -58,7 +58,8 @@ export class WaitingRuns {
 
   private watch(panel: NotebookPanel): void {
     panel.sessionContext.iopubMessage.connect((_, message) => {
-      if ((message.header.msg_type as string) === FROM_KERNEL) this.expect();
+      // A first prompt has more use for the server's next moments.
+      if ((message.header.msg_type as string) === FROM_KERNEL) this.expect(ASK_EVERY_MS);
     });
     // Outputs are folded and unfolded without a word.
     let due = false;
@@ -72,13 +73,14 @@ export class WaitingRuns {
     });
     changes.observe(panel.content.node, { childList: true, subtree: true });
     panel.disposed.connect(() => changes.disconnect());
-    this.expect();
+    this.expect(Poll.IMMEDIATE);
   }
 
-  private expect(): void {
+  /** `first`: when to ask, in milliseconds, if the server is not asked anyway. */
+  private expect(first: number): void {
     const asking = Date.now() < this.expectUntil || this.any;
     this.expectUntil = Date.now() + EXPECT_MS;
-    if (!asking) void this.poll.refresh();
+    if (!asking) void this.poll.schedule({ interval: first, phase: "refreshed" });
   }
 
   private async ask(): Promise<void> {

@@ -36,6 +36,15 @@ export function leaseChannel(key: string, open: () => Transport): Lease {
   };
 }
 
+/** Opens a channel that a view will soon want, unless there is one. It is closed if none has come after `ms`. */
+export function openAhead(key: string, open: () => Transport, ms: number): void {
+  const entries = sharedEntries();
+  if (entries.has(key)) return;
+  const entry: Entry = { channel: new Channel(open()), views: 0, closing: undefined };
+  entry.closing = setTimeout(() => discard(entries, key, entry), ms);
+  entries.set(key, entry);
+}
+
 function discard(entries: Map<string, Entry>, key: string, entry: Entry): void {
   entries.delete(key);
   entry.channel.close();

@@ -8,7 +8,7 @@ from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
 
 async def test_the_notebook_is_described_while_the_model_and_the_folder_are_looked_for(stages: Stages) -> None:
-    """The kernel's answer is the longest way of a first prompt, and does not depend on what the host has to look for."""
+    """The kernel's answer takes longest, and does not depend on what the host has to look for."""
     asked = threading.Event()
 
     class Described(FunctionExecutor):
