@@ -13,9 +13,6 @@ import { DrawingsContext, TypesetContext } from "./card/context";
 import { Run } from "./run/run";
 import css from "./styles.css";
 
-/** How long a channel waits for its first view. */
-const AHEAD_MS = 10_000;
-
 const STYLE_ID = "agent-kernel-styles";
 
 interface Model extends MessageModel {
@@ -58,7 +55,7 @@ function lease(model: Model): Lease {
 /** In JupyterLab where a run begins, or a notebook with an open run is opened: the conversation comes while the widgets
  * are made, or restored. */
 export function connectAhead(conversationId: string): void {
-  openAhead(serverKey(conversationId), () => new SocketTransport(channelAddress(conversationId)), AHEAD_MS);
+  openAhead(serverKey(conversationId), () => new SocketTransport(channelAddress(conversationId)));
 }
 
 function serverKey(conversationId: string): string {

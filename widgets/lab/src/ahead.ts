@@ -4,8 +4,6 @@ import { loadAhead } from "../../src/served";
 
 /** What a cell has that asks an agent, or loads what does. */
 const PROMPTS = ["agent_kernel", "%agent"];
-/** Conversations that are connected before anything shows them. */
-const MOST_AHEAD = 4;
 
 /** Of JupyterLab's notebooks, what is looked at here. */
 interface Panel {
@@ -68,7 +66,7 @@ export function connectsAhead(): (panels: readonly Shows[], open: readonly OpenR
     for (const panel of panels) known.add(panel);
     const here = open.filter(({ notebook }) => notebook !== null && paths.has(notebook));
     const conversations = new Set(here.map((run) => run.conversation_id));
-    if (conversations.size > 0) loadAhead([...conversations].slice(0, MOST_AHEAD));
+    if (conversations.size > 0) loadAhead([...conversations]);
   };
 }
 
