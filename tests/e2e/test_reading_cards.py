@@ -101,6 +101,27 @@ def test_what_earlier_steps_showed_is_in_view_while_the_next_asks(
     expect(results.locator("img")).to_be_visible()
 
 
+LONG = "import time\nfor n in range(300): print('line', n)\ntime.sleep(1.5)"
+LINES_BELOW = "stream => stream.scrollHeight - stream.clientHeight - stream.scrollTop"
+
+
+def test_a_long_output_shows_its_end_in_the_smaller_window_too_that_it_has_once_the_next_step_asks(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code=LONG), call("run_python", code="2"))
+    notebook = open_notebook(ASKING)
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval", 0)
+    notebook.card(0).get_by_role("button", name="Approve", exact=True).click()
+    stream = page.locator(".ak-stream")
+    expect(stream).to_contain_text("line 299")
+    large = stream.evaluate("stream => stream.clientHeight")
+    assert stream.evaluate(LINES_BELOW) < 8
+    notebook.wait_for_state("awaiting_approval", 1)
+    page.wait_for_function("([large]) => document.querySelector('.ak-stream').clientHeight < large", arg=[large])
+    wait_until(lambda: stream.evaluate(LINES_BELOW) < 8, "the end of the output")
+
+
 def test_copy_puts_the_code_on_the_clipboard(open_notebook: OpenNotebook, model: WrittenModel) -> None:
     code = "orders = orders.drop_duplicates()\norders.shape"
     model.says(calls(call("run_python", call_id="c1", code=code), text=ANSWER), say("Done."))

@@ -62,10 +62,18 @@ export function OutputNote({ text }: { text: string }): JSX.Element {
 function Stream({ block }: { block: StreamBlock }): JSX.Element | null {
   const frame = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
-  useLayoutEffect(() => {
+  const isEmpty = block.segments.length === 0 && block.open + block.line === "";
+  const showEnd = (): void => {
     if (frame.current !== null && atEnd.current) frame.current.scrollTop = frame.current.scrollHeight;
-  }, [block]);
-  if (block.segments.length === 0 && block.open + block.line === "") return null;
+  };
+  useLayoutEffect(showEnd, [block]);
+  useEffect(() => {
+    if (frame.current === null || typeof ResizeObserver === "undefined") return;
+    const sizes = new ResizeObserver(showEnd); // the window is smaller once the next step goes on
+    sizes.observe(frame.current);
+    return () => sizes.disconnect();
+  }, [isEmpty]);
+  if (isEmpty) return null;
   return (
     <div
       ref={frame}
