@@ -101,14 +101,17 @@ def test_what_earlier_steps_showed_is_in_view_while_the_next_asks(
     expect(results.locator("img")).to_be_visible()
 
 
-LONG = "import time\nfor n in range(300): print('line', n)\ntime.sleep(1.5)"
-LINES_BELOW = "stream => stream.scrollHeight - stream.clientHeight - stream.scrollTop"
+LONG = """import pathlib, time
+for n in range(300): print('line', n)
+while not pathlib.Path('seen').exists(): time.sleep(0.02)"""
+PIXELS_BELOW = "stream => stream.scrollHeight - stream.clientHeight - stream.scrollTop"
 
 
 def test_a_long_output_shows_its_end_in_the_smaller_window_too_that_it_has_once_the_next_step_asks(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page, tmp_path: Path
 ) -> None:
-    model.says(call("run_python", code=LONG), call("run_python", code="2"))
+    seen = tmp_path / "seen"
+    model.says(call("run_python", code=LONG.replace("'seen'", repr(str(seen)))), call("run_python", code="2"))
     notebook = open_notebook(ASKING)
     notebook.run_through(1)
     notebook.wait_for_state("awaiting_approval", 0)
@@ -116,10 +119,11 @@ def test_a_long_output_shows_its_end_in_the_smaller_window_too_that_it_has_once_
     stream = page.locator(".ak-stream")
     expect(stream).to_contain_text("line 299")
     large = stream.evaluate("stream => stream.clientHeight")
-    assert stream.evaluate(LINES_BELOW) < 8
+    wait_until(lambda: stream.evaluate(PIXELS_BELOW) < 8, "the end of the output")
+    seen.touch()
     notebook.wait_for_state("awaiting_approval", 1)
     page.wait_for_function("([large]) => document.querySelector('.ak-stream').clientHeight < large", arg=[large])
-    wait_until(lambda: stream.evaluate(LINES_BELOW) < 8, "the end of the output")
+    wait_until(lambda: stream.evaluate(PIXELS_BELOW) < 8, "the end of the output")
 
 
 def test_copy_puts_the_code_on_the_clipboard(open_notebook: OpenNotebook, model: WrittenModel) -> None:
