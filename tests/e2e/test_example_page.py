@@ -19,6 +19,13 @@ from tests.e2e.lab import NotebookPage
 SAVE = "Save the penguins that have no missing value"
 COMPARE = "What is in penguins?"
 PLOT = "Plot body mass against flipper length"
+# What the page says of its state from now on, however shortly.
+SAID = """() => {
+  window.said = [];
+  const status = document.querySelector("[role=status]");
+  const options = { characterData: true, childList: true, subtree: true };
+  new MutationObserver(() => said.push(status.textContent)).observe(status, options);
+}"""
 COUNTED = """
 import time
 from pathlib import Path
@@ -145,6 +152,27 @@ def test_a_page_that_is_reloaded_while_a_call_runs_goes_on_with_it(
     expect_answered(page)
     expect(page.get_by_text("This writes a file next to the notebook")).to_have_count(1)
     expect(cards(page, "done")).to_have_count(1)
+    assert times_run(kernel) == 1
+
+
+def test_a_decision_right_after_a_reload_is_not_taken_for_an_answer_by_what_finds_nothing_to_resume(
+    page: Page, example: Example, kernel: ExampleKernel, tmp_path: Path
+) -> None:
+    kernel.run(f"gate = {str(tmp_path / 'gate')!r}")
+    ask(page, example, SAVE)
+    expect(cards(page, "waiting")).to_have_count(1)
+    late: list[Route] = []
+    page.route("**/stream", lambda route: late.append(route))  # noqa: PLW0108 -- Playwright marks its handlers
+    page.reload()
+    approve(page)
+    expect(cards(page, "running")).to_contain_text("counted")
+    page.evaluate(SAID)
+    for route in late:
+        route.fulfill(status=204)
+    page.wait_for_timeout(500)  # what follows a response that says nothing: there is nothing to wait for
+    assert page.evaluate("said") == []
+    (tmp_path / "gate").touch()
+    expect_answered(page)
     assert times_run(kernel) == 1
 
 

@@ -11,7 +11,7 @@ import { Markdown } from "./code";
 import { Composer, Suggestions } from "./composer";
 import { useOthers } from "./live";
 import { Answer } from "./message";
-import { endedIn, waitingIn, type Message } from "./messages";
+import { endedIn, mayStream, waitingIn, type Message } from "./messages";
 import { address, call, explain, headers, type Connection } from "./server";
 
 export function Chat(given: { connection: Connection; chatId: string; messages: Message[] }) {
@@ -28,7 +28,7 @@ export function Chat(given: { connection: Connection; chatId: string; messages: 
   const chat = useChat<Message>({
     id: chatId,
     messages: given.messages,
-    resume: true,
+    resume: mayStream(given.messages.at(-1)),
     transport,
     sendAutomaticallyWhen: (state) =>
       lastAssistantMessageIsCompleteWithApprovalResponses(state) || lastAssistantMessageIsCompleteWithToolCalls(state),

@@ -4,7 +4,7 @@ import type { UseChatHelpers } from "@ai-sdk/react";
 import { lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { useEffect, useEffectEvent } from "react";
-import { endedIn, keepAnswers, type Message } from "./messages";
+import { endedIn, keepAnswers, mayStream, type Message } from "./messages";
 import { address, call, headers, type Connection } from "./server";
 
 const AGAIN_AFTER = 2_000;
@@ -25,7 +25,7 @@ export function useOthers(connection: Connection, chat: UseChatHelpers<Message>)
     chat.setMessages(messages);
     if (endedIn(chat.error, messages.at(-1))) return; // to resume it would only take the error away
     if (lastAssistantMessageIsCompleteWithApprovalResponses({ messages })) await chat.sendMessage();
-    else await chat.resumeStream();
+    else if (mayStream(messages.at(-1))) await chat.resumeStream();
   });
   const exists = chat.messages.some((message) => message.role === "assistant");
   useEffect(() => {

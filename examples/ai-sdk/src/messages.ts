@@ -81,6 +81,17 @@ export function waitingIn(message: Message | undefined): string[] {
   return found;
 }
 
+/**
+ * Whether something of an answer may be under way, so that there is a stream to resume. To ask for one where all that is
+ * open waits for a person would do harm: when nothing is found, `useChat` says "ready", also while a decision that was
+ * made in the meantime is being sent.
+ */
+export function mayStream(message: Message | undefined): boolean {
+  const isRunning = (part: Message["parts"][number]) =>
+    isToolUIPart(part) && ["preparing", "approved", "running"].includes(stateOf(part, saidOf(message!, part))[0]);
+  return waitingIn(message).length === 0 || message!.parts.some(isRunning);
+}
+
 /** Whether an answer has ended in this error, which its last notice says too: nothing of it streams any more. */
 export function endedIn(error: Error | undefined, message: Message | undefined): boolean {
   const last = message?.parts.at(-1);
