@@ -80,8 +80,8 @@ class LogThread:
         return not self._loop.is_closed()
 
     def hand_out(self, afters: list[After], first: Sequence[After] = ()) -> None:
-        """Have the event loop do these: `first` in its next turn, the others after all that were handed out before,
-        some in each turn. For a job that has something to hand out before its end."""
+        """Have the event loop do these: `first` in its next turn, the others after that, and after all that were handed
+        out before, some in each turn. For a job that has something to hand out before its end."""
         if (afters or first) and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._receive, afters, first)
 
@@ -90,7 +90,12 @@ class LogThread:
             _do(act)
         waits = bool(self._due)
         self._due.extend(afters)
-        if not waits:
+        if waits or not afters:
+            return
+        if first:
+            # A call that starts with its decision gets to its executor in two turns, and pages hear of it afterwards.
+            self._loop.call_soon(self._do_some)
+        else:
             self._do_some()
 
     def _do_some(self) -> None:
