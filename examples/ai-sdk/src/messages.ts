@@ -87,8 +87,13 @@ export function waitingIn(message: Message | undefined): string[] {
  * made in the meantime is being sent.
  */
 export function mayStream(message: Message | undefined): boolean {
-  const isRunning = (part: Message["parts"][number]) =>
-    isToolUIPart(part) && ["preparing", "approved", "running"].includes(stateOf(part, saidOf(message!, part))[0]);
+  const isRunning = (part: Message["parts"][number]) => {
+    if (!isToolUIPart(part)) return false;
+    const said = saidOf(message!, part);
+    const [state] = stateOf(part, said);
+    // What only this page has approved is sent with the answers to the other calls.
+    return state === "preparing" || state === "running" || (state === "approved" && said.decision !== undefined);
+  };
   return waitingIn(message).length === 0 || message!.parts.some(isRunning);
 }
 
