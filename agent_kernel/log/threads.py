@@ -93,7 +93,8 @@ class LogThread:
         if waits or not afters:
             return
         if first:
-            # A call that starts with its decision gets to its executor in two turns, and pages hear of it afterwards.
+            # A call that starts with its decision gets to its executor in two turns: pages hear of it afterwards, and
+            # still before whoever decided (`succeed`).
             self._loop.call_soon(self._do_some)
         else:
             self._do_some()

@@ -68,6 +68,17 @@ async def test_an_approved_call_is_on_its_way_before_any_page_is_told_of_the_dec
     assert "approval_response" in told
 
 
+async def test_who_decided_hears_of_it_when_pages_can_already_read_the_decision(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1 + 1"), say("It is 2.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start("What is 1 + 1?")
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+        now = stage.conversation.subscribe()
+        await handle.wait()
+    assert now.cursor >= stage.of(ToolStartEvent)[0].seq
+
+
 async def test_a_denial_carries_the_reason_to_the_model_and_the_turn_goes_on(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="del df"), say("Then I leave it.")]) as model:
         stage = await stages(model)
