@@ -16,6 +16,10 @@ opened = open_widget("0" * 32, conversation_id=conversation_id, run_id="run_1", 
 LAID_OUT = """() => [...document.querySelectorAll('[data-tool-call-id] .ak-sum')]
     .map(one => one.checkVisibility({ contentVisibilityAuto: true }))"""
 
+LEFT_OUT_ALONE = """() => [...document.querySelectorAll('.ak-run *')]
+    .filter(one => getComputedStyle(one).contentVisibility === 'auto').length"""
+HEIGHT = "() => document.querySelector('.ak-run').getBoundingClientRect().height"
+
 
 def test_folded_calls_off_screen_are_not_laid_out_and_are_found_all_the_same(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page, end: Gate
@@ -33,6 +37,9 @@ def test_folded_calls_off_screen_are_not_laid_out_and_are_found_all_the_same(
     expect(names).to_have_count(CALLS)
     # The first is on screen; the one before the last, which is open, is far below.
     page.wait_for_function(f"() => {{ const shown = ({LAID_OUT})(); return shown[0] && !shown[{CALLS - 2}]; }}")
+    # A browser looks at each of these in every frame: two groups of 25 calls, and the nine before the open one.
+    assert page.evaluate(LEFT_OUT_ALONE) == 2 + 9
+    kept = page.evaluate(HEIGHT)
     page.wait_for_function("() => window.find('number_45')")
     page.wait_for_function(f"() => ({LAID_OUT})()[45]")
     notebook.card(0).focus()
@@ -42,8 +49,9 @@ def test_folded_calls_off_screen_are_not_laid_out_and_are_found_all_the_same(
     expect(notebook.card(CALLS - 1)).to_be_in_viewport()
     page.emulate_media(media="print")
     page.wait_for_function(f"() => ({LAID_OUT})().every(Boolean)")
-    end.open()
     page.emulate_media(media="screen")
+    assert abs(page.evaluate(HEIGHT) - kept) <= CALLS / 25  # nothing moves when it is laid out
+    end.open()
     expect(page.locator(".ak-run")).to_have_attribute("data-status", "complete")
 
 

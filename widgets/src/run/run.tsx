@@ -3,9 +3,10 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Card } from "../card/card";
-import { RunContext } from "../card/context";
+import { RunContext, type CallSignals } from "../card/context";
 import { InterruptNote } from "../card/kernelBusy";
 import type { Channel } from "../channel/channel";
+import type { Item } from "../state";
 import { byWhom } from "../text/words";
 import { fieldOf } from "../ui/keyboard";
 import { KeyScopeContext } from "../ui/keys";
@@ -16,6 +17,7 @@ import { Message } from "./answer";
 import { BatchBar } from "./batch";
 import { BudgetCard, RaiseLine } from "./budget";
 import { RunController } from "./controller";
+import { Groups } from "./groups";
 import { Header } from "./header";
 import { ConnectionBar, Note, Notice } from "./notices";
 import type { RunStore } from "./store";
@@ -24,10 +26,11 @@ import { Thinking } from "./thinking";
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
 
-/** Items of a long run that are put into the page at a time; a slice and its paint fit in two frames. */
+/** Items of a long run that are put into the page at a time, and the time (ms) to make them: with its paint a slice fits
+ * in three frames. */
 const FIRST_SLICE = 10;
 const LARGEST_SLICE = 200;
-const SLICE_MS = 28;
+const SLICE_MS = 20;
 
 interface Props {
   channel: Channel;
@@ -78,14 +81,50 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
 
 function Items({ controller }: { controller: RunController }): JSX.Element {
   const { store } = controller;
-  const texts = store.texts.value;
-  const firstWaiting = store.firstWaiting.value;
+  const groups = useMemo(() => new Groups(), [controller]);
   const pause = store.pause.value;
   const items = store.items.value;
   const shown = useSlices(items.length);
+  const found = groups.of(items.slice(0, shown));
   return (
     <>
-      {items.slice(0, shown).flatMap((item, index) => {
+      {found.map((group, index) => (
+        <ItemGroup
+          key={`group ${group.number}`}
+          controller={controller}
+          items={group.items}
+          before={found[index - 1]?.items.at(-1)}
+        />
+      ))}
+      {pause !== null && <BudgetCard controller={controller} pause={pause} />}
+      {store.thinking.value && <Thinking thought={store.thought} />}
+    </>
+  );
+}
+
+interface ItemGroupProps {
+  controller: RunController;
+  items: readonly Item[];
+  /** The item straight before them. */
+  before: Item | undefined;
+}
+
+function ItemGroup({ controller, items, before }: ItemGroupProps): JSX.Element {
+  const { store } = controller;
+  const texts = store.texts.value;
+  const firstWaiting = store.firstWaiting.value;
+  const cardOf = (item: Item | undefined): CallSignals | undefined =>
+    item?.kind === "call" ? store.call(item.id) : undefined;
+  const isLine = (item: Item | undefined): boolean => cardOf(item)?.line.value === true;
+  const lines = items.every(isLine);
+  return (
+    <div
+      class="ak-group"
+      data-lines={lines ? "" : undefined}
+      data-joined={isLine(before) && isLine(items[0]) ? "" : undefined}
+      style={lines ? { "--ak-lines": items.length } : undefined}
+    >
+      {items.flatMap((item, index) => {
         switch (item.kind) {
           case "answer": {
             const text = store.writing.value === item.id ? null : (texts[item.id] ?? "");
@@ -100,41 +139,32 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
             return <Notice key={item.id} problem={item.problem} onRetry={retry} />;
           }
           case "call": {
-            const last = items[index - 1];
-            const before = last?.kind === "call" ? store.call(last.id) : undefined;
-            const card = <Card key={`call ${item.id}`} card={store.call(item.id)} before={before} />;
+            const card = <Card key={`call ${item.id}`} card={store.call(item.id)} before={cardOf(items[index - 1])} />;
             const isFirst = item.id === firstWaiting && store.answerable.value.length > 1;
             return isFirst ? [<BatchBar key="batch" controller={controller} />, card] : card;
           }
         }
       })}
-      {pause !== null && <BudgetCard controller={controller} pause={pause} />}
-      {store.thinking.value && <Thinking thought={store.thought} />}
-    </>
+    </div>
   );
 }
 
 /** How many of the items to show: a long run comes into the page in slices, each as long as a frame has time for. */
 function useSlices(total: number): number {
   const [shown, show] = useState(FIRST_SLICE);
-  const slice = useRef({ size: FIRST_SLICE, began: 0, made: 0, frame: 0 });
+  const slice = useRef({ size: FIRST_SLICE, began: 0, took: 0 });
   slice.current.began = performance.now();
-  // The wait for the frame that paints it is no part of what a slice takes.
   useLayoutEffect(() => {
-    const { current } = slice;
-    current.made = performance.now() - current.began;
-    current.frame = 0;
-    const frame = requestAnimationFrame(() => void (current.frame = performance.now()));
-    return () => cancelAnimationFrame(frame);
+    slice.current.took = performance.now() - slice.current.began;
   }, [total, shown]);
   useEffect(() => {
-    const { size, made, frame } = slice.current;
+    const { size, took } = slice.current;
     if (total <= shown) {
       if (total > 0) show(Infinity);
       return;
     }
-    const painted = frame === 0 ? 0 : performance.now() - frame; // a hidden page has no frames
-    const fitting = (size * SLICE_MS) / Math.max(1, made + painted);
+    // A frame's own work is much the same for any slice: what is left of it goes to the making.
+    const fitting = (size * SLICE_MS) / Math.max(1, took);
     // The first ones say little of those that follow: what they begin with is the same for any size.
     slice.current.size = Math.min(LARGEST_SLICE, 2 * size, Math.max(FIRST_SLICE, Math.round(fitting)));
     show(shown + slice.current.size);
