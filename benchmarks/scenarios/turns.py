@@ -6,7 +6,6 @@ conversation are made in turns with those of a new one that grows to 50.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 
 from benchmarks.contenders.base import history
@@ -27,13 +26,13 @@ Times = dict[str, dict[int, list[float]]]
 
 
 def run(rounds: int) -> Report:  # noqa: ARG001 (one conversation is one round)
-    took: Times = defaultdict(dict)
-    disk: dict[str, dict[int, int]] = defaultdict(dict)
     with (
         ModelServer() as server,
         workers(CONTENDERS, server.url) as contenders,
         workers(("ours", "raw aiohttp"), server.url) as young,
     ):
+        took: Times = {worker.name: {} for worker in contenders}
+        disk: dict[str, dict[int, int]] = {worker.name: {} for worker in contenders}
         done = 0
         for mark in MARKS[:-1]:
             able = [worker for worker in contenders if mark <= SHORT.get(worker.name, mark)]
