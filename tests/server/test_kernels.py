@@ -199,10 +199,12 @@ _handlers["agent_kernel_request"] = _hold
 """
 
 
+@pytest.mark.parametrize("alone", [30.0, 0.0], ids=["sent alone", "sent beside its request"])
 @pytest.mark.parametrize("code", ["print('ran')", "import asyncio\nawait asyncio.sleep(0)\nprint('ran')"])
 async def test_a_call_runs_before_the_kernel_has_read_the_request_that_deposits_it(
-    api: Api, kernel: Kernel, model: FakeOpenAI, code: str
+    api: Api, kernel: Kernel, model: FakeOpenAI, code: str, alone: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("agent_kernel_server.kernels.call.ALONE_SECONDS", alone)
     await kernel.run("%load_ext agent_kernel")
     await kernel.run(HELD)
     model.add(call("run_python", code=f"{code}\n_ran.set()"), say("Done."))

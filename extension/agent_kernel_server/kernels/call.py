@@ -74,8 +74,12 @@ class KernelCall:
         reply_type = self._request.reply_type()
         if self._deposited is None:
             await asyncio.wait({self._queued[1]}, timeout=ALONE_SECONDS)
-        if not self._queued[1].done() and (await self._link.reply(self._deposit(), reply_type)).needs_await:
-            return True
+        if not self._queued[1].done():
+            deposited = self._deposit()
+            # Either thread of the kernel may be held up, and the main one may have deposited the call.
+            await self._link.wait_first(deposited, self._queued)
+            if deposited[1].done() and (await self._link.reply(deposited, reply_type)).needs_await:
+                return True
         return (await self._link.reply(self._queued, reply_type)).needs_await
 
     def _deposit(self) -> Sent:

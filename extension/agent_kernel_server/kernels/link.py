@@ -112,13 +112,19 @@ class KernelLink:
     async def wait(self, message_id: str, reply: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
         """Wait for a reply, and check now and then that the kernel lives. Raises `KernelGone`."""
         try:
-            while True:
-                done, _ = await asyncio.wait({reply}, timeout=LIVENESS_SECONDS)
-                if done:
-                    return reply.result()
-                await self.check_alive()
+            await self.wait_first((message_id, reply))
+            return reply.result()
         finally:
             self.forget(message_id)
+
+    async def wait_first(self, *sent: Sent) -> None:
+        """Wait until one of these has its reply, or has failed. Raises `KernelGone`."""
+        replies = [reply for _, reply in sent]
+        while True:
+            done, _ = await asyncio.wait(replies, timeout=LIVENESS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return
+            await self.check_alive()
 
     def forget(self, message_id: str) -> None:
         """Stop waiting for a reply."""
