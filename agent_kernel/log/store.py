@@ -122,12 +122,13 @@ class Log:
         self._audit_listener = listener
         self._transactions.listens_to_audit = True
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction on the log's thread. What it raises rolls back all that it did.
+    async def write(self, work: Callable[[Transaction], T], *, conversation: int | None = None) -> T:
+        """Run `work`, which is about this `conversation` only where one is named, in a transaction on the log's thread.
+        What it raises rolls back all that it did.
 
         Raises `LogUnavailable` if the file can't be written.
         """
-        result: T = await self.submit(work).future
+        result: T = await self.submit(work, conversation=conversation).future
         return result
 
     def submit(

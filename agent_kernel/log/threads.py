@@ -8,6 +8,7 @@ import asyncio
 import logging
 import queue
 import sqlite3
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,6 +20,11 @@ from agent_kernel.log.opening import connect_again
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+SWITCH_SECONDS = 0.0005
+"""How long the event loop may keep the log's thread from the interpreter; Python's default is ten times that.
+
+A loop that never rests gives the interpreter up at each of its turns, and has it back before a waiting thread is awake.
+A thread that waits for longer than this in one turn makes it let go."""
 SLICE = 8
 """Results and frames of commits that are handed out in one turn of the event loop. Each wakes a task; a decision passes
 through several turns."""
@@ -26,6 +32,12 @@ After = Callable[[], None]
 """A function to call in the event loop."""
 Job = Callable[[], list[After]]
 """Work for the thread. It raises nothing."""
+
+
+def share_interpreter() -> None:
+    """Have the threads of this process take turns soon enough for a log beside a busy event loop. For a process that is
+    the host's own."""
+    sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
 
 
 def _nothing() -> list[After]:

@@ -25,6 +25,8 @@ from agent_kernel.log.threads import After, fail, succeed
 
 MOST_TOGETHER = 64
 """Units in one commit, at most: the first of them waits for the last."""
+NO_CONVERSATION = 0
+"""In place of a conversation's number, which is at least 1: the unit concerns none that has calls."""
 
 Heard = tuple[chain.Entry, dict[str, Any]]
 """A decision or an outcome, with its fields and those of its call."""

@@ -32,7 +32,7 @@ from agent_kernel.models.client import SharedClient, network_fault
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
 from agent_kernel.models.faults import Fault, ServiceLabel, explain, is_about_the_name, status_fault
 from agent_kernel.models.known import Capabilities
-from agent_kernel.models.loop_turns import loop_turns, pieces
+from agent_kernel.models.loop_turns import LoopTurns, loop_turns, pieces
 from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
@@ -199,7 +199,7 @@ class HttpModel:
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
         reader, turns = self._api.reader(self.target), loop_turns()
-        async with self._respond(body, reader) as (chunks, line), aclosing(_gathered(chunks, line)) as gathered:
+        async with self._respond(body, reader) as (chunks, line), aclosing(_gathered(chunks, line, turns)) as gathered:
             size = 0
             async for chunk in gathered:
                 size += len(chunk)
@@ -274,23 +274,28 @@ def _unread(transport: asyncio.ReadTransport | None) -> Iterator[None]:
         transport.resume_reading()
 
 
-async def _gathered(chunks: AsyncIterator[bytes], transport: asyncio.ReadTransport | None) -> AsyncGenerator[bytes]:
+async def _gathered(
+    chunks: AsyncIterator[bytes], transport: asyncio.ReadTransport | None, turns: LoopTurns
+) -> AsyncGenerator[bytes]:
     """The pieces of a body, with small ones that arrive quickly gathered.
 
     Each piece costs a wake-up of the event loop and work in every layer above the socket. A server that sends one per
     token, every few milliseconds, is read every `GATHER_SECONDS`, half the interval in which tokens become events
-    anyway. The first pieces, large ones and slow streams are not delayed.
+    anyway, and less often where many answers are read at once (`LoopTurns.pause`). The first pieces, large ones and
+    slow streams are not delayed.
     """
     clock = asyncio.get_running_loop().time
     quick = 0
     asked = clock()
-    async for chunk in chunks:
-        quick = quick + 1 if clock() - asked < QUICK_SECONDS and len(chunk) < SMALL_BYTES else 0
-        yield chunk
-        if quick >= QUICK_PIECES:
-            with _unread(transport):
-                await asyncio.sleep(GATHER_SECONDS)
-        asked = clock()
+    with turns.reading():
+        async for chunk in chunks:
+            is_quick = clock() - asked < max(QUICK_SECONDS, turns.pause) and len(chunk) < SMALL_BYTES
+            quick = quick + 1 if is_quick else 0
+            yield chunk
+            if quick >= QUICK_PIECES:
+                with _unread(transport):
+                    await asyncio.sleep(max(GATHER_SECONDS, turns.pause))
+            asked = clock()
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

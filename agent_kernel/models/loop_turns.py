@@ -1,16 +1,23 @@
 """Lets answers that arrive faster than they are read take turns at the event loop.
 
 A model server next door sends thousands of tokens at once, and several runs may stream at the same time. Reading all
-that has arrived before anything else runs would delay every decision on the same loop.
+that has arrived before anything else runs would delay every decision on the same loop. So would a wake-up for each
+token of a hundred answers.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 PIECE_BYTES = 16_384
 """Read in well under a millisecond."""
+PAUSE_SECONDS = 0.002
+"""How much each answer that is read adds to the pause between two reads of one: 500 reads a second, of all answers
+together, leave a slow core time for the rest."""
+MOST_PAUSE_SECONDS = 0.25
+"""Longer ones would be seen as text that halts."""
 
 
 class LoopTurns:
@@ -20,6 +27,21 @@ class LoopTurns:
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
+        self._answers = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While an answer is read, or waited for."""
+        self._answers += 1
+        try:
+            yield
+        finally:
+            self._answers -= 1
+
+    @property
+    def pause(self) -> float:
+        """The seconds between two reads of one answer, the longer the more are read at once."""
+        return min(MOST_PAUSE_SECONDS, PAUSE_SECONDS * self._answers)
 
     async def take(self) -> None:
         """Return in a turn of the loop in which nobody else does."""

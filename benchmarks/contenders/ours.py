@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 from jupyter_events import EventLogger
 
+from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.commands import Decision
@@ -109,6 +110,7 @@ class AgentKernel(Contender):
 
     async def open(self) -> None:
         endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none", api=self._api)
+        share_interpreter()  # as the server does
         await asyncio.to_thread(warm_up)
         gc.freeze()  # as the server does after its warm-up
         self._models = ModelResolver(endpoints=[endpoint])

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
+from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel import content_of
@@ -119,6 +120,7 @@ class Service:
             return self._runtime
 
     async def _open_runtime(self) -> Runtime:
+        share_interpreter()
         try:
             runtime = await Runtime.open(self._log_path, self._models, self._settings)
         except ConfigurationError as error:

@@ -13,6 +13,7 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.log.rules import put_user_rules, rules_in_force
 from agent_kernel.log.runs import ConversationRow, policy_of_run
 from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import NO_CONVERSATION
 from agent_kernel.protocol.views import PolicyView, RuleView
 from agent_kernel.protocol.vocabulary import PolicyMode, RuleOrigin, Scope
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
@@ -52,7 +53,8 @@ async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:
         logger.warning("%s Calls that they allow ask.", error)
         rules = []
     rows = [(rule.rule_id, rule.text, rule.made_at, rule.made_by) for rule in rules]
-    await log.write(lambda transaction: put_user_rules(transaction.sql, rows))
+    # A decision reads no rules: its call was judged before.
+    await log.write(lambda transaction: put_user_rules(transaction.sql, rows), conversation=NO_CONVERSATION)
 
 
 def effective_policy(

@@ -17,7 +17,7 @@ from agent_kernel.log import runs
 from agent_kernel.log.events import Frame, compress_events, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.log.threads import SLICE
-from agent_kernel.log.transactions import MOST_TOGETHER, Transaction
+from agent_kernel.log.transactions import MOST_TOGETHER, NO_CONVERSATION, Transaction
 from agent_kernel.protocol.events import TokenEvent
 
 ID = "conv_1"
@@ -290,6 +290,17 @@ async def test_a_decision_never_goes_ahead_of_its_own_conversation_or_of_what_co
         ]
     await asyncio.gather(*futures)
     assert opened.order == ["its own", "its decision", "another's", "for all", "a third one's decision", "one more"]
+
+
+async def test_a_decision_goes_ahead_of_what_concerns_no_conversation(opened: OpenLog) -> None:
+    async with opened.held():
+        futures = [
+            opened.mark("another's", conversation=2),
+            opened.mark("a new conversation", conversation=NO_CONVERSATION),
+            opened.mark("decision", conversation=1, urgent=True),
+        ]
+    await asyncio.gather(*futures)
+    assert opened.order == ["decision", "another's", "a new conversation"]
 
 
 async def test_a_read_finds_what_was_written_before_it_even_where_a_decision_came_between(opened: OpenLog) -> None:

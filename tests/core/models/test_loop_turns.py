@@ -1,21 +1,26 @@
 """Answers that come faster than they are read leave the event loop to decisions: counted in turns, not in seconds."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+import pytest
+from aiohttp.client_proto import ResponseHandler
 
 from agent_kernel.models.api import AnswerReader, Target
 from agent_kernel.models.base import ModelItem
 from agent_kernel.models.chat import ChatApi, ChatReader
 from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import SMALL_BYTES, HttpModel
-from agent_kernel.models.loop_turns import PIECE_BYTES, LoopTurns, loop_turns, pieces
+from agent_kernel.models.http import QUICK_PIECES, QUICK_SECONDS, SMALL_BYTES, HttpModel
+from agent_kernel.models.loop_turns import MOST_PAUSE_SECONDS, PIECE_BYTES, LoopTurns, loop_turns, pieces
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import Reply
-from tests.core.models.model_fixtures import turn_of
+from tests.core.models.model_apis import CHAT
+from tests.core.models.model_fixtures import connected, turn_of
 
 TEXT = "many words " * 20_000
 
@@ -98,6 +103,37 @@ async def test_each_turn_of_the_loop_is_for_one_reader() -> None:
     with turns.counting():
         await asyncio.gather(*(read() for _ in range(4)))
     assert set(entered.values()) == {1}
+
+
+async def test_many_answers_at_once_are_each_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wake-up for each token of a hundred answers is most of what they cost. One answer alone is not delayed."""
+    reads: list[int] = []
+    receive = ResponseHandler.data_received
+
+    def counted(self: ResponseHandler, data: bytes) -> None:
+        reads.extend([len(data)] if data else [])
+        receive(self, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", counted)
+    monkeypatch.setattr("agent_kernel.models.loop_turns.PAUSE_SECONDS", MOST_PAUSE_SECONDS / 10)
+    numbers = [f"{number} " for number in range(60)]
+    said = Reply(body=CHAT.saying(*numbers), pause=0.01)
+    async with connected(*[said] * 10) as (_, model):
+        began = time.monotonic()
+        told = await asyncio.gather(*(turn_of(model) for _ in range(10)))
+        pauses = (time.monotonic() - began) / MOST_PAUSE_SECONDS
+    assert [turn.content for turn in told] == ["".join(numbers)] * 10
+    assert len(reads) <= 10 * (QUICK_PIECES + pauses + 3)
+    assert loop_turns().pause == 0
+
+
+def test_one_answer_alone_pauses_for_no_others() -> None:
+    turns = LoopTurns()
+    with turns.reading():
+        assert turns.pause < QUICK_SECONDS
+    with suppress(KeyError), turns.reading(), turns.reading():
+        raise KeyError
+    assert turns.pause == 0
 
 
 def test_pieces_are_the_whole_chunk() -> None:
