@@ -64,3 +64,18 @@ async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  # the fake server's thread has no event of this loop to set
             await asyncio.sleep(0.01)
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each read of an answer from its socket, from now on."""
+    from aiohttp.client_proto import ResponseHandler
+
+    reads: list[int] = []
+    receive = ResponseHandler.data_received
+
+    def counted(self: ResponseHandler, data: bytes) -> None:
+        reads.extend([len(data)] if data else [])
+        receive(self, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", counted)
+    return reads

@@ -16,7 +16,7 @@ from agent_kernel.models.http import HttpModel
 from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, each_api, each_way, said
-from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, turn_of, until
+from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, counted_reads, turn_of, until
 
 
 @each_way
@@ -153,16 +153,7 @@ async def test_tokens_that_come_thick_and_fast_are_left_with_the_system_for_a_wh
     """A wake-up per token is most of a token's cost. That the line is found depends on the client's version.
 
     What counts as fast is generous here, so that a busy machine sends fast enough."""
-    from aiohttp.client_proto import ResponseHandler
-
-    reads: list[int] = []
-    receive = ResponseHandler.data_received
-
-    def counted(self: ResponseHandler, data: bytes) -> None:
-        reads.extend([len(data)] if data else [])
-        receive(self, data)
-
-    monkeypatch.setattr(ResponseHandler, "data_received", counted)
+    reads = counted_reads(monkeypatch)
     monkeypatch.setattr(http, "QUICK_SECONDS", 10.0)
     numbers = [f"{number} " for number in range(300)]
     async with connected(Reply(body=api.saying(*numbers), pause=0.001), api=api) as (_, model):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-from aiohttp.client_proto import ResponseHandler
 
 from agent_kernel.models.api import AnswerReader, Target
 from agent_kernel.models.base import ModelItem
@@ -20,7 +19,7 @@ from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import CHAT
-from tests.core.models.model_fixtures import connected, turn_of
+from tests.core.models.model_fixtures import connected, counted_reads, turn_of
 
 TEXT = "many words " * 20_000
 
@@ -107,14 +106,7 @@ async def test_each_turn_of_the_loop_is_for_one_reader() -> None:
 
 async def test_many_answers_at_once_are_each_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wake-up for each token of a hundred answers is most of what they cost. One answer alone is not delayed."""
-    reads: list[int] = []
-    receive = ResponseHandler.data_received
-
-    def counted(self: ResponseHandler, data: bytes) -> None:
-        reads.extend([len(data)] if data else [])
-        receive(self, data)
-
-    monkeypatch.setattr(ResponseHandler, "data_received", counted)
+    reads = counted_reads(monkeypatch)
     monkeypatch.setattr("agent_kernel.models.loop_turns.PAUSE_SECONDS", MOST_PAUSE_SECONDS / 10)
     numbers = [f"{number} " for number in range(60)]
     said = Reply(body=CHAT.saying(*numbers), pause=0.01)
