@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from agent_kernel.approvals.scripted import ScriptedDecision, answer, approve, deny, edit
     from agent_kernel.notebook.agent import Agent, Budget, Policy, last_run, runs
     from agent_kernel.notebook.run import Run
-    from agent_kernel.tools.function import Tool, tool
+    from agent_kernel.tools.function import tool
+    from agent_kernel.tools.tool import Tool
 
 __all__ = [
     "Agent",
@@ -52,7 +53,7 @@ _MODULES = {
     "deny": "agent_kernel.approvals.scripted",
     "edit": "agent_kernel.approvals.scripted",
     "__version__": "agent_kernel.version",
-    "Tool": "agent_kernel.tools.function",
+    "Tool": "agent_kernel.tools.tool",
     "tool": "agent_kernel.tools.function",
 }
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from agent_kernel.approvals.limits import least
 from agent_kernel.approvals.modes import exceeds
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import PolicyMode
 
 _MOST_FILES_NAMED = 3

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.vocabulary import Limit
 
 LIMITS: Mapping[Limit, int] = {"tokens": 10**12, "usd": 10**9, "tool_calls": 10**9, "seconds": 10**9, "steps": 10**9}
@@ -24,7 +25,8 @@ def checked_limits(limits: Mapping[str, object], named: str = "budget") -> Budge
             f"{named}: {', '.join(sorted(map(repr, unknown)))} is no limit. Use {', '.join(LIMITS)}."
         )
     found = {name: value for name in LIMITS if (value := limits.get(name)) is not None}
-    return BudgetLimits.model_validate({name: _checked(value, name, named) for name, value in found.items()})
+    checked: dict[str, Any] = {name: _checked(value, name, named) for name, value in found.items()}
+    return BudgetLimits(**checked)
 
 
 def _checked(value: object, name: Limit, named: str) -> float:

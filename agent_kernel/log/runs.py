@@ -3,7 +3,7 @@
 import hashlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any, cast
 
@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, NotFound, UnknownConversation, UnknownRun
 from agent_kernel.log.packing import pack, unpack
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, PauseView, PolicyView, RuleView, RunView, Usage
+from agent_kernel.protocol.views import BudgetRaise, PauseView, PolicyView, RuleView, RunView, Usage
 from agent_kernel.protocol.vocabulary import PolicyMode
 
 
@@ -47,7 +48,7 @@ def defaults_of(view: type[BaseModel]) -> dict[str, Any]:
 
 
 _DEFAULTS = defaults_of(RunView)
-_OF_PARTS = {"policy": defaults_of(PolicyView), "usage": defaults_of(Usage), "budget": defaults_of(BudgetLimits)}
+_OF_PARTS = {"policy": defaults_of(PolicyView), "usage": defaults_of(Usage), "budget": asdict(BudgetLimits())}
 _OF_PAUSES, _OF_RAISES, _OF_RULES = defaults_of(PauseView), defaults_of(BudgetRaise), defaults_of(RuleView)
 
 

@@ -23,7 +23,8 @@ from agent_kernel.log.audit import entries
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.log.runs import one_row
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import Place, Preview, ToolCallView, Warning
+from agent_kernel.protocol.tools import Place
+from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
 
 NEXT: dict[CallState, frozenset[CallState]] = {
@@ -384,7 +385,7 @@ def _dump_preview(preview: Preview | None) -> str | bytes | None:
 
 
 def _dump_place(place: Place | None) -> str | None:
-    return place.model_dump_json() if place is not None else None
+    return orjson.dumps(place).decode() if place is not None else None
 
 
 def _dump_warnings(warnings: Sequence[Warning]) -> str:

@@ -3,7 +3,7 @@
 
 def install() -> None:
     """Have this kernel answer the server's requests. Idempotent."""
-    from agent_kernel.notebook.kernel.link import install as install_link
+    from agent_kernel.notebook.kernel.requests import install as install_link
 
     install_link()
 

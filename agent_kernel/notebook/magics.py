@@ -18,7 +18,7 @@ from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
 from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, warm_up
-from agent_kernel.notebook.kernel.link import install
+from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.recording import recorded_model
 from agent_kernel.notebook.run import state_of

@@ -8,8 +8,8 @@ from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry
 from agent_kernel.approvals.scripted import script as decisions_of
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.protocol.kernel import MOST_RULE_CHARACTERS, MOST_RULES
-from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.first_prompt import MOST_RULE_CHARACTERS, MOST_RULES
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
 

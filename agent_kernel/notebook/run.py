@@ -7,13 +7,13 @@ from agent_kernel.errors import RunFailed
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait, wait_async
-from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView, Usage
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
     # Hidden from jedi, by which the tab key completes names: it fails on a class with a property that is a `Literal`.
     from agent_kernel.notebook.kernel.run_state import Status
+    from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView, Usage
 
 
 class Run:
@@ -59,22 +59,26 @@ class Run:
         return end.text
 
     @property
-    def tool_calls(self) -> list[ToolCallView]:
+    def tool_calls(self) -> "list[ToolCallView]":
         """Each call with its arguments, state, decision and result; empty until the run has ended."""
         return [] if self._state.end is None else list(self._state.end.tool_calls)
 
     @property
-    def messages(self) -> list[MessageView]:
+    def messages(self) -> "list[MessageView]":
         """The messages in order: the prompt, the answers, and the calls' results; empty until the run has ended."""
         return [] if self._state.end is None else list(self._state.end.messages)
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> "Usage":
         """The tokens, calls and US dollars used so far."""
-        return self._state.view.usage if self._state.view is not None else Usage()
+        if self._state.view is not None:
+            return self._state.view.usage
+        from agent_kernel.protocol.views import Usage  # with pydantic, which a first prompt has no time for
+
+        return Usage()
 
     @property
-    def error(self) -> ErrorView | None:
+    def error(self) -> "ErrorView | None":
         """Why the run failed, as a `code` and a `message` with advice; `None` if it did not fail.
 
         Who reads it handles the failure: it does not fail the cell in a notebook that runs without a page.

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
-from agent_kernel.protocol.tools import FileCard
-from agent_kernel.protocol.views import Place
+from agent_kernel.protocol.tools import Place
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
-from agent_kernel.tools.function import Tool, as_tool
 from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.execution.values import ToolText
+    from agent_kernel.protocol.file_cards import FileCard
 
 FOLDER = Path.cwd()
 """The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
@@ -40,6 +40,8 @@ def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool,
     own: list[Tool] = []
     for candidate in wanted:
         if not isinstance(candidate, str):
+            from agent_kernel.tools.function import as_tool  # with pydantic, which a first prompt has no time for
+
             own.append(as_tool(candidate))
         elif candidate in builtin:
             named.append(builtin[candidate])
@@ -75,7 +77,7 @@ def _may_be_tool(value: Any) -> bool:
     return callable(value) or is_langchain(value)  # LangChain's tools can't be called
 
 
-def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+def preview_of(name: str, arguments_json: str, place: Place | None) -> "FileCard | None":
     """The card of a call that would change the file at `place`, with a diff to its present content. `None` for other
     calls. Safe in any thread."""
     from agent_kernel.tools.review.file_cards import file_card

@@ -1,8 +1,10 @@
 """Formats token counts and costs for records and messages. Cards do the same in widgets/src/text/format.ts."""
 
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING
 
-from agent_kernel.protocol.views import Usage
+if TYPE_CHECKING:
+    from agent_kernel.protocol.views import Usage
 
 
 def tokens(count: int) -> str:
@@ -26,7 +28,7 @@ def money(usd: float, *, at_least: bool = False) -> str:
     return f"{'≥ ' if at_least else ''}${said.removesuffix('0') if places == 3 else said}"
 
 
-def spent(usage: Usage) -> list[str]:
+def spent(usage: "Usage") -> list[str]:
     """The parts of a usage line: `["1.2k in", "340 out", "$0.004"]`; `["about 1.2k in", "340 out"]` if tokens are
     estimated. The cost is omitted if no price is known."""
     about = "about " if usage.estimated else ""

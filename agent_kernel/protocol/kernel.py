@@ -1,51 +1,36 @@
 """Requests of the server extension to a kernel, and their replies. Both ends use these models.
 
 Requests go over the control channel, which answers while the kernel's main thread is busy; they are discriminated by
-`op`. `kernel_events` has the other direction. A kernel runs a user's code, so the server validates everything that
-comes from it, within the bounds stated here.
+`op`. Those that a first prompt waits for are in `first_prompt`, the other direction in `kernel_events`. A kernel runs a
+user's code, so the server validates everything that comes from it, within the bounds stated here.
 """
 
 import functools
 from collections.abc import Mapping
-from types import GenericAlias
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
+from agent_kernel.protocol.bounds import Identifier
+from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.first_prompt import (
+    Refused,
+    ReplyT,
+    Request,
+    RunDeclaration,
+)
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolDeclaration, ToolVerdict
-from agent_kernel.protocol.views import BudgetLimits, ErrorView, OutputView, Place, PolicyView, RunView, Usage
-from agent_kernel.protocol.vocabulary import ChangeState, Effort, PolicyMode, StopCause
+from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.views import ErrorView, OutputView, PolicyView, RunView, Usage
+from agent_kernel.protocol.vocabulary import CallPhase, ChangeState
 
-MOST_RULES, MOST_RULE_CHARACTERS = 200, 10_000
-"""Bounds of a notebook's own rules, all of which a run's header shows."""
-MOST_REPLACED = 100
-"""The most earlier runs of a cell that a run may replace."""
-MOST_CELLS_BEFORE = 20
 MOST_CHANGES = 200
-FOLDER_OPEN = ", in the folder "
-VARIABLES_OPEN = "The user's variables:\n"
-CELLS_OPEN = "The cells that were run last:\n"
-"""Beginnings of parts of the notebook's summary, as the model reads it: recordings compare the variables alone."""
-
-CellId = Annotated[str, Field(max_length=200)]
-Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
-"""An id from a kernel. Its characters are restricted because it goes into URLs, frames and the server's log."""
 
 
 class KernelMessage(BaseModel):
     # `hide_input_in_errors`: the server logs refused messages without their content, which may be a user's input.
-    # `defer_build`: a kernel imports this module at `%load_ext`, which has to be fast.
+    # `defer_build`: most kernels use few of these models.
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
-
-
-ReplyT = TypeVar("ReplyT", bound="Reply")
-
-
-def type_argument(message: type[BaseModel]) -> Any:
-    """The type argument with which a subclass of a generic model is declared."""
-    return get_args(message.__orig_bases__[0])[0]  # type: ignore[attr-defined]
 
 
 # Replies
@@ -55,46 +40,8 @@ class Reply(KernelMessage):
     ok: Literal[True] = True
 
 
-class Refused(KernelMessage):
-    """Replaces any reply if the kernel could not carry out the request."""
-
-    ok: Literal[False] = False
-    error: str = "The kernel refused a request."
-
-
 class Done(Reply):
     """The request was carried out; there is no other result."""
-
-
-class RunDeclaration(KernelMessage):
-    """A run as its cell declared it. The server validates the budgets as well."""
-
-    run_id: Identifier
-    conversation_id: Identifier
-    prompt: str
-    model: str | None = None
-    effort: Effort | None = None
-    policy: PolicyMode | None = None
-    rules: tuple[Annotated[str, Field(max_length=MOST_RULE_CHARACTERS)], ...] = Field(default=(), max_length=MOST_RULES)
-    system: str | None = None
-    budget: BudgetLimits = Field(default_factory=BudgetLimits)
-    conversation_budget: BudgetLimits = Field(default_factory=BudgetLimits)
-    tools: tuple[ToolDeclaration, ...] = ()
-    script: tuple[ScriptedDecision, ...] = Field(default=(), max_length=MOST_DECISIONS)
-    widget_model_id: str | None = None
-    replaces: tuple[Identifier, ...] = Field(default=(), max_length=MOST_REPLACED)
-    continues: int | None = Field(default=None, ge=0)
-    cell_id: CellId | None = None
-    cells_before: tuple[CellId, ...] = Field(default=(), max_length=MOST_CELLS_BEFORE)
-    """The ids of cells that the same page has run, the last first. They are in the same notebook as this cell, which
-    may not be saved yet."""
-    prompt_in_cell: bool = False
-    stop: StopCause | None = None
-    """Set if the kernel has already asked for the run to be stopped."""
-
-
-class Declared(Reply):
-    declaration: RunDeclaration
 
 
 class Deposited(Reply):
@@ -105,10 +52,6 @@ class Deposited(Reply):
 class InterruptSent(Reply):
     sent: bool = False
     """Whether the call was interrupted, or withdrawn before it began."""
-
-
-CallPhase = Literal["deposited", "running", "done", "unknown"]
-"""The state of a call in the kernel: waiting for the main thread, running, ended, or not known."""
 
 
 class Collected(Reply):
@@ -155,52 +98,31 @@ class PictureRead(Reply):
     """Why there is no picture."""
 
 
-class EnvironmentDescribed(Reply):
-    text: str = ""
-
-
 # Requests
 
 
-class Request(KernelMessage, Generic[ReplyT]):
-    """A request, with the type of its reply."""
-
-    if not TYPE_CHECKING:
-        # pydantic would make a model for each type of reply, which `%load_ext` has no time for.
-        __class_getitem__ = classmethod(GenericAlias)
-
-    @classmethod
-    def reply_type(cls) -> type[ReplyT]:
-        return cast("type[ReplyT]", type_argument(cls))
-
-
-class DeclareRun(Request[Declared]):
-    op: Literal["declare"] = "declare"
-    run_id: str
-
-
-class UpdateRun(Request[Done]):
+class UpdateRun(KernelMessage, Request[Done]):
     """Sent when the state of a run changes."""
 
     op: Literal["state"] = "state"
     run: RunView
 
 
-class FinishRun(Request[Done]):
+class FinishRun(KernelMessage, Request[Done]):
     """Sent when a run has ended."""
 
     op: Literal["finish"] = "finish"
     result: RunResult
 
 
-class ResumeRun(Request[Done]):
+class ResumeRun(KernelMessage, Request[Done]):
     """Sent when a run that had ended is tried again."""
 
     op: Literal["again"] = "again"
     run_id: str
 
 
-class ExecuteCall(Request[Deposited]):
+class ExecuteCall(KernelMessage, Request[Deposited]):
     """Deposits an approved call. Idempotent. On the shell channel the main thread then claims and runs it."""
 
     op: Literal["call"] = "call"
@@ -211,32 +133,32 @@ class ExecuteCall(Request[Deposited]):
     """Other calls whose outcomes have arrived, so that the kernel need not keep them."""
 
 
-class InterruptCall(Request[InterruptSent]):
+class InterruptCall(KernelMessage, Request[InterruptSent]):
     """Interrupts the call if it is running, or withdraws it if it has not begun."""
 
     op: Literal["interrupt"] = "interrupt"
     approval_id: str
 
 
-class CollectCall(Request[Collected]):
+class CollectCall(KernelMessage, Request[Collected]):
     op: Literal["collect"] = "collect"
     approval_id: str
     after_index: int = Field(default=0, ge=0)
 
 
-class LocateCall(Request[WaitingBehind]):
+class LocateCall(KernelMessage, Request[WaitingBehind]):
     op: Literal["waiting"] = "waiting"
     approval_id: str
 
 
-class UndoCall(Request[Undone]):
+class UndoCall(KernelMessage, Request[Undone]):
     """Restores the file that a call replaced."""
 
     op: Literal["undo"] = "undo"
     approval_id: str
 
 
-class GiveVerdict(Request[VerdictGiven]):
+class GiveVerdict(KernelMessage, Request[VerdictGiven]):
     """Asks for the tool's own verdict on a call."""
 
     op: Literal["verdict"] = "verdict"
@@ -245,7 +167,7 @@ class GiveVerdict(Request[VerdictGiven]):
     run_id: str | None = None
 
 
-class PreviewCall(Request[Previewed]):
+class PreviewCall(KernelMessage, Request[Previewed]):
     """Describes the file change that a call would make."""
 
     op: Literal["preview"] = "preview"
@@ -254,11 +176,11 @@ class PreviewCall(Request[Previewed]):
     place: Place | None = None
 
 
-class ListChanges(Request[KeptChanges]):
+class ListChanges(KernelMessage, Request[KeptChanges]):
     op: Literal["changes"] = "changes"
 
 
-class ReadPicture(Request[PictureRead]):
+class ReadPicture(KernelMessage, Request[PictureRead]):
     """Reads a picture that a prompt names."""
 
     op: Literal["picture"] = "picture"
@@ -267,18 +189,13 @@ class ReadPicture(Request[PictureRead]):
     notebook_path: str | None = None
 
 
-class DescribeEnvironment(Request[EnvironmentDescribed]):
-    op: Literal["environment"] = "environment"
-    notebook_path: str | None = None
-
-
-class Serve(Request[Done]):
+class Serve(KernelMessage, Request[Done]):
     """Tells a kernel behind a gateway that this server serves it, which its environment can't say."""
 
     op: Literal["serve"] = "serve"
 
 
-class AnswerQuestion(Request[Done]):
+class AnswerQuestion(KernelMessage, Request[Done]):
     op: Literal["answer"] = "answer"
     question_id: str
     answer: dict[str, Any] | None = None
@@ -286,14 +203,14 @@ class AnswerQuestion(Request[Done]):
     refusal: str | None = None
 
 
-RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun
+RunRequest = UpdateRun | FinishRun | ResumeRun
 CallRequest = ExecuteCall | InterruptCall | CollectCall | LocateCall
 ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
-KernelRequest = ReadPicture | DescribeEnvironment | Serve | AnswerQuestion
+KernelRequest = ReadPicture | Serve | AnswerQuestion
 AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
 
 
-# Reading and making messages
+# Reading
 
 
 @functools.cache
@@ -307,20 +224,24 @@ def _any_request() -> TypeAdapter[AnyRequest]:
 
 
 def read_request(content: dict[str, Any]) -> AnyRequest:
-    """Raises `ValidationError`. Only the model of this request is built: building all of them takes longer than the
-    rest of a first prompt's way to the server."""
+    """Raises `ValidationError`. Only the model of this request is built: building all of them takes longer than a call
+    in an idle kernel."""
     known = _requests().get(content["op"]) if isinstance(content.get("op"), str) else None
     return known.model_validate(content) if known is not None else _any_request().validate_python(content)
 
 
+@functools.cache
+def _reader(message_type: type[Any]) -> TypeAdapter[Any]:
+    # pydantic takes settings for a union, and none for a dataclass by itself.
+    either: Any = message_type | None
+    return TypeAdapter(either, config=ConfigDict(hide_input_in_errors=True))
+
+
 def read_reply(content: dict[str, Any], reply_type: type[ReplyT]) -> ReplyT | Refused:
     """Raises `ValidationError`."""
-    return reply_type.model_validate(content) if content.get("ok") is True else Refused.model_validate(content)
-
-
-def content_of(message: KernelMessage) -> dict[str, Any]:
-    """Encode a message for the wire."""
-    return message.model_dump(mode="json")
+    expected: Any = reply_type if content.get("ok") is True else Refused
+    found: ReplyT | Refused = _reader(expected).validate_python(content)
+    return found
 
 
 def failed_run(declaration: RunDeclaration, reason: str) -> RunResult:

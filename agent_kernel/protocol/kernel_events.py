@@ -1,29 +1,18 @@
 """Events of a kernel to the server extension. See `kernel` for the other direction, `kernel_questions` for the events
-that are questions.
+that are questions, `first_prompt` for the announcement of a run.
 
 Events are IOPub messages under a topic of their own, discriminated by `event`.
 """
 
-from operator import not_
 from typing import Literal
 
 from pydantic import Field
 
-from agent_kernel.protocol.kernel import Identifier, KernelMessage
+from agent_kernel.protocol.bounds import Identifier
+from agent_kernel.protocol.kernel import KernelMessage
 from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import StopCause
-
-
-class RunAnnounced(KernelMessage):
-    """A cell has made a run. Repeated until the server asks for the run's declaration."""
-
-    event: Literal["announce"] = "announce"
-    run_id: Identifier
-    conversation_id: Identifier | None = None
-    through_gateway: bool = Field(default=False, exclude_if=not_)
-    """Whether the event is for a server that reaches the kernel through a gateway. The gateway's own server gets it
-    too. It is sent only where it is: every page of the notebook gets what is announced."""
 
 
 class Hello(KernelMessage):

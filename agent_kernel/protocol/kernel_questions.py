@@ -5,20 +5,15 @@ A question is an event that the server answers by a request (`AnswerQuestion`); 
 
 import functools
 from types import GenericAlias
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVar, cast, get_args
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from agent_kernel.protocol.bounds import Identifier
+from agent_kernel.protocol.first_prompt import RunAnnounced
 from agent_kernel.protocol.ids import new_question_id
-from agent_kernel.protocol.kernel import Identifier, KernelMessage, type_argument
-from agent_kernel.protocol.kernel_events import (
-    CallEnded,
-    CallOutput,
-    CancelRun,
-    Hello,
-    KernelInterrupted,
-    RunAnnounced,
-)
+from agent_kernel.protocol.kernel import KernelMessage
+from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, Hello, KernelInterrupted
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, UsageReport
 
 
@@ -52,7 +47,8 @@ class Question(KernelMessage, Generic[AnswerT]):
     """A question, for which a cell waits. Repeated until it is answered."""
 
     if not TYPE_CHECKING:
-        __class_getitem__ = classmethod(GenericAlias)  # as `Request`'s
+        # pydantic would make a model for each type of answer, for which no cell has time.
+        __class_getitem__ = classmethod(GenericAlias)
 
     event: Literal["ask"] = "ask"
     question_id: Identifier = Field(default_factory=new_question_id)
@@ -64,7 +60,7 @@ class Question(KernelMessage, Generic[AnswerT]):
 
     @classmethod
     def answer_type(cls) -> type[AnswerT]:
-        return cast("type[AnswerT]", type_argument(cls))
+        return cast("type[AnswerT]", get_args(cls.__orig_bases__[0])[0])  # type: ignore[attr-defined]
 
 
 class AskUsage(Question[UsageReport]):
@@ -110,7 +106,8 @@ KernelEvent = OtherEvent | AnyQuestion
 @functools.cache
 def _events() -> TypeAdapter[KernelEvent]:
     questions = Field(discriminator="topic")
-    return TypeAdapter(Annotated[OtherEvent | Annotated[AnyQuestion, questions], Field(discriminator="event")])
+    events = Annotated[OtherEvent | Annotated[AnyQuestion, questions], Field(discriminator="event")]
+    return TypeAdapter(events, config=ConfigDict(hide_input_in_errors=True))
 
 
 def read_event(content: dict[str, Any]) -> KernelEvent:

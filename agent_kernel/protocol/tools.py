@@ -1,11 +1,10 @@
-"""What runtime and executor exchange about tools and calls: a kernel's wire carries these as they are."""
+"""What runtime and executor exchange about tools and calls: a kernel's wire carries these as they are. `file_cards` has
+the rest."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
-from agent_kernel.protocol.views import Place, Warning
+from agent_kernel.protocol.bounds import Bounds
 from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus
 
 DeclaredApproval = Literal["ask", "allow", "deny", "dynamic"]
@@ -14,8 +13,6 @@ any answer but `ask`, `allow` or `deny` counts as `ask`."""
 
 MOST_SECONDS = 10**9
 """The longest timeout."""
-
-WARNING_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +26,25 @@ class ToolDeclaration:
     """Read-only calls may run concurrently and are allowed in plan mode."""
     runs_in: Literal["kernel", "page"] = "kernel"
     """`page` tools such as `ask_user` are answered by a client with a `tool_result` command."""
-    timeout: Annotated[float | None, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
+    timeout: Annotated[float | None, Bounds(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
     """Seconds that a call may run until it is interrupted; `None` means no limit."""
 
 
-def _bounded(warning: Warning) -> Warning:
-    if len(warning.title) + len(warning.detail) > WARNING_CHARACTERS:
-        raise ValueError(f"a warning has {WARNING_CHARACTERS:,} characters at most")
-    return warning
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The resolved path of a file tool's call, with links followed. It is resolved once for a call, which is judged by
+    it and opens nothing else."""
 
+    path: Annotated[str, Bounds(max_length=8_192)]
+    """The absolute path; empty if it is not known."""
+    inside: Annotated[str | None, Bounds(max_length=8_192)] = None
+    """The path relative to the notebook's folder, with `/`; `None` if it is outside."""
+    linked: bool = False
+    """Whether the path as written goes through a link."""
 
-class FileCard(BaseModel):
-    """The executor's description of the file that a call would change. Bounded, because it comes from a kernel."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-    diff: str = Field(default="", max_length=200_000)
-    """The diff; empty if nothing could be compared, so that the card shows the call's arguments."""
-    left_out: str = Field(default="", max_length=200)
-    """What the diff omits."""
-    facts: list[Annotated[str, Field(max_length=WARNING_CHARACTERS)]] = Field(default_factory=list, max_length=10)
-    """Sentences for the top of the card."""
-    warnings: list[Annotated[Warning, AfterValidator(_bounded)]] = Field(default_factory=list, max_length=10)
-    base: str = Field(default="", max_length=64)
-    """As `FileChange.base`; empty if nothing was read."""
-    refusal: str = Field(default="", max_length=1_000)
-    """Why the call is refused without asking a person; the model is told."""
+    def spellings(self) -> tuple[str, ...]:
+        """The forms of the path that rules are compared with, the shortest first."""
+        return (self.path,) if self.inside is None else (self.inside, self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +70,10 @@ class Outcome:
     status: ExecutionStatus
     content: str
     """The text for the model, untruncated within the executor's own limit."""
-    undo: Annotated[str | None, Field(max_length=40)] = None
+    undo: Annotated[str | None, Bounds(max_length=40)] = None
     """Set if `ToolExecutor.undo` can undo the call: when the replaced file was last changed (UTC, ISO 8601), or an
     empty text if there was none."""
-    output_file: Annotated[str | None, Field(max_length=4096)] = None
+    output_file: Annotated[str | None, Bounds(max_length=4096)] = None
     """The file with the whole output, if one was written."""
 
 

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.tools import Place
 from agent_kernel.protocol.vocabulary import (
     BudgetOf,
     CallState,
@@ -52,18 +54,6 @@ class Usage(View):
     """Whether some of the tokens are estimated from the text, because a service reported none or a turn was cut off."""
     seconds: float = 0.0
     """How long the run has worked, as of its last turn, without the time in which it only waited for a person."""
-
-
-class BudgetLimits(View):
-    """Hard limits; `None` means no limit. `seconds` counts the time in which a run works, not the time in which it only
-    waits for a person."""
-
-    tokens: int | None = None
-    usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """US dollars. A run whose cost can't be known pauses or ends; a local model costs nothing."""
-    tool_calls: int | None = None
-    seconds: float | None = None
-    steps: int | None = None
 
 
 class ConversationBudget(View):
@@ -235,22 +225,6 @@ class OutputView(View):
     """Set if a later output with the same id replaces this one."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """The bundle's metadata as in nbformat; some keys are MIME types (`{"image/png": {"width": 640}}`)."""
-
-
-class Place(View):
-    """The resolved path of a file tool's call, with links followed. It is resolved once for a call, which is judged by
-    it and opens nothing else."""
-
-    path: str = Field(max_length=8_192)
-    """The absolute path; empty if it is not known."""
-    inside: str | None = Field(default=None, max_length=8_192)
-    """The path relative to the notebook's folder, with `/`; `None` if it is outside."""
-    linked: bool = False
-    """Whether the path as written goes through a link."""
-
-    def spellings(self) -> tuple[str, ...]:
-        """The forms of the path that rules are compared with, the shortest first."""
-        return (self.path,) if self.inside is None else (self.inside, self.path)
 
 
 class ToolCallView(View):

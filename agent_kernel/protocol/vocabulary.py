@@ -26,6 +26,9 @@ OutcomeStatus = Literal["success", "error", "denied", "cancelled", "unknown"]
 ExecutionStatus = Literal["success", "error", "cancelled", "unknown"]
 """How an executor says that a call ended."""
 
+CallPhase = Literal["deposited", "running", "done", "unknown"]
+"""The state of a call in the kernel: waiting for the main thread, running, ended, or not known."""
+
 ChangeState = Literal["as_left", "changed", "undone"]
 """Whether a file is as a call left it, was changed since, or was put back."""
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.decisions import ScriptedDecision
-from agent_kernel.protocol.kernel import RunDeclaration
-from agent_kernel.protocol.views import BudgetLimits, ImageRefs
+from agent_kernel.protocol.first_prompt import RunDeclaration
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -56,11 +56,11 @@ class RunSpec:
     """Whether a client without a page follows the run; it waits for answers then as if a page showed it."""
     prompt_id: str | None = None
     """The id of the prompt's message, where a client has given it one; `None` lets the log choose."""
-    prompt_images: ImageRefs = field(default_factory=list)
-    """Pictures that were sent with the prompt (`Conversation.keep_pictures`)."""
+    prompt_images: list[dict[str, Any]] = field(default_factory=list)
+    """Pictures that were sent with the prompt (`Conversation.keep_pictures`), as `protocol.views.ImageRefs`."""
 
 
-DECLARED_FIELDS = RunSpec.__dataclass_fields__.keys() & RunDeclaration.model_fields.keys()
+DECLARED_FIELDS = RunSpec.__dataclass_fields__.keys() & RunDeclaration.__dataclass_fields__.keys()
 """The fields of a specification that a kernel declares."""
 
 

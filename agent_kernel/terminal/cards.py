@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import assert_never
 
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import (
     ApprovalResponseEvent,
     ServerEvent,
@@ -12,7 +13,7 @@ from agent_kernel.protocol.events import (
     ToolUndoneEvent,
 )
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetLimits, OutputView, ToolCallView
+from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import Limit
 from agent_kernel.record import words
 from agent_kernel.record.results import joined

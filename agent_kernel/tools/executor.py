@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolVerdict
-from agent_kernel.protocol.views import OutputView, Place
+from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.views import OutputView
 
 OutputSink = Callable[[OutputView], None]
 """Called in the runtime's event loop, in order, for each live output of the call."""

@@ -189,7 +189,7 @@ class AgentKernelServer(ExtensionApp):
         from agent_kernel.approvals.limits import checked_limits
 
         try:
-            return checked_limits(proposal["value"], proposal["trait"].name).model_dump(exclude_none=True)
+            return checked_limits(proposal["value"], proposal["trait"].name).given()
         except ConfigurationError as error:
             raise TraitError(str(error)) from None
 

@@ -11,7 +11,7 @@ from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.approvals.folder_limits import FolderLimits
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.views import BudgetLimits
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel_server.service import Service
 
@@ -62,8 +62,8 @@ def _runtime_settings(app: Any, server: Any) -> RuntimeSettings:
     traits = {name: getattr(app, name) for name in RuntimeSettings.__dataclass_fields__ if app.has_trait(name)}
     traits |= {
         "site_rules": tuple(app.site_rules),
-        "default_budget": BudgetLimits.model_validate(app.default_budget),
-        "conversation_budget": BudgetLimits.model_validate(app.conversation_budget),
+        "default_budget": BudgetLimits(**app.default_budget),
+        "conversation_budget": BudgetLimits(**app.conversation_budget),
     }
     return RuntimeSettings(
         **traits,

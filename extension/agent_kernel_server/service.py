@@ -12,8 +12,8 @@ from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.resolver import ModelResolver, warm_up
+from agent_kernel.protocol.first_prompt import content_of
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.kernel import content_of
 from agent_kernel.protocol.kernel_events import Hello
 from agent_kernel.protocol.kernel_questions import read_event
 from agent_kernel.protocol.lists import FileChangeView, ListedCall, ListedRun, ModelsView
@@ -32,7 +32,6 @@ from agent_kernel.uncollected import uncollected
 from agent_kernel.version import __version__
 from agent_kernel_server.chats import Chats
 from agent_kernel_server.events import emitter
-from agent_kernel_server.kernels.declarations import CheckedDeclared
 from agent_kernel_server.kernels.manager import ServedKernels
 from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.kernels.tap import KERNEL_ACTIONS, EventTap
@@ -180,7 +179,6 @@ class Service:
         with uncollected():
             await asyncio.to_thread(warm_up)
             await asyncio.to_thread(rehearse)
-            await asyncio.to_thread(CheckedDeclared.model_rebuild)
             await asyncio.to_thread(read_event, content_of(Hello()))
             await self._models.prepare()
         # All that is loaded now stays. A full garbage collection that looks at it holds up the loop for 0.2 s.

@@ -1,12 +1,15 @@
 """A real kernel answers each request of the protocol with a reply of its type, or says why not."""
 
+from dataclasses import MISSING, fields
 from typing import Any, get_args
 
 import pytest
 
-from agent_kernel.protocol.kernel import AnyRequest, Refused, content_of, read_reply
+from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.first_prompt import FirstRequest, Refused, content_of
+from agent_kernel.protocol.kernel import AnyRequest, read_reply
 from agent_kernel.protocol.tools import ApprovedCall
-from agent_kernel.protocol.views import BudgetLimits, PolicyView, RunView, Usage
+from agent_kernel.protocol.views import PolicyView, RunView, Usage
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = pytest.mark.kernel
@@ -49,7 +52,22 @@ def test_each_request_gets_a_reply_of_its_type(shared_kernel: TestKernel) -> Non
             refused.add(request.op)
         else:
             assert isinstance(reply, request_type.reply_type())
-    assert refused == REFUSED
+    assert refused == REFUSED - {"declare"}
+
+
+def test_a_request_of_a_first_prompt_gets_a_reply_of_its_type(shared_kernel: TestKernel) -> None:
+    for request_type in get_args(FirstRequest):
+        request = request_type(**{one.name: FIELDS[one.name] for one in fields(request_type) if one.default is MISSING})
+        content = content_of(request)
+        reply = read_reply(shared_kernel.request(content.pop("op"), **content), request_type.reply_type())
+        assert isinstance(reply, request_type.reply_type() if request.op not in REFUSED else Refused)
+
+
+@pytest.mark.parametrize("content", [{}, {"run_id": 1}, {"run_id": ["run_x"]}, {"run_id": None}])
+def test_a_request_of_a_first_prompt_that_does_not_fit_is_refused(
+    shared_kernel: TestKernel, content: dict[str, Any]
+) -> None:
+    assert isinstance(read_reply(shared_kernel.request("declare", **content), Refused), Refused)
 
 
 def test_pages_do_not_hear_of_requests_and_hear_that_a_cell_runs_on(shared_kernel: TestKernel) -> None:

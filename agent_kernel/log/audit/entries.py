@@ -120,8 +120,8 @@ def record_raise(sql: sqlite3.Connection, run: RunView, step: BudgetRaise) -> No
     fields = {
         "at": step.at,
         "pause_id": step.pause_id,
-        "added": step.add.model_dump(exclude_none=True),
-        "budget": run.budget.model_dump(exclude_none=True),
+        "added": step.add.given(),
+        "budget": run.budget.given(),
         **({"without_usd": True} if step.without_usd else {}),
         **({"of": step.of, "limits": limits} if (limits := _of_conversation(run, step)) is not None else {}),
         **({"repeated": step.repeated} if step.repeated else {}),
@@ -136,7 +136,7 @@ def _of_conversation(run: RunView, step: BudgetRaise) -> dict[str, Any] | None:
     """The conversation's limits, where those were raised."""
     if step.of == "run" or run.conversation_budget is None:
         return None
-    return run.conversation_budget.limits.model_dump(exclude_none=True)
+    return run.conversation_budget.limits.given()
 
 
 def record_unknown_answer(

@@ -30,8 +30,8 @@ from agent_kernel.notebook.execution.side_by_side import PerCallStreams, run_bes
 from agent_kernel.notebook.execution.tracebacks import NameOf, cell_names, render
 from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text
 from agent_kernel.protocol.tools import Outcome
-from agent_kernel.tools.function import Tool
 from agent_kernel.tools.langchain import current_tool_call_id
+from agent_kernel.tools.tool import Tool
 
 INTERRUPTED = "The call was interrupted before it finished. What ran before that stays."
 INTERRUPTED_BY_USER = "The user interrupted the kernel before the call finished. What ran before that stays."

@@ -9,13 +9,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.execution.listeners import Listenable
-from agent_kernel.protocol.kernel import CallPhase, Collected
 from agent_kernel.protocol.tools import ApprovedCall, Outcome
-from agent_kernel.protocol.views import OutputView
+from agent_kernel.protocol.vocabulary import CallPhase
+
+if TYPE_CHECKING:
+    from agent_kernel.protocol.kernel import Collected
+    from agent_kernel.protocol.views import OutputView
 
 KEPT_CALLS = 64
 """Finished calls that can be collected again, because a reply may be lost."""
@@ -28,7 +31,7 @@ WITHDRAWN = Outcome("cancelled", "The call was cancelled before it started. Noth
 class Observer(Protocol):
     """Receives a call's outputs, in order, and its outcome. Called in any thread; must be quick."""
 
-    def output(self, approval_id: str, index: int, output: OutputView) -> None: ...
+    def output(self, approval_id: str, index: int, output: "OutputView") -> None: ...
 
     def done(self, approval_id: str, outcome: Outcome, outputs: int) -> bool:
         """Whether the observer has taken the outcome, which follows that many outputs. If not, it is kept until it is
@@ -44,7 +47,7 @@ class Entry:
     run_id: str | None
     observer: Observer
     phase: CallPhase = "deposited"
-    outputs: list[OutputView] = field(default_factory=list)
+    outputs: "list[OutputView]" = field(default_factory=list)
     outcome: Outcome | None = None
     collected: bool = False
     """Whether the outcome was taken or collected."""
@@ -106,7 +109,7 @@ class Mailbox(Listenable):
                     return entry
             return None
 
-    def output(self, entry: Entry, output: OutputView) -> None:
+    def output(self, entry: Entry, output: "OutputView") -> None:
         with self._lock:
             entry.outputs.append(output)
             index = len(entry.outputs) - 1
@@ -122,8 +125,10 @@ class Mailbox(Listenable):
             self._end(entry, outcome)
             self._notify()
 
-    def collect(self, approval_id: str, first_index: int = 0) -> Collected:
+    def collect(self, approval_id: str, first_index: int = 0) -> "Collected":
         """The outputs from `first_index` on, and the outcome if there is one."""
+        from agent_kernel.protocol.kernel import Collected  # with pydantic, which a first prompt has no time for
+
         with self._lock:
             entry = self._entries.get(approval_id)
             if entry is None:

@@ -3,14 +3,16 @@
 import importlib
 import uuid
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
-from agent_kernel.protocol.runs import RunResult
+
+if TYPE_CHECKING:
+    from agent_kernel.protocol.runs import RunResult
 
 Transport = Literal["server", "kernel"]
 Receives = Literal["usually", "between-cells"]
@@ -79,7 +81,7 @@ class LiveView:
     def set_receives(self, receives: Receives) -> None:
         self.widget.receives = receives
 
-    def replace(self, end: RunResult) -> None:
+    def replace(self, end: "RunResult") -> None:
         """Replace the widget by the record. For any thread.
 
         The bundle has no widget view: a saved notebook that has one shows "model not found" when it is opened again.
@@ -125,7 +127,7 @@ class LiveViews:
             self.give_up(earlier)
         return failed
 
-    def on_end(self, end: RunResult, *, may_stay: bool = True) -> bool:
+    def on_end(self, end: "RunResult", *, may_stay: bool = True) -> bool:
         """A run has ended. Whether its cards were replaced; `may_stay` is false where it can't be tried again."""
         if not may_stay or end.run.error is None or end.run.error.code != "LLM_ERROR":
             self._replace(end)
@@ -153,13 +155,13 @@ class LiveViews:
             view.show_elsewhere()
         return view is not None
 
-    def _replace(self, end: RunResult) -> None:
+    def _replace(self, end: "RunResult") -> None:
         view = self.views.pop(end.run.run_id, None)
         if view is not None:
             view.replace(end)
 
 
-def show_record(shell: InteractiveShell, end: RunResult) -> None:
+def show_record(shell: InteractiveShell, end: "RunResult") -> None:
     """Show the record as new outputs, where no widget was shown. nbval does not compare updated displays."""
     from agent_kernel.record import place_record
 

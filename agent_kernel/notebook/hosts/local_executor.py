@@ -6,11 +6,12 @@ from typing import Any
 
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.kernel.environment import notebook_path
-from agent_kernel.notebook.kernel.link import tool_verdict, waiting_behind
+from agent_kernel.notebook.kernel.replies import tool_verdict, waiting_behind
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolVerdict
-from agent_kernel.protocol.views import OutputView, Place
+from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import OutputSink
 
 CLAIM_SECONDS = 0.05

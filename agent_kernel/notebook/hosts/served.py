@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of
-from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link, install
+from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link
+from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.protocol.kernel_events import CancelRun, RunAnnounced
-from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.first_prompt import RunAnnounced
 from agent_kernel.protocol.vocabulary import StopCause
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.hosts.server_questions import ServerQuestions
     from agent_kernel.protocol.kernel_questions import WaitingRun
     from agent_kernel.protocol.lists import ModelsView, UsageReport
+    from agent_kernel.protocol.runs import RunResult
 
 DESCRIBED_SECONDS = 0.25
 """How long a kernel's first cell waits for the server to ask what its first request needs; a server that is not loaded
@@ -53,7 +54,7 @@ class ServedHost:
 
     def _announce(self, run: RunState) -> None:
         announced = RunAnnounced(
-            run_id=run.run_id, conversation_id=run.conversation_id, through_gateway=self._through_gateway
+            run.run_id, run.conversation_id, through_gateway=True if self._through_gateway else None
         )
         self._link.announce(announced, run.acknowledged, lambda: run.fail(NOT_ACKNOWLEDGED))
 
@@ -63,6 +64,8 @@ class ServedHost:
         return not is_served(self._state.shell)
 
     def cancel(self, run: RunState, cause: StopCause) -> None:
+        from agent_kernel.protocol.kernel_events import CancelRun
+
         self._link.send(CancelRun(run_id=run.run_id, cause=cause))
 
     @functools.cached_property
@@ -89,13 +92,13 @@ class ServedHost:
     def waiting_runs(self) -> "Sequence[WaitingRun]":
         return self._server.waiting_runs()
 
-    def on_end(self, end: RunResult) -> None:
+    def on_end(self, end: "RunResult") -> None:
         self._views.on_end(end)
 
     def on_retry(self, run: RunState) -> None:
         self._views.on_retry(run.run_id)
 
-    def on_waited(self, run: RunState, end: RunResult) -> None:
+    def on_waited(self, run: RunState, end: "RunResult") -> None:
         """Nothing to do: the record has replaced the cards."""
 
     def usage(self, days: int) -> "UsageReport":

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from agent_kernel.notebook.kernel.link import Link, install
+from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.questions import ASK_TRIES
+from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.protocol.kernel_questions import (
     AnswerT,

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent_kernel.errors import ServerSilent
-from agent_kernel.protocol.kernel import KernelMessage
 
 if TYPE_CHECKING:
+    from agent_kernel.protocol.kernel import KernelMessage
     from agent_kernel.protocol.kernel_questions import AnswerT, Question
 
 ASK_SECONDS = 1.0
@@ -21,7 +21,7 @@ class Questions:
         self._open: dict[str, _OpenQuestion] = {}
 
     def ask(
-        self, send: Callable[[KernelMessage], None], question: "Question[AnswerT]", tries: int = ASK_TRIES
+        self, send: "Callable[[KernelMessage], None]", question: "Question[AnswerT]", tries: int = ASK_TRIES
     ) -> "AnswerT":
         """Send a question each second until it is answered: a server that has just started may miss the first ones.
 

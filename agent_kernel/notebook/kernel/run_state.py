@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
-from agent_kernel.protocol.kernel import RunDeclaration, failed_run
-from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.first_prompt import RunDeclaration
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.settings import DECLARED_FIELDS, RunSpec
-from agent_kernel.tools.function import Tool
+from agent_kernel.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agent_kernel.protocol.kernel_questions import WaitingRun
     from agent_kernel.protocol.lists import ModelsView, UsageReport
+    from agent_kernel.protocol.runs import RunResult
+    from agent_kernel.protocol.views import RunView
 
 Status = Literal["running", "complete", "cancelled", "error"]
 
@@ -51,7 +51,7 @@ class RunHost(Protocol):
         """One item for each open run of this kernel. Raises `ServerSilent`."""
         ...
 
-    def on_end(self, end: RunResult) -> None:
+    def on_end(self, end: "RunResult") -> None:
         """Replace the live cards by the record, or keep them where the run can be tried again. In any thread."""
         ...
 
@@ -59,7 +59,7 @@ class RunHost(Protocol):
         """A run that had ended is tried again. In any thread."""
         ...
 
-    def on_waited(self, run: "RunState", end: RunResult) -> None:
+    def on_waited(self, run: "RunState", end: "RunResult") -> None:
         """The main thread has waited for the end: show the record now if no cards were shown."""
         ...
 
@@ -127,11 +127,11 @@ class RunState(Listenable):
         return self._done.is_set()
 
     @property
-    def end(self) -> RunResult | None:
+    def end(self) -> "RunResult | None":
         return self._end
 
     @property
-    def view(self) -> RunView | None:
+    def view(self) -> "RunView | None":
         """The runtime's latest view of the run; `None` until there is one."""
         return self._view
 
@@ -158,16 +158,18 @@ class RunState(Listenable):
         """Note the widget that shows the run: by its id the record finds its place in the saved notebook."""
         self.spec = dataclasses.replace(self.spec, widget_model_id=widget_model_id, prompt_in_cell=prompt_in_cell)
 
-    def update(self, view: RunView) -> None:
+    def update(self, view: "RunView") -> None:
         """The runtime has sent a new view of the run."""
         self.acknowledged.set()
         self._view = view
 
     def fail(self, message: str) -> None:
         """End a run that never reached a runtime."""
+        from agent_kernel.protocol.kernel import failed_run
+
         self.finish(failed_run(self.declaration(), message))
 
-    def finish(self, end: RunResult) -> None:
+    def finish(self, end: "RunResult") -> None:
         """The runtime has ended the run. A repeat changes nothing."""
         with self._lock:
             if self._end is not None:

@@ -17,8 +17,8 @@ from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.kernel.ipykernel6 import ShellPolling
 from agent_kernel.notebook.kernel.questions import Questions
 from agent_kernel.notebook.kernel.run_state import RunState
-from agent_kernel.protocol.kernel import MOST_REPLACED
-from agent_kernel.tools.function import Tool
+from agent_kernel.protocol.first_prompt import MOST_REPLACED
+from agent_kernel.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.execution.executor import MainThreadExecutor

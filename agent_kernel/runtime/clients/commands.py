@@ -18,6 +18,7 @@ from agent_kernel.errors import (
     TooManyConversations,
     UndoRefused,
 )
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import (
     COMMAND_TYPES,
     MAX_FRAME_BYTES,
@@ -41,7 +42,6 @@ from agent_kernel.protocol.commands import (
     client_command_adapter,
 )
 from agent_kernel.protocol.json_once import loads_once
-from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.protocol.vocabulary import ErrorCode
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.stop import Stop
@@ -160,7 +160,7 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
         case PolicyCommand():
             await conversation.switch_policy(command.mode, decided_by=person)
         case BudgetCommand():
-            add = BudgetLimits.model_validate(command.add.model_dump())
+            add = BudgetLimits(**command.add.model_dump())
             await conversation.raise_budget(
                 command.run_id, command.pause_id, add, without_usd=command.without_usd, decided_by=person
             )

@@ -2,13 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from decimal import Decimal
-from typing import Self
+from typing import Any, Self
 
 from agent_kernel.approvals.limits import LIMITS
 from agent_kernel.errors import BudgetExceeded
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetLimits, ConversationBudget, RunView, Usage
+from agent_kernel.protocol.views import ConversationBudget, RunView, Usage
 from agent_kernel.protocol.vocabulary import BudgetOf, Limit
 
 _SUMMED = tuple(name for name, field in Usage.model_fields.items() if field.annotation is int)
@@ -17,10 +19,7 @@ _SUMMED = tuple(name for name, field in Usage.model_fields.items() if field.anno
 def filled_up(asked: BudgetLimits, default: BudgetLimits) -> BudgetLimits:
     """The limits that a run asked for, with the host's defaults for the others."""
     return BudgetLimits(
-        **{
-            name: value if (value := getattr(asked, name)) is not None else getattr(default, name)
-            for name in BudgetLimits.model_fields
-        }
+        **{name: value if (value := getattr(asked, name)) is not None else getattr(default, name) for name in LIMITS}
     )
 
 
@@ -132,7 +131,7 @@ def conversation_budget(limits: BudgetLimits, earlier: Iterable[RunView]) -> Con
             break
     now = _plus(limits, raised)
     return ConversationBudget(
-        limits=now.model_copy(update={"usd": None}) if without_usd else now,
+        limits=replace(now, usd=None) if without_usd else now,
         spent=spent,
         raised=raised,
         without_usd=without_usd,
@@ -141,7 +140,7 @@ def conversation_budget(limits: BudgetLimits, earlier: Iterable[RunView]) -> Con
 
 def with_raised(budget: ConversationBudget, limits: BudgetLimits) -> ConversationBudget:
     """The budget after a person has raised it to these limits."""
-    more = {name: _limit(limits, name) for name in LIMITS}
+    more: dict[str, Any] = {name: _limit(limits, name) for name in LIMITS}
     for name in LIMITS:
         before, now = _limit(budget.limits, name), more[name]
         already = _limit(budget.raised, name) or 0
@@ -150,15 +149,17 @@ def with_raised(budget: ConversationBudget, limits: BudgetLimits) -> Conversatio
     return budget.model_copy(
         update={
             "limits": limits,
-            "raised": BudgetLimits.model_validate(more),
+            "raised": BudgetLimits(**more),
             "without_usd": budget.without_usd or lifted,
         }
     )
 
 
 def _plus(limits: BudgetLimits, more: BudgetLimits) -> BudgetLimits:
-    sums = {name: limit + (_limit(more, name) or 0) for name in LIMITS if (limit := _limit(limits, name)) is not None}
-    return BudgetLimits.model_validate(sums)
+    sums: dict[str, Any] = {
+        name: limit + (_limit(more, name) or 0) for name in LIMITS if (limit := _limit(limits, name)) is not None
+    }
+    return BudgetLimits(**sums)
 
 
 def unpriced(limits: BudgetLimits, why: str, of: BudgetOf) -> BudgetExceeded:
@@ -176,12 +177,12 @@ def unpriced(limits: BudgetLimits, why: str, of: BudgetOf) -> BudgetExceeded:
 def raised(limits: BudgetLimits, add: BudgetLimits, usage: Usage, seconds: float) -> BudgetLimits:
     """The limits raised by `add`, each counted from what is spent where that is past the limit already."""
     spent = _spent(usage, seconds)
-    more = {
+    more: dict[str, Any] = {
         name: max(limit, spent[name]) + extra
         for name in spent
         if (limit := _limit(limits, name)) is not None and (extra := _limit(add, name)) is not None
     }
-    return BudgetLimits.model_validate(limits.model_dump() | more)
+    return replace(limits, **more)
 
 
 def _spent(usage: Usage, seconds: float) -> dict[Limit, float]:

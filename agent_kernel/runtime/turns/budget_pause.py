@@ -5,14 +5,16 @@ waits for an approval."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, InvalidArguments, LogUnavailable
 from agent_kernel.log.audit import entries
 from agent_kernel.models.prices import is_priced, may_cost
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import ErrorEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
-from agent_kernel.protocol.views import BudgetLimits, BudgetRaise, ConversationBudget, PauseView, RunView, Usage
+from agent_kernel.protocol.views import BudgetRaise, ConversationBudget, PauseView, RunView, Usage
 from agent_kernel.protocol.vocabulary import BudgetOf
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import check, raised, together, unpriced, with_raised
@@ -66,7 +68,7 @@ def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, o
     """Raises `BudgetExceeded` where the model may not be asked again."""
     model = run.model
     if limits.usd is not None and not may_cost(model):
-        limits = limits.model_copy(update={"usd": None})
+        limits = replace(limits, usd=None)
     check(limits, usage, seconds, of)
     if limits.usd is None:
         return
@@ -181,7 +183,7 @@ def _raised(
     lifted = without_usd and limits.usd is not None
     more = raised(limits, add, usage, seconds)
     if lifted:
-        more = more.model_copy(update={"usd": None})
+        more = replace(more, usd=None)
     try:
         _check(run, more, usage, seconds, pause.of)
     except BudgetExceeded as exceeded:

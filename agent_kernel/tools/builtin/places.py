@@ -7,10 +7,10 @@ A path is resolved once for a call. Policy, rules and the card go by that place,
 import os
 from pathlib import Path, PurePosixPath
 
-from agent_kernel.protocol.views import Place
+from agent_kernel.protocol.tools import Place
 from agent_kernel.tools.review.hidden import hidden_characters
 
-UNKNOWN = Place.model_construct(path="", linked=True)  # building the model takes longer than `%load_ext` has
+UNKNOWN = Place("", linked=True)
 """A place that is not known, which no rule by path allows."""
 _IMPORTED_BY_ITSELF = frozenset({"sitecustomize.py", "usercustomize.py"})
 

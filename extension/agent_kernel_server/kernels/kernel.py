@@ -7,16 +7,9 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from agent_kernel.errors import AgentKernelError, KernelGone
-from agent_kernel.protocol.kernel import (
-    DeclareRun,
-    FinishRun,
-    KeptChange,
-    ListChanges,
-    RunDeclaration,
-    Serve,
-    failed_run,
-)
-from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, Hello, KernelInterrupted, RunAnnounced
+from agent_kernel.protocol.first_prompt import DeclareRun, RunAnnounced, RunDeclaration
+from agent_kernel.protocol.kernel import FinishRun, KeptChange, ListChanges, Serve, failed_run
+from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, Hello, KernelInterrupted
 from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent, Question
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.conversation import Conversation
@@ -188,7 +181,7 @@ class ServedKernel:
     def _on_announced(self, event: RunAnnounced) -> None:
         if event.run_id in self._announced or len(self._undeclared) >= UNDECLARED_RUNS:
             return  # repeated until the declaration is asked for
-        if event.through_gateway != self._transport.remote:
+        if bool(event.through_gateway) != self._transport.remote:
             self._warn_misdirected(event.run_id)
             return
         self._announced.add(event.run_id)

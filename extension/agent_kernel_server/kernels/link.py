@@ -6,15 +6,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone
-from agent_kernel.protocol.kernel import (
-    ExecuteCall,
-    KernelMessage,
-    Refused,
-    ReplyT,
-    Request,
-    content_of,
-    read_reply,
-)
+from agent_kernel.protocol.first_prompt import Refused, ReplyT, Request, content_of
+from agent_kernel.protocol.kernel import ExecuteCall, read_reply
 from agent_kernel.protocol.kernel_code import INSTALL_CODE, execute_request
 from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 from agent_kernel_server.kernels.transport import Transport
@@ -77,7 +70,7 @@ class KernelLink:
         """
         return await self.reply(self.send(request), reply_type or request.reply_type())
 
-    def send(self, request: KernelMessage) -> Sent:
+    def send(self, request: Request[Any]) -> Sent:
         """Send a request to the kernel's executor. Raises `KernelGone`."""
         return self._send("control", REQUEST_TYPE, content_of(request))
 

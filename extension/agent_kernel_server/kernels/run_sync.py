@@ -9,7 +9,8 @@ from weakref import WeakValueDictionary
 import orjson
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.protocol.kernel import Done, FinishRun, Request, ResumeRun, UpdateRun
+from agent_kernel.protocol.first_prompt import Request
+from agent_kernel.protocol.kernel import Done, FinishRun, ResumeRun, UpdateRun
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -19,7 +20,8 @@ from agent_kernel_server.kernels.link import KernelLink, RequestFailed, Unreacha
 from agent_kernel_server.kernels.shared import Shared
 
 STATE_SECONDS = 0.25
-"""A run's state is sent to the kernel at most this often."""
+"""A run's state is sent to the kernel at most this often, and for the first time after as long: to read it, a kernel
+imports what the thread would be held up by that tells the server of the notebook."""
 
 
 class RunSync:
@@ -85,8 +87,8 @@ class RunSync:
                 continue  # a token costs no parsing
             event = orjson.loads(frame)
             if event.get("type") == "run" and event["run"]["run_id"] == run_id:
-                await self.notify(link, UpdateRun(run=RunView.model_validate(event["run"])))
                 await asyncio.sleep(STATE_SECONDS)
+                await self.notify(link, UpdateRun(run=RunView.model_validate(event["run"])))
 
     async def notify(self, link: KernelLink, request: Request[Done]) -> None:
         """Send the kernel something that it can do without."""

@@ -16,8 +16,9 @@ from agent_kernel.approvals.folder_limits import FolderLimits
 from agent_kernel.approvals.policy import JudgedCall
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.models.checkup import Finding
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.views import BudgetLimits, RuleView
+from agent_kernel.protocol.views import RuleView
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 from agent_kernel.record.words import policy_words
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings

@@ -5,25 +5,34 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.decisions import ScriptedDecision
+from agent_kernel.protocol.first_prompt import (
+    Declared,
+    DeclareRun,
+    DescribeEnvironment,
+    Refused,
+    RunAnnounced,
+    RunDeclaration,
+    content_of,
+    read_first_request,
+)
 from agent_kernel.protocol.kernel import (
     AnyRequest,
     Collected,
-    Declared,
     Done,
     ExecuteCall,
     KeptChanges,
     Previewed,
-    Refused,
     Reply,
     VerdictGiven,
-    content_of,
     read_reply,
     read_request,
 )
-from agent_kernel.protocol.kernel_events import CallOutput, RunAnnounced
+from agent_kernel.protocol.kernel_events import CallOutput
 from agent_kernel.protocol.kernel_questions import AskUndo, AskUsage, read_event
-from agent_kernel.protocol.tools import ApprovedCall
-from agent_kernel.protocol.views import OutputView, Place
+from agent_kernel.protocol.tools import ApprovedCall, Place, ToolDeclaration
+from agent_kernel.protocol.views import OutputView
 
 DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}
 OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
@@ -116,6 +125,38 @@ def test_a_reply_that_does_not_fit_is_none(reply_type: type[Reply], content: dic
         read_reply({"ok": True, **content}, reply_type)
 
 
+def test_an_event_that_does_not_fit_is_not_quoted() -> None:
+    with pytest.raises(ValidationError) as refused:
+        read_event({"event": "announce", "run_id": "hunter2 !"})
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_declaration_is_read_as_it_was_sent() -> None:
+    tool = ToolDeclaration("t", "Does it.", {"type": "object", "properties": {"x": {"default": None}}}, timeout=3.5)
+    script = (ScriptedDecision(approved=False, reason="no"), ScriptedDecision(approved=True, edited_input={"x": None}))
+    sent = RunDeclaration(
+        "run_x", "conv_x", "Go.", budget=BudgetLimits(usd=0), tools=(tool,), script=script, continues=0
+    )
+    assert read_reply(content_of(Declared(sent)), Declared) == Declared(sent)
+
+
+@pytest.mark.parametrize(("request_type", "fields"), [(DeclareRun, {"run_id": "r"}), (DescribeEnvironment, {})])
+def test_a_request_of_a_first_prompt_is_read_as_it_was_sent(request_type: Any, fields: dict[str, str]) -> None:
+    request = request_type(**fields)
+    assert read_first_request(content_of(request) | {"of_a_later_version": 1}) == request
+
+
+@pytest.mark.parametrize("content", [{}, {"op": "collect", "approval_id": "apr_x"}, {"op": ["declare"]}])
+def test_another_request_is_none_of_a_first_prompt(content: dict[str, Any]) -> None:
+    assert read_first_request(content) is None
+
+
+@pytest.mark.parametrize("content", [{}, {"run_id": 1}, {"run_id": ["r"]}])
+def test_a_request_of_a_first_prompt_that_does_not_fit_is_none(content: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        read_first_request({"op": "declare"} | content)
+
+
 def test_what_does_not_fit_is_not_quoted() -> None:
     with pytest.raises(ValidationError) as refused:
         read_reply({"ok": True, "declaration": DECLARATION | {"prompt": ["hunter2"]}}, Declared)
@@ -123,6 +164,6 @@ def test_what_does_not_fit_is_not_quoted() -> None:
 
 
 def test_a_request_that_no_kernel_knows_is_refused() -> None:
-    assert len(get_args(AnyRequest)) == 16
+    assert len(get_args(AnyRequest)) == 14
     with pytest.raises(ValidationError):
         read_request({"op": "teleport"})

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.views import (
-    BudgetLimits,
     BudgetRaise,
     ErrorView,
     MessageView,

@@ -22,9 +22,10 @@ from agent_kernel.protocol.events import (
     ToolCompleteEvent,
     server_event_adapter,
 )
+from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.tools import ApprovedCall, FileCard, Outcome, ToolVerdict
-from agent_kernel.protocol.views import OutputView, Place
+from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.conversation import Conversation

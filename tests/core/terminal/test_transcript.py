@@ -1,5 +1,6 @@
 """What a terminal shows of a conversation, whatever the model and its tools say."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -146,7 +147,7 @@ def test_a_picture_is_named_and_an_outcome_says_how_long_it_took() -> None:
 
 def test_a_pause_says_what_is_spent_and_is_asked_about_once() -> None:
     pause = PauseView(pause_id="pause", reached=["tokens"], seconds=3, since="2026-11-22T18:00:00Z")
-    budget = run_view().budget.model_copy(update={"tokens": 1_000})
+    budget = replace(run_view().budget, tokens=1_000)
     usage = run_view().usage.model_copy(update={"total_tokens": 1_200})
     run = run_view(paused=pause, budget=budget, usage=usage)
     page = Page(asks=False)

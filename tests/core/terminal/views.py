@@ -3,8 +3,9 @@
 import io
 from typing import Any
 
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import SessionEvent
-from agent_kernel.protocol.views import BudgetLimits, ConversationView, PolicyView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.views import ConversationView, PolicyView, RunView, ToolCallView, Usage
 from agent_kernel.terminal.state import Conversation
 from agent_kernel.terminal.text import Terminal
 from agent_kernel.terminal.transcript import Transcript

@@ -7,9 +7,9 @@ import pytest
 
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ReasoningEvent, TokenEvent, ToolStateEvent
-from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import Stage, Stages
 from tests.core.runtime.turns.test_budget import until_paused

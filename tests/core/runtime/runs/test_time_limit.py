@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import MessageEvent, UsageEvent
-from agent_kernel.protocol.views import BudgetLimits
 from agent_kernel.runtime.graph import run_graph
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stage, Stages

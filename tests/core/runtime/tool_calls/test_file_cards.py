@@ -7,8 +7,9 @@ import pytest
 from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, ToolStartEvent
-from agent_kernel.protocol.tools import FileCard
-from agent_kernel.protocol.views import Place, Warning
+from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.tools import Place
+from agent_kernel.protocol.views import Warning
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages

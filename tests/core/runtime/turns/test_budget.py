@@ -8,8 +8,9 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, InvalidArguments, UnknownRun
 from agent_kernel.notebook.options import Budget
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent, RunEvent
-from agent_kernel.protocol.views import BudgetLimits, RunView
+from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say

@@ -14,10 +14,11 @@ from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import MessageEvent, RunEvent, TokenEvent
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.views import BudgetLimits, NoticeView
+from agent_kernel.protocol.views import NoticeView
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec

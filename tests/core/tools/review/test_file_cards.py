@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
-from agent_kernel.protocol.tools import FileCard
+from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, MOST_CHANGED
 from agent_kernel.tools.builtin.line_changes import changed_lines

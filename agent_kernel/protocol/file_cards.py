@@ -1,0 +1,33 @@
+"""`FileCard`: the executor's description of a file change, for the card on which a person decides."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from agent_kernel.protocol.views import Warning
+
+WARNING_CHARACTERS = 1_000
+
+
+def _bounded(warning: Warning) -> Warning:
+    if len(warning.title) + len(warning.detail) > WARNING_CHARACTERS:
+        raise ValueError(f"a warning has {WARNING_CHARACTERS:,} characters at most")
+    return warning
+
+
+class FileCard(BaseModel):
+    """The executor's description of the file that a call would change. Bounded, because it comes from a kernel."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    diff: str = Field(default="", max_length=200_000)
+    """The diff; empty if nothing could be compared, so that the card shows the call's arguments."""
+    left_out: str = Field(default="", max_length=200)
+    """What the diff omits."""
+    facts: list[Annotated[str, Field(max_length=WARNING_CHARACTERS)]] = Field(default_factory=list, max_length=10)
+    """Sentences for the top of the card."""
+    warnings: list[Annotated[Warning, AfterValidator(_bounded)]] = Field(default_factory=list, max_length=10)
+    base: str = Field(default="", max_length=64)
+    """As `FileChange.base`; empty if nothing was read."""
+    refusal: str = Field(default="", max_length=1_000)
+    """Why the call is refused without asking a person; the model is told."""
