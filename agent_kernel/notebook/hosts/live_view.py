@@ -1,6 +1,7 @@
 """The output of a run's cell: live cards while the run goes on, the static record when it has ended."""
 
 import importlib
+import threading
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -50,22 +51,32 @@ class LiveView:
         self.widget: Any = None
         """Set by `open`."""
         self._opened: Any = None
+        self._opening = threading.Lock()
 
     def open(self) -> None:
-        """Open the widget, which shows nothing yet. Raises `ImportError` where its front end is not built."""
+        """Open the widget, which shows nothing yet. Does nothing the second time. For any thread. Raises `ImportError`
+        where its front end is not built."""
         widgets = importlib.import_module("agent_kernel_widgets")
-        self.widget = widgets.AgentRun(model_id=self.model_id, opened=self._opened, **self._state)
+        with self._opening:
+            if self.widget is None:
+                self.widget = widgets.AgentRun(model_id=self.model_id, opened=self._opened, **self._state)
 
     def show(self) -> None:
         """Show the widget in the current cell. The record will replace it, followed by the run's results."""
         self._show(self._run_id)
 
     def show_opened(self) -> None:
-        """Show the widget in the current cell though there is none in Python yet. `open` has to follow. Raises as
-        `open`."""
+        """Show the widget in the current cell though there is none in Python yet. `open` has to follow; a page that
+        asks for something before has it opened. Raises as `open`."""
         opened = importlib.import_module("agent_kernel_widgets.opened")
         self._opened = opened.open_widget(self.model_id, **self._state)
+        self._opened.on_msg(self._on_early_message)
         self.show()
+
+    def _on_early_message(self, message: Any) -> None:
+        """JupyterLab's messages of widgets may come in a thread of their own, which has a subshell."""
+        self.open()
+        self._opened.handle_msg(message)  # by now the widget handles it
 
     def show_elsewhere(self) -> None:
         """Show the widget in another cell as well. The record that replaces it there contains the results."""

@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of
@@ -15,6 +15,7 @@ from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.protocol.first_prompt import RunAnnounced
 from agent_kernel.protocol.vocabulary import StopCause
+from agent_kernel.uncollected import uncollected
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.hosts.server_questions import ServerQuestions
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from agent_kernel.protocol.lists import ModelsView, UsageReport
     from agent_kernel.protocol.runs import RunResult
 
-DESCRIBED_SECONDS = 0.25
-"""How long a kernel's first cell waits for the server to ask what its first request needs; a server that is not loaded
-takes longer."""
+READY_SECONDS = 0.5
+"""How long after its first prompt a kernel imports what its widgets and calls need. Together with the page, which draws
+the first words meanwhile, it would hold up both."""
 NOT_ACKNOWLEDGED = (
     f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
     "on (`jupyter server extension list` shows agent_kernel_server), then run the cell again."
@@ -46,11 +47,17 @@ class ServedHost:
         run.shown_by(view.model_id, prompt_in_cell=view.prompt_in_cell)
         view.show_opened()
         self._announce(run)
-        if "ipywidgets" not in sys.modules:
-            # Its import now would hold up the thread that answers the server.
-            self._state.described.wait(DESCRIBED_SECONDS)
-        view.open()
-        _ = self._state.executor  # its import, which no call of this run has to wait for
+        if "ipywidgets" in sys.modules:
+            view.open()
+        else:
+            kernel: Any = kernel_of(self._state.shell)
+            kernel.io_loop.call_later(READY_SECONDS, self._get_ready, view)
+
+    def _get_ready(self, view: LiveView) -> None:
+        """On the main thread, between cells: a page that asks for the widget before has it opened then."""
+        with uncollected():
+            view.open()
+            _ = self._state.executor
 
     def _announce(self, run: RunState) -> None:
         announced = RunAnnounced(

@@ -109,8 +109,6 @@ class _RequestHandler:
         self._kernel.session.send(stream, REPLY_TYPE, content_of(reply), parent, ident)
         # Else it is sent when ipykernel has flushed stdout and stderr, which takes two turns of the IOPub thread.
         stream.flush(zmq.POLLOUT)
-        if isinstance(reply, EnvironmentDescribed):
-            self._state.described.set()
 
     def run(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Run a call of the shell channel, on the main thread, if it was not claimed already. One that awaits is only

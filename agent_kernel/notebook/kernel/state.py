@@ -39,8 +39,6 @@ class KernelState:
         self.questions = Questions()
         self.served_through_gateway = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
-        self.described = threading.Event()
-        """Set when a server has been told what the notebook looks like: a run has what its first request needs."""
         self.cells = Cells(shell, self.open_runs)
         self.polling = ShellPolling(shell, self.cells.on_request)
 
