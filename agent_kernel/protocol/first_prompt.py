@@ -5,7 +5,7 @@ kernel wrote, the server checks by pydantic, within the bounds stated here. `ker
 `kernel_events` the other events.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, cast, get_args, get_origin
 
@@ -138,12 +138,7 @@ def read_first_request(content: Mapping[str, Any]) -> FirstRequest | None:
 
 
 def content_of(message: Message) -> dict[str, Any]:
-    """Encode a message for the wire. Of a message of this module, fields without a value are left out: every page of a
-    notebook gets what is announced."""
-    if isinstance(message, FirstMessage):
-        return asdict(message, dict_factory=_with_values)
-    return cast("Model", message).model_dump(mode="json")
-
-
-def _with_values(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in fields if value is not None}
+    """Encode a message for the wire."""
+    if isinstance(message, RunAnnounced):  # every page of the notebook gets it: fields without a value are left out
+        return {name: value for name, value in asdict(message).items() if value is not None}
+    return asdict(message) if isinstance(message, FirstMessage) else cast("Model", message).model_dump(mode="json")

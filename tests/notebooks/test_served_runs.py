@@ -92,6 +92,10 @@ def test_a_run_that_fails_when_the_next_one_has_started_leaves_its_record_at_onc
     assert kinds == ["display_data"], "the last one can be tried again"
 
 
+HELD_UP = "from agent_kernel.notebook.hosts import served\nserved.READY_SECONDS = 60"
+"""For a kernel that does not get ready for widgets and calls by itself."""
+
+
 def opened(served: TestKernel) -> list[dict[str, Any]]:
     """The widgets of runs that the kernel opens from here on."""
     found: list[dict[str, Any]] = []
@@ -111,34 +115,23 @@ def test_a_first_prompt_is_shown_and_sent_before_the_kernel_imports_ipywidgets(s
     cell = served.run("%agent go")
     assert [one for one in order if one in ("comm_open", "display_data", "announce")] == [
         *("comm_open", "display_data", "announce"),
-        "comm_open",  # the layout that the kernel's widgets share
     ]
     assert len(cell.outputs) == 1
 
 
-IMPORTED = """
-from agent_kernel.notebook.hosts import served
-from agent_kernel.notebook.kernel.state import kernel_state
-served.DESCRIBED_SECONDS = 60
-described_first = []
-
-class Finder:
-    def find_spec(self, name, *_):
-        if name == "ipywidgets":
-            described_first.append(kernel_state().described.is_set())
-
-sys.meta_path.insert(0, Finder())
-"""
+def test_a_first_prompt_imports_what_widgets_and_calls_need_when_it_was_sent(served: TestKernel) -> None:
+    """Its imports would hold up the thread that answers the server, and the page."""
+    heavy = "[name for name in ('ipywidgets', 'pydantic') if name in sys.modules]"
+    assert served.run(f"%agent go\nprint({heavy})").streams() == "[]\n"
+    wait_until(lambda: served.value("'agent_kernel.notebook.execution.executor' in sys.modules") == "True", "imports")
+    assert served.value(heavy) == "['ipywidgets', 'pydantic']"
 
 
-def test_a_first_prompt_imports_ipywidgets_when_the_server_has_what_its_request_needs(served: TestKernel) -> None:
-    """The import holds up the thread that answers the server."""
-    served.run(IMPORTED)
-    cell = served.send("%agent go")
-    served.request("declare", run_id=served.event("announce")["run_id"])
-    assert served.request("environment")["ok"]
-    served.result(cell)
-    assert served.value("described_first") == "[True]"
+def test_the_widget_of_a_first_prompt_is_opened_while_the_next_cell_goes_on(served: TestKernel) -> None:
+    """A page that is reloaded meanwhile asks for all widgets of the kernel."""
+    served.run("%agent go")
+    busy = served.send("import ipywidgets, time\nwhile len(ipywidgets.Widget.widgets) < 2: time.sleep(0.01)")
+    assert served.result(busy).ok
 
 
 def test_the_widget_of_a_first_prompt_is_like_every_other(served: TestKernel) -> None:
@@ -151,27 +144,53 @@ def test_the_widget_of_a_first_prompt_is_like_every_other(served: TestKernel) ->
     assert [one["target_name"] for one in widgets] == ["jupyter.widget"] * 2
 
 
-def test_a_page_that_is_reloaded_gets_the_widget_of_a_first_prompt(served: TestKernel) -> None:
-    widgets, states = opened(served), []
-    served.listeners.append(lambda message: states.append(message) if message["msg_type"] == "comm_msg" else None)
-    served.run("%agent go")
-    (widget,) = widgets
+def sent(served: TestKernel, kind: str) -> list[dict[str, Any]]:
+    """What the kernel sends of this kind from here on."""
+    found: list[dict[str, Any]] = []
+    served.listeners.append(lambda message: found.append(message["content"]) if message["msg_type"] == kind else None)
+    return found
+
+
+def ask_for_all_widgets(served: TestKernel) -> None:
+    """As a page does that was reloaded, which knows of no widget."""
     control = {"comm_id": "control", "target_name": "jupyter.widget.control", "data": {}}
     served.post("comm_open", {"version": "1.0.0"}, **control)
     served.post("comm_msg", comm_id="control", data={"method": "request_states"})
     served.run("")
-    (answer,) = (one["content"]["data"] for one in states if one["content"]["comm_id"] == "control")
+
+
+def test_a_page_that_is_reloaded_gets_the_widget_of_a_first_prompt(served: TestKernel) -> None:
+    widgets, comms, messages = opened(served), sent(served, "comm_open"), sent(served, "comm_msg")
+    served.run("%agent go")
+    (widget,) = widgets
+    wait_until(lambda: served.pump() or comms[1:], "the layout that the kernel's widgets share")
+    ask_for_all_widgets(served)
+    (answer,) = (one["data"] for one in messages if one["comm_id"] == "control")
     assert answer["states"][widget["comm_id"]]["state"].items() >= widget["data"]["state"].items()
 
 
+def test_a_page_that_is_reloaded_at_once_asks_each_widget(served: TestKernel) -> None:
+    """There is nothing yet that answers for all widgets, so JupyterLab asks each that the kernel has."""
+    widgets, closed, messages = opened(served), sent(served, "comm_close"), sent(served, "comm_msg")
+    served.run(f"{HELD_UP}\n%agent go")
+    (widget,) = widgets
+    ask_for_all_widgets(served)
+    assert [one["comm_id"] for one in closed] == ["control"]
+    known = served.ask("comm_info_request", target_name="jupyter.widget")["comms"]
+    assert known.keys() == {widget["comm_id"]}
+    served.post("comm_msg", comm_id=widget["comm_id"], data={"method": "request_state"})
+    served.run("")
+    (answer,) = (one["data"] for one in messages if one["comm_id"] == widget["comm_id"])
+    assert answer["state"].items() >= widget["data"]["state"].items()
+
+
 def test_a_page_may_ask_the_widget_of_a_first_prompt_for_the_front_end(served: TestKernel) -> None:
-    widgets, answers = opened(served), []
-    served.listeners.append(lambda message: answers.append(message) if message["msg_type"] == "comm_msg" else None)
-    served.run("%agent go")
+    widgets, answers = opened(served), sent(served, "comm_msg")
+    served.run(f"{HELD_UP}\n%agent go")
     asked = {"method": "custom", "content": {"wants": "front_end"}}
     served.post("comm_msg", comm_id=widgets[0]["comm_id"], data=asked)
     served.run("")
-    assert len(answers[-1]["content"]["data"]["content"]["front_end"]) > 100_000
+    assert len(answers[-1]["data"]["content"]["front_end"]) > 100_000
 
 
 def test_a_prompt_whose_cards_can_not_be_opened_says_why_and_runs_nothing(served: TestKernel) -> None:

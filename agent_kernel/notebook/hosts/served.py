@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of
@@ -15,7 +15,6 @@ from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.protocol.first_prompt import RunAnnounced
 from agent_kernel.protocol.vocabulary import StopCause
-from agent_kernel.uncollected import uncollected
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.hosts.server_questions import ServerQuestions
@@ -50,14 +49,15 @@ class ServedHost:
         if "ipywidgets" in sys.modules:
             view.open()
         else:
-            kernel: Any = kernel_of(self._state.shell)
-            kernel.io_loop.call_later(READY_SECONDS, self._get_ready, view)
+            ready = threading.Timer(READY_SECONDS, self._get_ready, (view,))
+            ready.name, ready.daemon = "agent-kernel-ready", True
+            ready.start()
 
     def _get_ready(self, view: LiveView) -> None:
-        """On the main thread, between cells: a page that asks for the widget before has it opened then."""
-        with uncollected():
-            view.open()
-            _ = self._state.executor
+        """In a thread of its own: the user's next cell may take long, and a page that is reloaded meanwhile asks for
+        all widgets of the kernel."""
+        view.open()
+        _ = self._state.executor
 
     def _announce(self, run: RunState) -> None:
         announced = RunAnnounced(

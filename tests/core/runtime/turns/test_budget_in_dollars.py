@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.models.base import ModelFacts, ModelTurn, TokenUsage
@@ -143,6 +143,6 @@ async def test_a_pause_for_want_of_a_price_outlives_a_restart(tmp_path: Path) ->
 @pytest.mark.parametrize("usd", [-0.01, math.nan, math.inf])
 def test_a_limit_that_is_no_amount_is_refused(usd: float) -> None:
     with pytest.raises(ValidationError):
-        BudgetLimits(usd=usd)
+        TypeAdapter(BudgetLimits).validate_python({"usd": usd})
     with pytest.raises(ValidationError):
         BudgetAddition(usd=usd)
