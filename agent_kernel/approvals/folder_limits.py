@@ -13,6 +13,8 @@ _MOST_FILES_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class FolderRule:
+    """A rule, and the file that has it."""
+
     text: str
     file: str
 

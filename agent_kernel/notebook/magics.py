@@ -67,6 +67,8 @@ _COMPLETED = ("%agent", "%%agent")
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """What a prompt's line says, and its prompt."""
+
     model: str | None = None
     wait: bool = False
     policy: PolicyMode | None = None

@@ -89,24 +89,32 @@ class RunDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
+    """Replies to `DeclareRun`."""
+
     declaration: RunDeclaration
     ok: Literal[True] = True
 
 
 @dataclass(frozen=True, slots=True)
 class DeclareRun(Request[Declared]):
+    """Asks for the run that was announced."""
+
     run_id: str
     op: Literal["declare"] = "declare"
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentDescribed:
+    """Replies to `DescribeEnvironment`."""
+
     text: str = ""
     ok: Literal[True] = True
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeEnvironment(Request[EnvironmentDescribed]):
+    """Asks for what the model is told of the notebook."""
+
     notebook_path: str | None = None
     op: Literal["environment"] = "environment"
 

@@ -17,6 +17,8 @@ MOST_SECONDS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class ToolDeclaration:
+    """A tool as models and policy know it."""
+
     name: str
     description: str
     parameters: dict[str, Any]
@@ -67,6 +69,8 @@ class ApprovedCall:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
+    """How a call ended."""
+
     status: ExecutionStatus
     content: str
     """The text for the model, untruncated within the executor's own limit."""

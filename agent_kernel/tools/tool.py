@@ -19,6 +19,8 @@ ApprovalFunction = Callable[[dict[str, Any]], Approval]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
+    """A tool of a run, as the executor has it."""
+
     declaration: ToolDeclaration
     function: Callable[..., Any]
     approval: ApprovalFunction | None = None
