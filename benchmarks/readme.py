@@ -86,7 +86,7 @@ LOOP = (
     Line("Answering all 1,000", "paused", "answering all 1,000", ("raw aiohttp, log",)),
     Line("`import agent_kernel`", "imports", "import agent_kernel", ("langgraph.graph, openai",)),
 )
-IMPORTS = "the kernel imports what a prompt needs, half of it pydantic, and the server what a run needs"
+IMPORTS = "the kernel imports what a prompt needs, while the page and the server use the same cores"
 RESTORED = "the widget manager asks the kernel for the cell's widget first; then the cards are built, in slices"
 FELT = (
     Line(
