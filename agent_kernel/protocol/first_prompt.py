@@ -46,6 +46,28 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Done:
+    """Replies to a request that was carried out, and has no other result."""
+
+    ok: Literal[True] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """An event: a kernel has loaded the extension. One whose environment names no server looks for one by this: it is
+    repeated until answered, or for a short time."""
+
+    event: Literal["hello"] = "hello"
+
+
+@dataclass(frozen=True, slots=True)
+class Serve(Request[Done]):
+    """Tells a kernel behind a gateway that this server serves it, which its environment can't say."""
+
+    op: Literal["serve"] = "serve"
+
+
+@dataclass(frozen=True, slots=True)
 class RunAnnounced:
     """An event: a cell has made a run. Repeated until the server asks for the run's declaration."""
 
@@ -119,8 +141,12 @@ class DescribeEnvironment(Request[EnvironmentDescribed]):
     op: Literal["environment"] = "environment"
 
 
-FirstRequest = DeclareRun | DescribeEnvironment
-_REQUESTS: Mapping[str, type[FirstRequest]] = {"declare": DeclareRun, "environment": DescribeEnvironment}
+FirstRequest = Serve | DeclareRun | DescribeEnvironment
+_REQUESTS: Mapping[str, type[FirstRequest]] = {
+    "serve": Serve,
+    "declare": DeclareRun,
+    "environment": DescribeEnvironment,
+}
 
 
 class Model(Protocol):
@@ -129,13 +155,13 @@ class Model(Protocol):
     def model_dump(self, *, mode: str) -> dict[str, Any]: ...
 
 
-FirstMessage = FirstRequest | Refused | RunAnnounced | Declared | EnvironmentDescribed
+FirstMessage = FirstRequest | Hello | RunAnnounced | Refused | Done | Declared | EnvironmentDescribed
 Message = FirstMessage | Request[Any] | Model
 
 
 def read_first_request(content: Mapping[str, Any]) -> FirstRequest | None:
     """`None` for another request. Raises `ValueError`, or `TypeError` where a field is missing. A kernel believes its
-    server: the fields of both requests are texts, and no more is checked."""
+    server: the fields of these requests are texts, and no more is checked."""
     known = _REQUESTS.get(content["op"]) if isinstance(content.get("op"), str) else None
     if known is None:
         return None

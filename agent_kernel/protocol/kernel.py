@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from agent_kernel.protocol.bounds import Identifier
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.first_prompt import (
+    Done,
     Refused,
     ReplyT,
     Request,
@@ -38,10 +39,6 @@ class KernelMessage(BaseModel):
 
 class Reply(KernelMessage):
     ok: Literal[True] = True
-
-
-class Done(Reply):
-    """The request was carried out; there is no other result."""
 
 
 class Deposited(Reply):
@@ -189,12 +186,6 @@ class ReadPicture(KernelMessage, Request[PictureRead]):
     notebook_path: str | None = None
 
 
-class Serve(KernelMessage, Request[Done]):
-    """Tells a kernel behind a gateway that this server serves it, which its environment can't say."""
-
-    op: Literal["serve"] = "serve"
-
-
 class AnswerQuestion(KernelMessage, Request[Done]):
     op: Literal["answer"] = "answer"
     question_id: str
@@ -206,7 +197,7 @@ class AnswerQuestion(KernelMessage, Request[Done]):
 RunRequest = UpdateRun | FinishRun | ResumeRun
 CallRequest = ExecuteCall | InterruptCall | CollectCall | LocateCall
 ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
-KernelRequest = ReadPicture | Serve | AnswerQuestion
+KernelRequest = ReadPicture | AnswerQuestion
 AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
 
 

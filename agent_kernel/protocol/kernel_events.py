@@ -1,5 +1,5 @@
 """Events of a kernel to the server extension. See `kernel` for the other direction, `kernel_questions` for the events
-that are questions, `first_prompt` for the announcement of a run.
+that are questions, `first_prompt` for the first two.
 
 Events are IOPub messages under a topic of their own, discriminated by `event`.
 """
@@ -13,13 +13,6 @@ from agent_kernel.protocol.kernel import KernelMessage
 from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import StopCause
-
-
-class Hello(KernelMessage):
-    """A kernel has loaded the extension. One whose environment names no server looks for one by this: it is repeated
-    until answered, or for a short time."""
-
-    event: Literal["hello"] = "hello"
 
 
 class CallOutput(KernelMessage):

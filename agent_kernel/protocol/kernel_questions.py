@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self, TypeVa
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent_kernel.protocol.bounds import Identifier
-from agent_kernel.protocol.first_prompt import RunAnnounced
+from agent_kernel.protocol.first_prompt import Hello, RunAnnounced
 from agent_kernel.protocol.ids import new_question_id
 from agent_kernel.protocol.kernel import KernelMessage
-from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, Hello, KernelInterrupted
+from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, KernelInterrupted
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, UsageReport
 
 

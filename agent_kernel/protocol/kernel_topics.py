@@ -5,4 +5,4 @@ REPLY_TYPE = "agent_kernel_reply"
 EVENT_TYPE = "agent_kernel_event"
 EVENT_TOPIC = b"agent_kernel"
 HELLO = {"event": "hello"}
-"""The content of `kernel_events.Hello`, for a kernel that has imported nothing yet."""
+"""The content of `first_prompt.Hello`, for a kernel that has imported nothing yet."""

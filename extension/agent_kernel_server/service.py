@@ -12,9 +12,8 @@ from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.resolver import ModelResolver, warm_up
-from agent_kernel.protocol.first_prompt import content_of
+from agent_kernel.protocol.first_prompt import Hello, content_of
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.kernel_events import Hello
 from agent_kernel.protocol.kernel_questions import read_event
 from agent_kernel.protocol.lists import FileChangeView, ListedCall, ListedRun, ModelsView
 from agent_kernel.protocol.views import ImageRefs

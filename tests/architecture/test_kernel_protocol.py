@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from agent_kernel.protocol import kernel_topics
-from agent_kernel.protocol.first_prompt import FirstMessage, FirstRequest, RunAnnounced
+from agent_kernel.protocol.first_prompt import Done, FirstMessage, FirstRequest, RunAnnounced
 from agent_kernel.protocol.kernel import AnyRequest, Reply
 from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent
 
@@ -73,7 +73,7 @@ def test_all_messages_can_be_told_apart_by_their_tags() -> None:
 
 
 def test_each_request_names_the_type_of_its_reply_and_each_question_that_of_its_answer() -> None:
-    assert all(issubclass(request.reply_type(), Reply) for request in get_args(AnyRequest))
+    assert all(issubclass(request.reply_type(), Reply | Done) for request in get_args(AnyRequest))
     assert all(request.reply_type() in get_args(FirstMessage) for request in get_args(FirstRequest))
     assert all(issubclass(question.answer_type(), BaseModel) for question in get_args(AnyQuestion))
 

@@ -13,6 +13,7 @@ from agent_kernel.notebook.kernel.environment import is_attended, is_served, ker
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.run_state import RunHost
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.protocol.first_prompt import Hello
 
 ASK_SECONDS = 0.25
 ASK_TRIES = 6
@@ -101,8 +102,6 @@ class _Search:
             self._answered.wait(max(0.0, self._wait_until - time.monotonic()))
 
     def _ask(self, link: Link) -> None:
-        from agent_kernel.protocol.kernel_events import Hello
-
         for _ in range(ASK_TRIES):
             link.send(Hello())
             if self._answered.wait(ASK_SECONDS):

@@ -11,12 +11,12 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.kernel.environment import notebook_path
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.protocol.first_prompt import Done
 from agent_kernel.protocol.kernel import (
     AnswerQuestion,
     CallRequest,
     CollectCall,
     Deposited,
-    Done,
     ExecuteCall,
     FinishRun,
     GiveVerdict,
@@ -34,7 +34,6 @@ from agent_kernel.protocol.kernel import (
     Reply,
     ResumeRun,
     RunRequest,
-    Serve,
     ToolRequest,
     UndoCall,
     Undone,
@@ -56,7 +55,7 @@ longer one waits until the server collects it."""
 _log = logging.getLogger(__name__)
 
 
-async def reply_to(content: dict[str, Any], state: KernelState, link: Link) -> Reply:
+async def reply_to(content: dict[str, Any], state: KernelState, link: Link) -> Reply | Done:
     """Carry out a request of the control channel. Raises `ValidationError`, and what the request leads to."""
     request = read_request(content)
     match request:
@@ -66,7 +65,7 @@ async def reply_to(content: dict[str, Any], state: KernelState, link: Link) -> R
             return _about_call(request, state, link)
         case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
             return await _about_tool(request, state)
-        case ReadPicture() | Serve() | AnswerQuestion():
+        case ReadPicture() | AnswerQuestion():
             return await _about_kernel(request, state)
         case _:
             assert_never(request)
@@ -97,7 +96,7 @@ class _CallEvents:
         return False
 
 
-def _about_run(request: RunRequest, state: KernelState) -> Reply:
+def _about_run(request: RunRequest, state: KernelState) -> Reply | Done:
     match request:
         case UpdateRun():
             state.run(request.run.run_id).update(request.run)
@@ -111,7 +110,7 @@ def _about_run(request: RunRequest, state: KernelState) -> Reply:
     return Done()
 
 
-def _about_call(request: CallRequest, state: KernelState, link: Link) -> Reply:
+def _about_call(request: CallRequest, state: KernelState, link: Link) -> Reply | Done:
     match request:
         case ExecuteCall():
             return _deposit(request, state, link)
@@ -136,7 +135,7 @@ def _deposit(request: ExecuteCall, state: KernelState, link: Link) -> Deposited:
     return Deposited(needs_await=needs_await)
 
 
-async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
+async def _about_tool(request: ToolRequest, state: KernelState) -> Reply | Done:
     from agent_kernel.notebook.execution.undo import backups
 
     match request:
@@ -164,12 +163,10 @@ async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
             assert_never(request)
 
 
-async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
+async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply | Done:
     match request:
         case ReadPicture():
             return await _read_picture(request, state)
-        case Serve():
-            state.served_through_gateway.set()
         case AnswerQuestion():
             state.questions.answer(request.question_id, request.answer, request.refusal)
         case _:

@@ -26,10 +26,12 @@ from agent_kernel.protocol.first_prompt import (
     Declared,
     DeclareRun,
     DescribeEnvironment,
+    Done,
     EnvironmentDescribed,
     FirstRequest,
     Message,
     Refused,
+    Serve,
     content_of,
     read_first_request,
 )
@@ -122,8 +124,11 @@ class _RequestHandler:
             reply = _refusal(error)
         self._kernel.session.send(stream, REPLY_TYPE, content_of(reply), parent, ident)
 
-    def _reply_to(self, request: FirstRequest) -> Declared | EnvironmentDescribed:
+    def _reply_to(self, request: FirstRequest) -> Done | Declared | EnvironmentDescribed:
         match request:
+            case Serve():
+                self._state.served_through_gateway.set()
+                return Done()
             case DeclareRun():
                 run = self._state.run(request.run_id)
                 run.acknowledged.set()

@@ -7,9 +7,9 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from agent_kernel.errors import AgentKernelError, KernelGone
-from agent_kernel.protocol.first_prompt import DeclareRun, RunAnnounced, RunDeclaration
-from agent_kernel.protocol.kernel import FinishRun, KeptChange, ListChanges, Serve, failed_run
-from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, Hello, KernelInterrupted
+from agent_kernel.protocol.first_prompt import DeclareRun, Hello, RunAnnounced, RunDeclaration, Serve
+from agent_kernel.protocol.kernel import FinishRun, KeptChange, ListChanges, failed_run
+from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, KernelInterrupted
 from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent, Question
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.conversation import Conversation

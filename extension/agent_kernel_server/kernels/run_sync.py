@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 import orjson
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.protocol.first_prompt import Request
-from agent_kernel.protocol.kernel import Done, FinishRun, ResumeRun, UpdateRun
+from agent_kernel.protocol.first_prompt import Done, Request
+from agent_kernel.protocol.kernel import FinishRun, ResumeRun, UpdateRun
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
