@@ -187,7 +187,7 @@ class AgentMagics(Magics):
         )
         agent.conversation_id = self._conversation_id
         try:
-            with uncollected():  # a first prompt imports the widget
+            with uncollected():  # a first prompt imports its host
                 run = agent.start(prompt.strip("\n"))
         finally:
             self._conversation_id = agent.conversation_id

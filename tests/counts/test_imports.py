@@ -54,9 +54,11 @@ import agent_kernel.notebook.hosts.served, agent_kernel_widgets.opened
 from agent_kernel.notebook.agent import Agent
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.protocol.first_prompt import (
-    Declared, DeclareRun, EnvironmentDescribed, RunAnnounced, RunDeclaration, content_of, read_first_request,
+    Declared, EnvironmentDescribed, Hello, RunAnnounced, RunDeclaration, content_of, read_first_request,
 )
 tools = tuple(tool.declaration for tool in Agent().tools)
+content_of(Hello())
+read_first_request({"op": "serve"})
 content_of(RunAnnounced("run_a", "conv_a"))
 read_first_request({"op": "declare", "run_id": "run_a"})
 content_of(Declared(RunDeclaration("run_a", "conv_a", "Go.", tools=tools)))
