@@ -47,7 +47,7 @@ class Question(KernelMessage, Generic[AnswerT]):
     """A question, for which a cell waits. Repeated until it is answered."""
 
     if not TYPE_CHECKING:
-        # pydantic would make a model for each type of answer, for which no cell has time.
+        # pydantic would make a model of its own for each type of answer.
         __class_getitem__ = classmethod(GenericAlias)
 
     event: Literal["ask"] = "ask"

@@ -142,6 +142,8 @@ async def test_a_pause_for_want_of_a_price_outlives_a_restart(tmp_path: Path) ->
 
 @pytest.mark.parametrize("usd", [-0.01, math.nan, math.inf])
 def test_a_limit_that_is_no_amount_is_refused(usd: float) -> None:
+    with pytest.raises(ValueError, match="usd"):
+        BudgetLimits(usd=usd)
     with pytest.raises(ValidationError):
         TypeAdapter(BudgetLimits).validate_python({"usd": usd})
     with pytest.raises(ValidationError):
