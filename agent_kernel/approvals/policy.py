@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_kernel.approvals.modes import exceeds
 from agent_kernel.approvals.rules import Rule, weigh
-from agent_kernel.protocol.tools import Place
+from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 
 

@@ -29,8 +29,8 @@ from typing import Any, Literal, Self
 
 from agent_kernel.approvals.matching import Cover, within_folder
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.json_once import RepeatedName, unique
-from agent_kernel.protocol.tools import Place
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration

@@ -22,8 +22,8 @@ from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransitio
 from agent_kernel.log.audit import entries
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.log.runs import one_row
+from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.tools import Place
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
 

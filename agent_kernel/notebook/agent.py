@@ -15,9 +15,9 @@ from agent_kernel.notebook.kernel.wait import end_interrupted
 from agent_kernel.notebook.options import Budget, Policy, as_effort, as_policy
 from agent_kernel.notebook.run import Run, state_of
 from agent_kernel.notebook.tools import offered_tools, with_timeouts
+from agent_kernel.protocol.first_prompt import RunDeclaration
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
-from agent_kernel.runtime.settings import RunSpec
 
 __all__ = ["Agent", "Budget", "Policy", "last_run", "runs"]
 
@@ -81,8 +81,9 @@ class Agent:
         if cell is not None and self._kernel_state.begins_conversation(cell, self.conversation_id):
             self.conversation_id = new_conversation_id()
         replaces = () if cell is None else self._kernel_state.replaced_by(cell, self.conversation_id)
-        spec = RunSpec(
+        declaration = RunDeclaration(
             run_id=new_run_id(),
+            conversation_id=self.conversation_id,
             prompt=prompt,
             model=self.model if isinstance(self.model, str) else None,
             tools=tuple(tool.declaration for tool in self.tools),
@@ -96,15 +97,14 @@ class Agent:
             replaces=replaces,
             continues=self._kernel_state.continued_by(self.conversation_id, replaces),
             cell_id=cell.cell_id if cell is not None else None,
+            cells_before=self._kernel_state.cells.before(cell),
         )
         state = RunState(
             host,
-            spec,
-            self.conversation_id,
+            declaration,
             self.tools,
             number=self._kernel_state.cell_number,
             cell=cell,
-            cells_before=self._kernel_state.cells.before(cell),
             model=self.model,
         )
         self._start(state)

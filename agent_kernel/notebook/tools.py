@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
-from agent_kernel.protocol.tools import Place
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
 from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
@@ -24,6 +23,7 @@ from agent_kernel.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.execution.values import ToolText
+    from agent_kernel.protocol.calls import Place, ToolVerdict
     from agent_kernel.protocol.file_cards import FileCard
 
 FOLDER = Path.cwd()
@@ -77,7 +77,7 @@ def _may_be_tool(value: Any) -> bool:
     return callable(value) or is_langchain(value)  # LangChain's tools can't be called
 
 
-def preview_of(name: str, arguments_json: str, place: Place | None) -> "FileCard | None":
+def preview_of(name: str, arguments_json: str, place: "Place | None") -> "FileCard | None":
     """The card of a call that would change the file at `place`, with a diff to its present content. `None` for other
     calls. Safe in any thread."""
     from agent_kernel.tools.review.file_cards import file_card
@@ -114,10 +114,16 @@ def _builtin(shell: InteractiveShell) -> list[Tool]:
         return Tool(
             declaration,
             functions.get(name, _runs_elsewhere),
-            builtin_verdict=lambda arguments: builtin_verdict(name, arguments, FOLDER),
+            builtin_verdict=functools.partial(_verdict, name),
         )
 
     return [tool(declaration) for declaration in BUILTIN_TOOLS]
+
+
+def _verdict(name: str, arguments: dict[str, Any]) -> "ToolVerdict":
+    from agent_kernel.tools.builtin.verdicts import builtin_verdict
+
+    return builtin_verdict(name, arguments, FOLDER)
 
 
 def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:

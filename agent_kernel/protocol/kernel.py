@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent_kernel.protocol.bounds import Identifier
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.first_prompt import (
     Done,
@@ -21,7 +22,6 @@ from agent_kernel.protocol.first_prompt import (
     RunDeclaration,
 )
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.views import ErrorView, OutputView, PolicyView, RunView, Usage
 from agent_kernel.protocol.vocabulary import CallPhase, ChangeState
 

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from agent_kernel.protocol.bounds import Identifier
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.kernel import KernelMessage
-from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import StopCause
 

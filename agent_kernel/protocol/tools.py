@@ -1,11 +1,10 @@
-"""What runtime and executor exchange about tools and calls: a kernel's wire carries these as they are. `file_cards` has
-the rest."""
+"""What runtime and executor exchange about tools: a kernel's wire carries these as they are. `calls` has what they
+exchange about calls."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from agent_kernel.protocol.bounds import Bounds
-from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus
 
 DeclaredApproval = Literal["ask", "allow", "deny", "dynamic"]
 """`dynamic` means that the tool's own callable is asked about each call, with its arguments. It runs with the executor;
@@ -30,64 +29,3 @@ class ToolDeclaration:
     """`page` tools such as `ask_user` are answered by a client with a `tool_result` command."""
     timeout: Annotated[float | None, Bounds(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
     """Seconds that a call may run until it is interrupted; `None` means no limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The resolved path of a file tool's call, with links followed. It is resolved once for a call, which is judged by
-    it and opens nothing else."""
-
-    path: Annotated[str, Bounds(max_length=8_192)]
-    """The absolute path; empty if it is not known."""
-    inside: Annotated[str | None, Bounds(max_length=8_192)] = None
-    """The path relative to the notebook's folder, with `/`; `None` if it is outside."""
-    linked: bool = False
-    """Whether the path as written goes through a link."""
-
-    def spellings(self) -> tuple[str, ...]:
-        """The forms of the path that rules are compared with, the shortest first."""
-        return (self.path,) if self.inside is None else (self.inside, self.path)
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovedCall:
-    """An approved call from the log. These arguments run, never ones that a page sends."""
-
-    approval_id: str
-    """Identifies the call across conversations. Each is executed at most once; an edited call keeps its id, a repeated
-    one gets a new id."""
-    tool_call_id: str
-    """The model's id, for logs. Calls of other conversations may have the same one."""
-    tool_name: str
-    arguments_json: str
-    digest: str
-    base: str = ""
-    """Identifies the file content that a person was shown (`FileChange.base`); empty if any content may be changed."""
-    place: Place | None = None
-    """The only place that a file tool's call may open; `None` if the approval is not bound to one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a call ended."""
-
-    status: ExecutionStatus
-    content: str
-    """The text for the model, untruncated within the executor's own limit."""
-    undo: Annotated[str | None, Bounds(max_length=40)] = None
-    """Set if `ToolExecutor.undo` can undo the call: when the replaced file was last changed (UTC, ISO 8601), or an
-    empty text if there was none."""
-    output_file: Annotated[str | None, Bounds(max_length=4096)] = None
-    """The file with the whole output, if one was written."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolVerdict:
-    """A tool's own verdict on a call, from the tool's own callable and the file system."""
-
-    approval: Approval
-    """The answer of the tool's approval callable."""
-    place: Place | None = None
-    """The resolved place of a file tool's call."""
-    may_edit: bool = False
-    """Whether the mode `edit` covers writing to `place`."""

@@ -19,9 +19,9 @@ from agent_kernel.log import events, runs, tool_calls
 from agent_kernel.log import images as pictures
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.runs import RunProgress
-from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import ConversationView, ImageRefs, PolicySwitchView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.runtime.clients.feed import Feed, Subscription

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
 from agent_kernel.protocol.budgets import BudgetLimits
@@ -59,9 +59,11 @@ class RunSpec:
     prompt_images: list[dict[str, Any]] = field(default_factory=list)
     """Pictures that were sent with the prompt (`Conversation.keep_pictures`), as `protocol.views.ImageRefs`."""
 
-
-DECLARED_FIELDS = RunSpec.__dataclass_fields__.keys() & RunDeclaration.__dataclass_fields__.keys()
-"""The fields of a specification that a kernel declares."""
+    @classmethod
+    def declared(cls, declaration: RunDeclaration) -> Self:
+        """The run that a kernel declares."""
+        names = cls.__dataclass_fields__.keys() & declaration.__dataclass_fields__.keys()
+        return cls(**{name: getattr(declaration, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.views import OutputView
 
 OutputSink = Callable[[OutputView], None]

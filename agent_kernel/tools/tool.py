@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.protocol.tools import ToolVerdict
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+
+    from agent_kernel.protocol.calls import ToolVerdict
 
 ApprovalFunction = Callable[[dict[str, Any]], Approval]
 """Says whether a call may run, from its arguments as the model sent them."""
@@ -27,7 +28,7 @@ class Tool:
     """Asked about each call if the declared approval is `dynamic`."""
     arguments: "type[BaseModel] | None" = None
     """Coerces JSON to the hinted types; `None` if the function takes JSON values unchanged."""
-    builtin_verdict: Callable[[dict[str, Any]], ToolVerdict] | None = None
+    builtin_verdict: "Callable[[dict[str, Any]], ToolVerdict] | None" = None
     """For built-in tools, in place of `approval`: the verdict with the resolved place."""
 
     @property
@@ -55,10 +56,12 @@ class Tool:
         fields = type(values).model_fields
         return self.function(**{str(f.alias): getattr(values, key) for key, f in fields.items() if key in given})
 
-    def verdict(self, arguments: dict[str, Any]) -> ToolVerdict:
+    def verdict(self, arguments: dict[str, Any]) -> "ToolVerdict":
         """The tool's own verdict on a call. Any answer but `ask`, `allow` or `deny` counts as `ask`."""
         if self.builtin_verdict is not None:
             return self.builtin_verdict(arguments)
+        from agent_kernel.protocol.calls import ToolVerdict  # which a first prompt has no use for
+
         if self.declaration.approval != "dynamic":
             return ToolVerdict(self.declaration.approval)
         answer = self.approval(arguments) if self.approval is not None else "ask"

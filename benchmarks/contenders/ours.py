@@ -16,9 +16,9 @@ from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle

@@ -18,9 +18,9 @@ from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest,
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.ids import new_conversation_id, new_message_id, new_run_id
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView, PolicyView, RunView, Usage
 from agent_kernel.record import render_record
 from agent_kernel.runtime.clients.snapshot import session_frame

@@ -12,9 +12,9 @@ import pytest
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.transactions import Heard
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.kernel_questions import KernelEvent
 from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.tools.arguments import digest

@@ -16,9 +16,9 @@ from typing import Any
 
 from agent_kernel.errors import AgentKernelError, ToolFailed
 from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel.runtime.conversation import Conversation

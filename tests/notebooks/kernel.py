@@ -11,8 +11,8 @@ from typing import Any
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
-from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.tools.arguments import canonical, digest
 
 SECONDS = 55.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.protocol.tools import ApprovedCall
+from agent_kernel.protocol.calls import ApprovedCall
 from tests.notebooks.conftest import INSTALL
 from tests.notebooks.kernel import TestKernel
 
@@ -106,7 +106,7 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     kernel = start_kernel()
     kernel.run(
         "import agent_kernel.notebook as n; n.install()\n"
-        "from agent_kernel.runtime.settings import RunSpec\n"
+        "from agent_kernel.protocol.first_prompt import RunDeclaration\n"
         "from agent_kernel.notebook.run import Run\n"
         "from agent_kernel.notebook.kernel.run_state import RunState\n"
         "from agent_kernel.notebook.kernel.state import kernel_state\n"
@@ -116,7 +116,7 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
         "    def cancel(self, run, cause): pass\n"
         "    def on_end(self, end): pass\n"
         "    def on_waited(self, run, end): pass\n"
-        "state = RunState(Host(), RunSpec(run_id='r', prompt='p'), 'c', (), number=1)\n"
+        "state = RunState(Host(), RunDeclaration('r', 'c', 'p'), (), number=1)\n"
         "kernel_state().add_run(state); run = Run(kernel_state(), state); counter = 0; loop_saw = []"
     )
     beside = "import asyncio; task = asyncio.get_running_loop().call_later(0.01, loop_saw.append, 1)\n"

@@ -6,9 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.first_prompt import FirstRequest, Refused, content_of
 from agent_kernel.protocol.kernel import AnyRequest, read_reply
-from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.protocol.views import PolicyView, RunView, Usage
 from tests.notebooks.kernel import TestKernel
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.notebook.execution.mailbox import KEPT_CALLS, Entry, Mailbox
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
 
 DONE = Outcome("success", "done")

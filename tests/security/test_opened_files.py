@@ -11,12 +11,12 @@ import pytest
 from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.execution.undo import Backups
 from agent_kernel.tools.builtin.changes import planned_write
-from agent_kernel.tools.builtin.declarations import builtin_verdict
 from agent_kernel.tools.builtin.files import read_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
 from agent_kernel.tools.builtin.opening import open_folder
 from agent_kernel.tools.builtin.paths import resolve
 from agent_kernel.tools.builtin.search import list_files, search_files
+from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from tests.file_tools import edit_file, write_file
 from tests.flipping import flipped
 

@@ -11,10 +11,11 @@ from jupyter_server.auth.identity import User
 from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, builtin_verdict, no_looser
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, no_looser
 from agent_kernel.tools.builtin.files import read_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
 from agent_kernel.tools.builtin.search import list_files, search_files
+from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel_server.identity import person_of

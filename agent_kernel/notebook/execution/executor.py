@@ -29,7 +29,7 @@ from agent_kernel.notebook.execution.redirect import captured, show_pages
 from agent_kernel.notebook.execution.side_by_side import PerCallStreams, run_beside_others
 from agent_kernel.notebook.execution.tracebacks import NameOf, cell_names, render
 from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text
-from agent_kernel.protocol.tools import Outcome
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.tools.langchain import current_tool_call_id
 from agent_kernel.tools.tool import Tool
 

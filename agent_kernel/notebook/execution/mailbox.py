@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.execution.listeners import Listenable
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.vocabulary import CallPhase
 
 if TYPE_CHECKING:
+    from agent_kernel.protocol.calls import ApprovedCall, Outcome
     from agent_kernel.protocol.kernel import Collected
     from agent_kernel.protocol.views import OutputView
 
@@ -25,7 +25,7 @@ KEPT_CALLS = 64
 UNCOLLECTED_CALLS = 1_000
 """Finished calls that were not collected yet. Many calls may end while the server is busy."""
 
-WITHDRAWN = Outcome("cancelled", "The call was cancelled before it started. Nothing ran.")
+WITHDRAWN = "The call was cancelled before it started. Nothing ran."
 
 
 class Observer(Protocol):
@@ -33,7 +33,7 @@ class Observer(Protocol):
 
     def output(self, approval_id: str, index: int, output: "OutputView") -> None: ...
 
-    def done(self, approval_id: str, outcome: Outcome, outputs: int) -> bool:
+    def done(self, approval_id: str, outcome: "Outcome", outputs: int) -> bool:
         """Whether the observer has taken the outcome, which follows that many outputs. If not, it is kept until it is
         collected, or known to be received."""
         ...
@@ -43,12 +43,12 @@ class Observer(Protocol):
 class Entry:
     """One call in the mailbox. Its fields change only under the mailbox's lock."""
 
-    call: ApprovedCall
+    call: "ApprovedCall"
     run_id: str | None
     observer: Observer
     phase: CallPhase = "deposited"
     outputs: "list[OutputView]" = field(default_factory=list)
-    outcome: Outcome | None = None
+    outcome: "Outcome | None" = None
     collected: bool = False
     """Whether the outcome was taken or collected."""
     stop: Callable[[], None] | None = None
@@ -71,7 +71,7 @@ class Mailbox(Listenable):
 
     def deposit(
         self,
-        call: ApprovedCall,
+        call: "ApprovedCall",
         observer: Observer,
         run_id: str | None = None,
         *,
@@ -120,7 +120,7 @@ class Mailbox(Listenable):
         with self._lock:
             self._executing.remove(entry.call.approval_id)
 
-    def finish(self, entry: Entry, outcome: Outcome) -> None:
+    def finish(self, entry: Entry, outcome: "Outcome") -> None:
         with self._lock:
             self._end(entry, outcome)
             self._notify()
@@ -173,17 +173,19 @@ class Mailbox(Listenable):
 
     def withdraw(self, approval_id: str) -> bool:
         """End a call that was not claimed yet. Whether there was one."""
+        from agent_kernel.protocol.calls import Outcome
+
         with self._lock:
             entry = self._entries.get(approval_id)
             if entry is None or entry.phase != "deposited":
                 return False
-            self._end(entry, WITHDRAWN)
+            self._end(entry, Outcome("cancelled", WITHDRAWN))
             return True
 
     def _knows(self, approval_id: str) -> bool:
         return approval_id in self._entries or approval_id in self._forgotten
 
-    def _end(self, entry: Entry, outcome: Outcome) -> None:
+    def _end(self, entry: Entry, outcome: "Outcome") -> None:
         entry.phase, entry.outcome = "done", outcome
         entry.collected = entry.observer.done(entry.call.approval_id, outcome, len(entry.outputs))
 

@@ -9,8 +9,8 @@ from agent_kernel.notebook.kernel.environment import notebook_path
 from agent_kernel.notebook.kernel.replies import tool_verdict, waiting_behind
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import OutputSink
 

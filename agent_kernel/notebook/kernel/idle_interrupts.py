@@ -117,7 +117,7 @@ class IdleInterrupts:
             return None
         if kind == "comm_msg":
             comm_id = message.get("content", {}).get("comm_id")
-            return self._on_idle_signal if any(run.spec.widget_model_id == comm_id for run in runs) else None
+            return self._on_idle_signal if any(run.widget_model_id == comm_id for run in runs) else None
         if kind in QUICK:
             return self._on_idle_signal
         return self._on_signal_in_request if kind in SLOW else None

@@ -11,6 +11,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.kernel.environment import notebook_path
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.protocol.calls import Outcome, ToolVerdict
 from agent_kernel.protocol.first_prompt import Done
 from agent_kernel.protocol.kernel import (
     AnswerQuestion,
@@ -43,7 +44,6 @@ from agent_kernel.protocol.kernel import (
     read_request,
 )
 from agent_kernel.protocol.kernel_events import CallEnded, CallOutput
-from agent_kernel.protocol.tools import Outcome, ToolVerdict
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.arguments import digest
 

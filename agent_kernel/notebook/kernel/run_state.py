@@ -13,7 +13,6 @@ from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.first_prompt import RunDeclaration
 from agent_kernel.protocol.vocabulary import StopCause
-from agent_kernel.runtime.settings import DECLARED_FIELDS, RunSpec
 from agent_kernel.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -82,24 +81,21 @@ class RunState(Listenable):
     def __init__(
         self,
         host: RunHost,
-        spec: RunSpec,
-        conversation_id: str,
+        declaration: RunDeclaration,
         tools: tuple[Tool, ...],
         *,
         number: int,
         cell: CellRequest | None = None,
-        cells_before: tuple[str, ...] = (),
         model: Any = None,
     ) -> None:
         """`number` is that of the cell that starts the run, as in `[2]`; `cell` the request to run that cell, where
-        the front end names cells, and `cells_before` the ids of other cells of its notebook. `model` is a name, a
-        model object or `None`."""
+        the front end names cells. `model` is a name, a model object or `None`."""
         super().__init__(threading.Lock())
         self.host = host
-        self.run_id = spec.run_id
-        self.conversation_id = conversation_id
-        self.prompt = spec.prompt
-        self.spec = spec
+        self.run_id = declaration.run_id
+        self.conversation_id = declaration.conversation_id
+        self.prompt = declaration.prompt
+        self._declaration = declaration
         self.tools = tools
         self.number = number
         self.cell = cell
@@ -110,7 +106,6 @@ class RunState(Listenable):
         """Whether the user's code allows a failure or has read it, so that it does not fail the cell."""
         self.acknowledged = threading.Event()
         """Set when the server has asked for the declaration."""
-        self._cells_before = cells_before
         self._view: RunView | None = None
         self._end: RunResult | None = None
         self._done = threading.Event()
@@ -146,17 +141,18 @@ class RunState(Listenable):
 
     def declaration(self) -> RunDeclaration:
         """The run as the server asks for it."""
-        declared = {name: getattr(self.spec, name) for name in DECLARED_FIELDS}
-        return RunDeclaration(
-            **declared,
-            conversation_id=self.conversation_id,
-            cells_before=self._cells_before,
-            stop=self.stop_cause,
-        )
+        return dataclasses.replace(self._declaration, stop=self.stop_cause)
+
+    @property
+    def widget_model_id(self) -> str | None:
+        """The widget that shows the run."""
+        return self._declaration.widget_model_id
 
     def shown_by(self, widget_model_id: str, *, prompt_in_cell: bool) -> None:
         """Note the widget that shows the run: by its id the record finds its place in the saved notebook."""
-        self.spec = dataclasses.replace(self.spec, widget_model_id=widget_model_id, prompt_in_cell=prompt_in_cell)
+        self._declaration = dataclasses.replace(
+            self._declaration, widget_model_id=widget_model_id, prompt_in_cell=prompt_in_cell
+        )
 
     def update(self, view: "RunView") -> None:
         """The runtime has sent a new view of the run."""

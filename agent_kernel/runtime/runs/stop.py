@@ -8,7 +8,7 @@ from typing import assert_never
 from agent_kernel.errors import IllegalTransition, LogUnavailable
 from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
-from agent_kernel.protocol.tools import Outcome
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
 from agent_kernel.runtime.state.commits import Commit

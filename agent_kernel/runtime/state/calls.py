@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_kernel.approvals.broker import Broker
-from agent_kernel.protocol.tools import Outcome
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ImageRefs, ToolCallView
 from agent_kernel.tools.scheduler import CallScheduler
 

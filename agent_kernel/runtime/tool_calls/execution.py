@@ -16,8 +16,8 @@ import orjson
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import images
 from agent_kernel.log.tool_calls import Proposal
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolOutputEvent
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.calls import Cut, Execution
 from agent_kernel.runtime.state.commits import Commit

@@ -9,7 +9,7 @@ from typing import Any
 from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.rules import rules_in_force
-from agent_kernel.protocol.tools import ToolVerdict
+from agent_kernel.protocol.calls import ToolVerdict
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
 from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.run import ActiveRun

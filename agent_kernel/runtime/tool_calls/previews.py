@@ -7,8 +7,8 @@ from functools import partial
 
 from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.log import tool_calls
+from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.tools import Place
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.run import ActiveRun

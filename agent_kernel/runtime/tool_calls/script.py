@@ -16,7 +16,7 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
 from agent_kernel.models.base import Model, RecordsDecisions
-from agent_kernel.protocol.tools import Place
+from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.run import ActiveRun

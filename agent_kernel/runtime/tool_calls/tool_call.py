@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArguments
 from agent_kernel.log import tool_calls
-from agent_kernel.protocol.tools import Outcome
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions

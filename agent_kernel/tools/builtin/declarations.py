@@ -1,11 +1,8 @@
-"""Declarations of the ten built-in tools, and the rule for which of their calls may run unasked."""
+"""Declarations of the ten built-in tools."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from agent_kernel.protocol.tools import ToolVerdict
-from agent_kernel.tools.builtin.places import locate, may_edit, may_read
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration
 
 MOST_CHANGED = 5 * 1024 * 1024
@@ -16,19 +13,6 @@ READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_fi
 
 WRITES_FILES = frozenset({"write_file", "edit_file"})
 OPENS_FILES = READS_FILES | WRITES_FILES
-
-
-def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVerdict:
-    """The verdict on a built-in tool: reading below `root`, the notebook's folder, is `allow`; all else, `ask`."""
-    if name in ("inspect_variables", "ask_user"):
-        return ToolVerdict("allow")
-    if name in READS_FILES:
-        place = locate(arguments.get("path", "."), root)
-        return ToolVerdict("allow" if may_read(place) else "ask", place)
-    if name in WRITES_FILES:
-        place = locate(arguments.get("path"), root)
-        return ToolVerdict("ask", place, may_edit(place, root))
-    return ToolVerdict("ask")
 
 
 def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:

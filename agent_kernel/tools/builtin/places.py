@@ -7,7 +7,7 @@ A path is resolved once for a call. Policy, rules and the card go by that place,
 import os
 from pathlib import Path, PurePosixPath
 
-from agent_kernel.protocol.tools import Place
+from agent_kernel.protocol.calls import Place
 from agent_kernel.tools.review.hidden import hidden_characters
 
 UNKNOWN = Place("", linked=True)

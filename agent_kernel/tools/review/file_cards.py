@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.errors import ToolFailed
+from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.tools import Place
 from agent_kernel.protocol.views import Warning
 from agent_kernel.tools.builtin.changes import ChangeTooLarge, FileChange, planned_change
 from agent_kernel.tools.builtin.line_changes import Change, changed_lines, edited_lines

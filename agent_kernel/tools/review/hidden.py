@@ -11,29 +11,31 @@ _INVISIBLE = (
 _TAGS = "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 _JOINERS = "\u200c\u200d\ufe00-\ufe0f"
 _MOST_NAMED = 100
-_LONE_RETURN = re.compile("\r(?!\n)")
+_LONE_RETURN = "\r(?!\n)"
 
-_IN_CODE = re.compile(f"[{_CONTROLS}{_BIDIRECTIONAL}{_INVISIBLE}{_TAGS}{_JOINERS}]|\r(?!\n)")
+# Texts, which `re` compiles when they are first used: a kernel's first prompt has no use for them.
+_IN_CODE = f"[{_CONTROLS}{_BIDIRECTIONAL}{_INVISIBLE}{_TAGS}{_JOINERS}]|{_LONE_RETURN}"
 # Joiners and variation selectors are ordinary in some scripts and in emoji.
-_IN_PROSE = re.compile(f"[{_CONTROLS}{_BIDIRECTIONAL}{_INVISIBLE}{_TAGS}]|\r(?!\n)")
+_IN_PROSE = f"[{_CONTROLS}{_BIDIRECTIONAL}{_INVISIBLE}{_TAGS}]|{_LONE_RETURN}"
 
 
 def reveal(text: str) -> str:
     """Code with each hidden character written out, as `U+202E`."""
-    return _IN_CODE.sub(_written_out, text)
+    return re.sub(_IN_CODE, _written_out, text)
 
 
 def reveal_in_prose(text: str) -> str:
     """As `reveal`, for prose, in which joiners are kept."""
-    return _IN_PROSE.sub(_written_out, text)
+    return re.sub(_IN_PROSE, _written_out, text)
 
 
 def hidden_characters(text: str) -> list[str]:
     """The names of the hidden characters in code, each once, in order of appearance, at most 100."""
     # By the set of characters, because a text may have millions of hidden ones.
-    hidden = sorted(character for character in set(text) if character != "\r" and _IN_CODE.match(character))
+    in_code = re.compile(_IN_CODE)
+    hidden = sorted(character for character in set(text) if character != "\r" and in_code.match(character))
     first = {text.index(character): character for character in hidden[:_MOST_NAMED]}
-    if (alone := _LONE_RETURN.search(text)) is not None:
+    if (alone := re.search(_LONE_RETURN, text)) is not None:
         first[alone.start()] = "\r"
     return [_name(first[position]) for position in sorted(first)]
 

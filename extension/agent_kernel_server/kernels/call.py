@@ -4,9 +4,9 @@ import asyncio
 from logging import Logger
 
 from agent_kernel.errors import KernelGone
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.kernel import CollectCall, ExecuteCall, InterruptCall
 from agent_kernel.protocol.kernel_code import take_code
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel_server.kernels.link import KernelLink, RequestFailed, Sent
 from agent_kernel_server.kernels.live_outputs import LiveOutputs
 

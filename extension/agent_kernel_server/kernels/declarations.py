@@ -1,5 +1,6 @@
 """Checks a kernel's declaration of a run, and makes the run's specification of it."""
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ConfigDict, ValidationInfo, field_validator
@@ -9,7 +10,7 @@ from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.first_prompt import Declared, RunDeclaration
-from agent_kernel.runtime.settings import DECLARED_FIELDS, RunSpec
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.builtin.declarations import no_looser
 
 # `hide_input_in_errors`: the server logs what it refuses without its content, which may be a user's input.
@@ -36,6 +37,5 @@ class CheckedDeclared(Declared):
 
 def spec_of(declaration: RunDeclaration, notebook_path: str | None) -> RunSpec:
     """The declared run. Its built-in tools are no looser than they ship."""
-    declared = {name: getattr(declaration, name) for name in DECLARED_FIELDS}
     tools = tuple(no_looser(tool) for tool in declaration.tools)
-    return RunSpec(**{**declared, "tools": tools}, notebook_path=notebook_path)
+    return replace(RunSpec.declared(declaration), tools=tools, notebook_path=notebook_path)

@@ -10,10 +10,10 @@ from logging import Logger
 
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture, decode
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.first_prompt import DescribeEnvironment
 from agent_kernel.protocol.kernel import GiveVerdict, LocateCall, PreviewCall, ReadPicture, UndoCall
-from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.tools.executor import OutputSink
 from agent_kernel_server.kernels.call import INTERRUPT_SECONDS, KernelCall
 from agent_kernel_server.kernels.link import InvalidReply, KernelLink, RequestFailed, RequestRefused

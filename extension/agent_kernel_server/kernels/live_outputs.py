@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import MethodType
 from weakref import WeakMethod, ref
 
-from agent_kernel.protocol.tools import Outcome
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import OutputSink
 

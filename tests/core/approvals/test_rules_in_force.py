@@ -7,9 +7,9 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.errors import UnknownRule
+from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
-from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.protocol.views import RuleView
 from agent_kernel.record.words import policy_words, rule_words
 from agent_kernel.testing import ScriptedModel, call, say

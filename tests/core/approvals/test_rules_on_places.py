@@ -6,8 +6,8 @@ import pytest
 
 from agent_kernel.approvals.offers import offered_rules
 from agent_kernel.approvals.policy import JudgedCall, Policy
+from agent_kernel.protocol.calls import Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.tools import Place, ToolVerdict
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.places import UNKNOWN

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.protocol.tools import Outcome
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages

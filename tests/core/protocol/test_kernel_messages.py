@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.calls import ApprovedCall, Place
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.first_prompt import (
     Declared,
@@ -32,7 +33,7 @@ from agent_kernel.protocol.kernel import (
 )
 from agent_kernel.protocol.kernel_events import CallOutput
 from agent_kernel.protocol.kernel_questions import AskUndo, AskUsage, read_event
-from agent_kernel.protocol.tools import ApprovedCall, Place, ToolDeclaration
+from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.protocol.views import OutputView
 
 DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}

@@ -15,6 +15,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.log.audit import chain
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     Event,
@@ -24,7 +25,6 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.tools import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.clients.feed import Subscription

@@ -10,7 +10,8 @@ import pytest
 
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.tools.arguments import canonical, digest, parse
-from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES, BUILTIN_TOOLS, builtin_verdict
+from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES, BUILTIN_TOOLS
+from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.registry import ToolRegistry
 

@@ -11,9 +11,9 @@ import pytest
 
 from agent_kernel import errors
 from agent_kernel.notebook.hosts.widget_channel import FRAMES_PER_MESSAGE, WidgetChannel
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.events import ApprovalResponseEvent
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients import session as sessions
 from agent_kernel.runtime.clients.commands import reply_for

@@ -12,9 +12,9 @@ import pytest
 from agent_kernel.errors import UnknownConversation
 from agent_kernel.log.migrations import migrate
 from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, SessionEvent, server_event_adapter
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import ConversationView, OutputView, ToolView
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot, session_frame
 from agent_kernel.testing import ScriptedModel, call, calls, say

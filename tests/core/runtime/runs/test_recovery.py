@@ -13,9 +13,9 @@ import orjson
 
 from agent_kernel.errors import NoModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, TextDelta, ToolCallDelta
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, TokenEvent, ToolStartEvent, ToolStateEvent
-from agent_kernel.protocol.tools import Outcome
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime

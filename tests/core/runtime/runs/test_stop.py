@@ -11,9 +11,9 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, UnknownRun
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta, ToolCallDelta
+from agent_kernel.protocol.calls import Outcome, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
-from agent_kernel.protocol.tools import Outcome, ToolVerdict
 from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration

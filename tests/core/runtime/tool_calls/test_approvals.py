@@ -9,9 +9,9 @@ import pytest
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, UnknownApproval
 from agent_kernel.models.base import ModelRequest, ModelTurn
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, ApprovalResponseEvent, ToolCompleteEvent, ToolStartEvent
-from agent_kernel.protocol.tools import Outcome
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import InvalidArguments, KernelGone
+from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, ToolStartEvent
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.tools import Place
 from agent_kernel.protocol.views import Warning
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.declaration import ToolDeclaration

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import InvalidArguments
+from agent_kernel.protocol.calls import ApprovedCall, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent, RunEvent, ToolCompleteEvent
-from agent_kernel.protocol.tools import ApprovedCall, ToolVerdict
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runs.test_suspend import AT_ONCE, until_suspended

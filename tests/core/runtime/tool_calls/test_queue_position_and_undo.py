@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import IllegalTransition, UndoRefused
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent, ToolStateEvent, ToolUndoneEvent
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.tool_calls import watch
 from agent_kernel.testing import ScriptedModel, call, say

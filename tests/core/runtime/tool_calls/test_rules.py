@@ -7,9 +7,9 @@ import pytest
 from agent_kernel.approvals.offers import offered_rules
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import InvalidArguments, UnknownRule
+from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, RunEvent
-from agent_kernel.protocol.tools import ApprovedCall
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say

@@ -11,9 +11,9 @@ import pytest
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.log import images
 from agent_kernel.models.base import ModelFacts, ModelRequest, TokenUsage
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolSeenEvent
-from agent_kernel.protocol.tools import Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime

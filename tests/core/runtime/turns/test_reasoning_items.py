@@ -14,9 +14,9 @@ from agent_kernel.log.events import events_of, read_messages
 from agent_kernel.log.packing import unpack
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
-from agent_kernel.protocol.tools import Outcome
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import call, calls, record, say
 from agent_kernel.testing.fake_service import FakeService

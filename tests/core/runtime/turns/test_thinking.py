@@ -11,9 +11,9 @@ import orjson
 from agent_kernel.log.events import read_messages
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
-from agent_kernel.protocol.tools import Outcome
 from agent_kernel.testing import call, calls, record, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.wire.messages import END, SIGNED, block_start, block_stop, delta, start, stop, streamed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PIL import Image
 
 from agent_kernel.models.base import ModelFacts
-from agent_kernel.protocol.tools import ApprovedCall, Outcome
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import OutputSink
 
