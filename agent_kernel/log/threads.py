@@ -10,6 +10,7 @@ import queue
 import sqlite3
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,6 +26,12 @@ SWITCH_SECONDS = 0.0005
 
 A loop that never rests gives the interpreter up at each of its turns, and has it back before a waiting thread is awake.
 A thread that waits for longer than this in one turn makes it let go."""
+BUSY_SECONDS = 0.00005
+GIVEN_SECONDS = 0.0001
+MOST_GIVEN = 40
+"""While a decision is written, the event loop gives the thread the interpreter for `GIVEN_SECONDS` after each turn that
+took longer than `BUSY_SECONDS`, at most so often. Each statement gives up the interpreter and wants it back, for which
+it would wait as `SWITCH_SECONDS` says; a loop that rests leaves it anyway."""
 SLICE = 8
 """Results and frames of commits that are handed out in one turn of the event loop. Each wakes a task; a decision passes
 through several turns."""
@@ -52,7 +59,9 @@ class LogThread:
         self._loop = loop
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._urgent: deque[Job] = deque()
-        """Jobs that are done before the next one of `_jobs`."""
+        """Jobs that are done before the next one of `_jobs`; each stays here until it is done."""
+        self._gives_way = False
+        """Whether the event loop does so until a decision is written. Used there only."""
         self._due: deque[After] = deque()
         """What the event loop is still to do. Used there only."""
         threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -65,6 +74,9 @@ class LogThread:
         cancelled."""
         if urgent:
             self._urgent.append(job)
+            if not self._gives_way:
+                self._gives_way = True
+                self._loop.call_soon(self._give_way, time.perf_counter(), MOST_GIVEN)
         self._jobs.put(job if not urgent else _nothing)
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -85,11 +97,19 @@ class LogThread:
         """In a call of its own: while the thread waits for the next job, nothing refers to the last one's objects."""
         job = self._jobs.get()
         while self._urgent:
-            self.hand_out(self._urgent.popleft()())
+            self.hand_out(self._urgent[0]())
+            self._urgent.popleft()
         if job is None:
             return False
         self.hand_out(job())
         return not self._loop.is_closed()
+
+    def _give_way(self, since: float, left: int) -> None:
+        """Of the turn that began `since`, and `left` more."""
+        self._gives_way = bool(self._urgent) and left > 0 and time.perf_counter() - since > BUSY_SECONDS
+        if self._gives_way:
+            time.sleep(GIVEN_SECONDS)
+            self._loop.call_soon(self._give_way, time.perf_counter(), left - 1)
 
     def hand_out(self, afters: list[After], first: Sequence[After] = ()) -> None:
         """Have the event loop do these: `first` in its next turn, the others after that, and after all that were handed

@@ -53,8 +53,9 @@ class Redaction:
         text = self._clean(held.content + item.content if held is not None else item.content)
         kept = self._beginning(text)
         self._held = replace(item, content=text[len(text) - kept :]) if kept else None
-        if kept < len(text):
-            yield replace(item, content=text[: len(text) - kept])
+        shown = text[: len(text) - kept]
+        if shown:
+            yield item if shown == item.content else replace(item, content=shown)
 
     def _rest(self) -> Iterator[ModelItem]:
         if self._held is not None:

@@ -15,28 +15,29 @@ class Batcher(Generic[T]):
         self._seconds = seconds
         self._first = first
         self._items: list[T] = []
-        self._closing = asyncio.Event()
         self._draining = False
+        self._resume_at = 0.0
+        """When the interval since the last write ends, by the event loop's clock."""
         self._due: asyncio.TimerHandle | None = None
         self._flusher: asyncio.Task[None] | None = None
+        """Writes, or has failed to write: nothing is written after that."""
 
     def add(self, item: T) -> None:
         self._items.append(item)
-        if self._due is None and (self._flusher is None or self._flusher.done()):
+        if self._due is None and self._flusher is None:
             # A timer, because short output is drained before a task would have run.
-            self._due = asyncio.get_running_loop().call_later(self._first, self._start)
+            self._flush_at(max(asyncio.get_running_loop().time() + self._first, self._resume_at))
 
     async def drain(self) -> list[T]:
         """Stop, and return the unwritten items for the caller's next commit. Raises the error of a failed write.
 
         If the caller is cancelled, what is being written is written nevertheless: drain once more."""
         self._draining = True
-        self._closing.set()
         if self._due is not None:
             self._due.cancel()
-        if self._flusher is not None:
-            await asyncio.wait((self._flusher,))
-            self._flusher.result()
+        if (flusher := self._flusher) is not None:
+            await asyncio.wait((flusher,))
+            flusher.result()
         return self._items
 
     async def aclose(self) -> None:
@@ -45,19 +46,17 @@ class Batcher(Generic[T]):
         if rest:
             await self._write(rest)
 
+    def _flush_at(self, when: float) -> None:
+        self._due = asyncio.get_running_loop().call_at(when, self._start)
+
     def _start(self) -> None:
         self._due = None
-        self._flusher = asyncio.create_task(self._flush_until_empty(), name="agent-kernel-batch")
+        self._flusher = asyncio.create_task(self._flush(), name="agent-kernel-batch")
 
-    async def _flush_until_empty(self) -> None:
-        while self._items and not self._draining:
-            items, self._items = self._items, []
-            await self._write(items)
-            await self._pause(self._seconds)
-
-    async def _pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._closing.wait()
-        except TimeoutError:
-            return
+    async def _flush(self) -> None:
+        items, self._items = self._items, []
+        await self._write(items)
+        self._flusher = None
+        self._resume_at = asyncio.get_running_loop().time() + self._seconds
+        if self._items and not self._draining:
+            self._flush_at(self._resume_at)
