@@ -76,7 +76,7 @@ class LogThread:
             self._urgent.append(job)
             if not self._gives_way:
                 self._gives_way = True
-                self._loop.call_soon(self._give_way, time.perf_counter(), MOST_GIVEN)
+                self._loop.call_soon(self._give_way, None, MOST_GIVEN)
         self._jobs.put(job if not urgent else _nothing)
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -104,12 +104,17 @@ class LogThread:
         self.hand_out(job())
         return not self._loop.is_closed()
 
-    def _give_way(self, since: float, left: int) -> None:
-        """Of the turn that began `since`, and `left` more."""
-        self._gives_way = bool(self._urgent) and left > 0 and time.perf_counter() - since > BUSY_SECONDS
-        if self._gives_way:
+    def _give_way(self, since: float | None, left: int) -> None:
+        """After the turn that began `since`, and up to `left` times more. `None` for the one in which the decision was
+        queued: only the next one says whether there is more to do."""
+        busy = since is None or time.perf_counter() - since > BUSY_SECONDS
+        self._gives_way = busy and left > 0 and bool(self._urgent)
+        if not self._gives_way:
+            return
+        if since is not None:
             time.sleep(GIVEN_SECONDS)
-            self._loop.call_soon(self._give_way, time.perf_counter(), left - 1)
+            left -= 1
+        self._loop.call_soon(self._give_way, time.perf_counter(), left)
 
     def hand_out(self, afters: list[After], first: Sequence[After] = ()) -> None:
         """Have the event loop do these: `first` in its next turn, the others after that, and after all that were handed

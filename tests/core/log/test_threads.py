@@ -58,7 +58,7 @@ async def test_a_busy_loop_gives_way_while_a_decision_is_written_and_not_forever
 ) -> None:
     written = threading.Event()
     thread.post(partial(wait, written), urgent=True)
-    await turns(3)
+    await turns(4)
     assert given.number == 3
     await turns(MOST_GIVEN * 2)
     assert given.number == MOST_GIVEN
@@ -73,7 +73,7 @@ async def test_it_ends_with_the_decision_and_begins_with_the_next(thread: LogThr
         before = given.number
         written = threading.Event()
         thread.post(partial(wait, written), urgent=True)
-        await turns(2)
+        await turns(3)
         assert given.number == before + 2
         written.set()
         await thread.run(lambda: None)
