@@ -148,12 +148,14 @@ class Transactions:
                 checked = True
             last = chain.read_head(self._sql).number if self.listens_to_audit else 0
             self._do(unit, done, written)
-            while (unit := _next(queue, units)) is not None:
-                units.append(unit)
-                self._do(unit, done, written)
+            # Compression when nothing else is queued, one conversation at a time: a decision waits for no more.
+            while (unit := _next(queue, units)) or (not units[-1].urgent and self._events.compress_next()):
+                if unit is not None:
+                    units.append(unit)
+                    self._do(unit, done, written)
             if self.listens_to_audit:
                 heard = list(entries.read_calls(self._sql, last))  # none of another server's on the same log
-            self._events.finish(compress=not units[-1].urgent)
+            self._events.finish()
             self._sql.execute("COMMIT")
             if file is not None:
                 file.committed()  # before any result is handed out

@@ -7,13 +7,14 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log import runs
+from agent_kernel.log import events, runs
 from agent_kernel.log.events import Frame, compress_events, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.log.threads import SLICE
@@ -276,6 +277,43 @@ async def test_a_decision_that_comes_during_a_commit_is_part_of_it_and_ends_it(o
     assert opened.order == ["under way", "decision", "later 0", "later 1", "later 2"]
     assert opened.sql.count("COMMIT") == 2
     assert woken == ["decision", *["other"] * 4]
+
+
+async def test_a_decision_waits_for_one_compression_and_the_others_for_it(
+    opened: OpenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    decided: asyncio.Future[Any] = loop.create_future()
+    asked = threading.Event()
+
+    def decide() -> None:
+        decided.set_result(opened.mark("decision", conversation=1, urgent=True))
+        asked.set()
+
+    def compress(sql: sqlite3.Connection, conversation: int) -> None:
+        opened.order.append("compressed")
+        if not asked.is_set():
+            loop.call_soon_threadsafe(decide)
+            asked.wait(10)
+        compress_events(sql, conversation)
+
+    def begin(transaction: Transaction, conversation: int) -> None:
+        conversation_id = f"conv_{conversation}"
+        runs.add_conversation(transaction.sql, conversation_id, None, None, None)
+        token = TokenEvent(run_id="run_1", message_id="msg_1", content="said")
+        transaction.append(conversation, conversation_id, token)
+
+    monkeypatch.setattr(events, "MOST_LOOSE", 1)
+    monkeypatch.setattr(events, "compress_events", compress)
+    async with opened.held():
+        opened.sql.clear()
+        spoken = [opened.log.submit(partial(begin, conversation=number)).future for number in (2, 3, 4)]
+    await asyncio.gather(*spoken)
+    await (await decided)
+    assert opened.order == ["compressed", "decision"]
+    assert opened.sql.count("COMMIT") == 1
+    await opened.mark("later", conversation=2)
+    assert opened.order == ["compressed", "decision", "later", "compressed", "compressed"]
 
 
 async def test_a_decision_never_goes_ahead_of_its_own_conversation_or_of_what_concerns_all(opened: OpenLog) -> None:
