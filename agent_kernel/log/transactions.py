@@ -148,11 +148,7 @@ class Transactions:
                 checked = True
             last = chain.read_head(self._sql).number if self.listens_to_audit else 0
             self._do(unit, done, written)
-            # Compression when nothing else is queued, one conversation at a time: a decision waits for no more.
-            while (unit := _next(queue, units)) or (not units[-1].urgent and self._events.compress_next()):
-                if unit is not None:
-                    units.append(unit)
-                    self._do(unit, done, written)
+            self._do_queued(queue, units, done, written)
             if self.listens_to_audit:
                 heard = list(entries.read_calls(self._sql, last))  # none of another server's on the same log
             self._events.finish()
@@ -170,6 +166,14 @@ class Transactions:
             return Written([], [self._failed(one, error) for one in units])
         self.heard += heard
         return written
+
+    def _do_queued(self, queue: UnitQueue, units: list[Unit], done: list[Transaction], written: Written) -> None:
+        """Do what is queued meanwhile, and compress where nothing is: one conversation at a time, so that a decision
+        waits for no more."""
+        while (unit := _next(queue, units)) is not None or (not units[-1].urgent and self._events.compress_next()):
+            if unit is not None:
+                units.append(unit)
+                self._do(unit, done, written)
 
     def _do(self, unit: Unit, done: list[Transaction], written: Written) -> None:
         """Do one unit. What it raises rolls back this unit and no other. It is raised again if the unit is the first

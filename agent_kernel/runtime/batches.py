@@ -24,7 +24,7 @@ class Batcher(Generic[T]):
 
     def add(self, item: T) -> None:
         self._items.append(item)
-        if self._due is None and self._flusher is None:
+        if self._due is None and self._flusher is None and not self._draining:
             # A timer, because short output is drained before a task would have run.
             self._flush_at(max(asyncio.get_running_loop().time() + self._first, self._resume_at))
 
