@@ -1,7 +1,9 @@
 """What every test shares: no paid model can be reached, nothing is read from or written to the user's home, kernels get
-ports that nobody else takes, and no example of Hypothesis fails because the machine is busy."""
+ports that nobody else takes, an interrupt is one also for a shell's background job, and no example of Hypothesis fails
+because the machine is busy."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -32,6 +34,9 @@ def _private_environment(home: Path) -> None:
 
 _home = tempfile.TemporaryDirectory(prefix="agent-kernel-tests-", ignore_cleanup_errors=True)
 _private_environment(Path(_home.name))
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As `make test &` in a script has it, and every program that it starts. Python would not raise `KeyboardInterrupt`.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 settings.register_profile("busy machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
