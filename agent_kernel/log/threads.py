@@ -27,11 +27,13 @@ SWITCH_SECONDS = 0.0005
 A loop that never rests gives the interpreter up at each of its turns, and has it back before a waiting thread is awake.
 A thread that waits for longer than this in one turn makes it let go."""
 BUSY_SECONDS = 0.00005
-GIVEN_SECONDS = 0.0001
-MOST_GIVEN = 40
-"""While a decision is written, the event loop gives the thread the interpreter for `GIVEN_SECONDS` after each turn that
-took longer than `BUSY_SECONDS`, at most so often. Each statement gives up the interpreter and wants it back, for which
-it would wait as `SWITCH_SECONDS` says; a loop that rests leaves it anyway."""
+"""A turn of the event loop that takes longer leaves the log's thread too little of the interpreter."""
+YIELD_SECONDS = 0.0001
+"""How long the event loop sleeps after such a turn while a decision is written. Each statement of the decision releases
+the interpreter and wants it back, and each time that the loop releases it for a moment, the thread's wait begins anew.
+The figures are measured: docs/performance.md."""
+MOST_YIELDS = 40
+"""How often the event loop sleeps so, one turn after another: a slow disk must not keep it from its work."""
 SLICE = 8
 """Results and frames of commits that are handed out in one turn of the event loop. Each wakes a task; a decision passes
 through several turns."""
@@ -60,8 +62,8 @@ class LogThread:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._urgent: deque[Job] = deque()
         """Jobs that are done before the next one of `_jobs`; each stays here until it is done."""
-        self._gives_way = False
-        """Whether the event loop does so until a decision is written. Used there only."""
+        self._yields = False
+        """Whether `_yield_interpreter` is called in the event loop's next turn. Used there only."""
         self._due: deque[After] = deque()
         """What the event loop is still to do. Used there only."""
         threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -74,9 +76,9 @@ class LogThread:
         cancelled."""
         if urgent:
             self._urgent.append(job)
-            if not self._gives_way:
-                self._gives_way = True
-                self._loop.call_soon(self._give_way, None, MOST_GIVEN)
+            if not self._yields:
+                self._yields = True
+                self._loop.call_soon(self._yield_interpreter, None, MOST_YIELDS)
         self._jobs.put(job if not urgent else _nothing)
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -104,17 +106,18 @@ class LogThread:
         self.hand_out(job())
         return not self._loop.is_closed()
 
-    def _give_way(self, since: float | None, left: int) -> None:
-        """After the turn that began `since`, and up to `left` times more. `None` for the one in which the decision was
-        queued: only the next one says whether there is more to do."""
-        busy = since is None or time.perf_counter() - since > BUSY_SECONDS
-        self._gives_way = busy and left > 0 and bool(self._urgent)
-        if not self._gives_way:
+    def _yield_interpreter(self, last_turn: float | None, left: int) -> None:
+        """Called in each turn of the event loop while urgent jobs are queued or done and its turns are long: sleeps, up
+        to `left` times. `last_turn` is the time of the last call. The first call has none and does not sleep: its turn
+        is the one that queued the job, and does not tell whether the loop has other work."""
+        busy = last_turn is None or time.perf_counter() - last_turn > BUSY_SECONDS
+        self._yields = busy and left > 0 and bool(self._urgent)
+        if not self._yields:
             return
-        if since is not None:
-            time.sleep(GIVEN_SECONDS)
+        if last_turn is not None:
+            time.sleep(YIELD_SECONDS)
             left -= 1
-        self._loop.call_soon(self._give_way, time.perf_counter(), left)
+        self._loop.call_soon(self._yield_interpreter, time.perf_counter(), left)
 
     def hand_out(self, afters: list[After], first: Sequence[After] = ()) -> None:
         """Have the event loop do these: `first` in its next turn, the others after that, and after all that were handed

@@ -121,7 +121,7 @@ def _builtin(shell: InteractiveShell) -> list[Tool]:
 
 
 def _verdict(name: str, arguments: dict[str, Any]) -> "ToolVerdict":
-    from agent_kernel.tools.builtin.verdicts import builtin_verdict
+    from agent_kernel.tools.builtin.verdicts import builtin_verdict  # with the first call, as the functions below
 
     return builtin_verdict(name, arguments, FOLDER)
 

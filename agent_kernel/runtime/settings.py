@@ -60,8 +60,8 @@ class RunSpec:
     """Pictures that were sent with the prompt (`Conversation.keep_pictures`), as `protocol.views.ImageRefs`."""
 
     @classmethod
-    def declared(cls, declaration: RunDeclaration) -> Self:
-        """The run that a kernel declares."""
+    def from_declaration(cls, declaration: RunDeclaration) -> Self:
+        """The run as a kernel declares it. The server's own fields have their defaults."""
         names = cls.__dataclass_fields__.keys() & declaration.__dataclass_fields__.keys()
         return cls(**{name: getattr(declaration, name) for name in names})
 

@@ -173,7 +173,7 @@ class Mailbox(Listenable):
 
     def withdraw(self, approval_id: str) -> bool:
         """End a call that was not claimed yet. Whether there was one."""
-        from agent_kernel.protocol.calls import Outcome
+        from agent_kernel.protocol.calls import Outcome  # which a first prompt has no use for
 
         with self._lock:
             entry = self._entries.get(approval_id)

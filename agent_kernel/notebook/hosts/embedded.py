@@ -185,7 +185,7 @@ class EmbeddedHost:
         """Execute one run from its start to its end, on the runtime's loop. Whatever fails, the run ends."""
         try:
             runtime = await self._open(attended)
-            spec = RunSpec.declared(run.declaration())
+            spec = RunSpec.from_declaration(run.declaration())
             if run.model is not None and not isinstance(run.model, str):
                 spec = dataclasses.replace(spec, model=self._models.register(run.model))
             conversation = await runtime.create_conversation(

@@ -38,4 +38,4 @@ class CheckedDeclared(Declared):
 def spec_of(declaration: RunDeclaration, notebook_path: str | None) -> RunSpec:
     """The declared run. Its built-in tools are no looser than they ship."""
     tools = tuple(no_looser(tool) for tool in declaration.tools)
-    return replace(RunSpec.declared(declaration), tools=tools, notebook_path=notebook_path)
+    return replace(RunSpec.from_declaration(declaration), tools=tools, notebook_path=notebook_path)

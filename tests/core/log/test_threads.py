@@ -1,6 +1,7 @@
 """The event loop leaves the interpreter to the log's thread while a decision is written: counted, not timed."""
 
 import asyncio
+import itertools
 import threading
 from collections.abc import AsyncIterator
 from functools import partial
@@ -8,7 +9,7 @@ from functools import partial
 import pytest
 
 from agent_kernel.log import threads
-from agent_kernel.log.threads import MOST_GIVEN, After, LogThread
+from agent_kernel.log.threads import MOST_YIELDS, After, LogThread
 
 
 @pytest.fixture
@@ -18,28 +19,26 @@ async def thread() -> AsyncIterator[LogThread]:
     thread.end()
 
 
-class GivenTimes:
-    """Counts how often the loop has given the interpreter."""
+class Clock:
+    """In place of `time`: each look at it is a second later, so every turn is long. Counts the sleeps."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self.sleeps = 0
+        self._seconds = itertools.count()
 
     def sleep(self, seconds: float) -> None:
-        assert seconds == threads.GIVEN_SECONDS
-        self.number += 1
+        assert seconds == threads.YIELD_SECONDS
+        self.sleeps += 1
 
     def perf_counter(self) -> float:
-        """A clock by which each turn takes a second."""
-        return 1.0 * next(self._turns)
-
-    _turns = iter(range(10**9))
+        return float(next(self._seconds))
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> GivenTimes:
-    times = GivenTimes()
-    monkeypatch.setattr(threads, "time", times)
-    return times
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(threads, "time", clock)
+    return clock
 
 
 def wait(event: threading.Event) -> list[After]:
@@ -53,44 +52,42 @@ async def turns(number: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_busy_loop_gives_way_while_a_decision_is_written_and_not_forever(
-    thread: LogThread, given: GivenTimes
-) -> None:
+async def test_a_busy_loop_yields_while_a_decision_is_written_and_not_forever(thread: LogThread, clock: Clock) -> None:
     written = threading.Event()
     thread.post(partial(wait, written), urgent=True)
     await turns(4)
-    assert given.number == 3
-    await turns(MOST_GIVEN * 2)
-    assert given.number == MOST_GIVEN
+    assert clock.sleeps == 3
+    await turns(MOST_YIELDS * 2)
+    assert clock.sleeps == MOST_YIELDS
     written.set()
     await thread.run(lambda: None)
     await turns(3)
-    assert given.number == MOST_GIVEN
+    assert clock.sleeps == MOST_YIELDS
 
 
-async def test_it_ends_with_the_decision_and_begins_with_the_next(thread: LogThread, given: GivenTimes) -> None:
+async def test_it_ends_with_the_decision_and_begins_with_the_next(thread: LogThread, clock: Clock) -> None:
     for _ in range(2):
-        before = given.number
+        before = clock.sleeps
         written = threading.Event()
         thread.post(partial(wait, written), urgent=True)
         await turns(3)
-        assert given.number == before + 2
+        assert clock.sleeps == before + 2
         written.set()
         await thread.run(lambda: None)
-        after = given.number
+        after = clock.sleeps
         await turns(5)
-        assert given.number == after
+        assert clock.sleeps == after
 
 
-async def test_other_work_and_a_loop_that_rests_get_nothing(
-    thread: LogThread, given: GivenTimes, monkeypatch: pytest.MonkeyPatch
+async def test_it_does_not_yield_to_other_work_nor_while_it_rests(
+    thread: LogThread, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = threading.Event()
     thread.post(partial(wait, done))
     await turns(3)
-    assert given.number == 0
+    assert clock.sleeps == 0
     monkeypatch.setattr(threads, "BUSY_SECONDS", 10.0)
     thread.post(list, urgent=True)
     await turns(3)
     done.set()
-    assert given.number == 0
+    assert clock.sleeps == 0
