@@ -41,9 +41,19 @@ class Reply(KernelMessage):
     ok: Literal[True] = True
 
 
+class CallEnd(KernelMessage):
+    """How a call has ended. The server collects by a request what this lacks, and what was lost of the outputs."""
+
+    outcome: Outcome | None = None
+    outputs: int = Field(default=0, ge=0)
+    """The number of the call's outputs, each of which was sent as an event."""
+
+
 class Deposited(Reply):
     needs_await: bool = False
     """Whether the call has to be claimed by code that awaits (`take_code`)."""
+    end: CallEnd | None = None
+    """The end of a call that the main thread has run before it replied."""
 
 
 class InterruptSent(Reply):

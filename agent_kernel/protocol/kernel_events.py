@@ -9,8 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from agent_kernel.protocol.bounds import Identifier
-from agent_kernel.protocol.calls import Outcome
-from agent_kernel.protocol.kernel import KernelMessage
+from agent_kernel.protocol.kernel import CallEnd, KernelMessage
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import StopCause
 
@@ -22,15 +21,11 @@ class CallOutput(KernelMessage):
     output: OutputView
 
 
-class CallEnded(KernelMessage):
-    """A call has ended. The server collects by a request what the event lacks, and what was lost of the outputs."""
+class CallEnded(CallEnd):
+    """A call has ended, and no reply says so (`Deposited`). A long outcome is left out."""
 
     event: Literal["outcome"] = "outcome"
     approval_id: str
-    outcome: Outcome | None = None
-    """Left out if it is long."""
-    outputs: int = Field(default=0, ge=0)
-    """The number of the call's outputs, each of which was sent as an event before."""
 
 
 class CancelRun(KernelMessage):

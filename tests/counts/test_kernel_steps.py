@@ -61,10 +61,11 @@ async def test_a_step_in_an_idle_kernel_is_one_message_there_and_its_outcome_com
 
 
 @pytest.mark.kernel
-async def test_a_step_is_two_messages_of_the_kernel_to_each_page_its_output_and_its_end(
+async def test_a_step_is_one_message_of_the_kernel_to_each_page_its_output(
     api: Api, kernel: Kernel, model: FakeOpenAI
 ) -> None:
-    """On a slow machine some calls take so long that the kernel is said to be busy and idle."""
+    """The call's end is in the reply, which only the server gets. On a slow machine some calls take so long that the
+    kernel is said to be busy and idle."""
     model.add(*(call("run_python", code=f"print({number})") for number in range(STEPS)), say("Done."))
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     await kernel.ready()
@@ -73,8 +74,8 @@ async def test_a_step_is_two_messages_of_the_kernel_to_each_page_its_output_and_
         await api("POST", "approvals", (await api.next_approval())["approval_id"], body={"approved": True})
     await api.ended(conversation_id)
     heard = await kernel.heard()
-    assert [one["msg_type"] for one in heard].count("agent_kernel_event") == 2 * STEPS
-    assert len(heard) < 3 * STEPS  # some are of the kernel's start
+    assert [one["msg_type"] for one in heard].count("agent_kernel_event") == STEPS
+    assert len(heard) < 2 * STEPS  # some are of the kernel's start
     parents = {one["parent_header"].get("msg_type") for one in heard}
     assert parents <= {None, REQUEST_TYPE, "execute_request", "kernel_info_request"}
 
@@ -268,6 +269,40 @@ async def test_an_outcome_that_comes_a_moment_after_the_main_threads_reply_is_no
     one.live.on_end("apr_1", SUCCESS, 0)
     assert await ending == Outcome("success", "1")
     assert one.transport.sent == [("shell", "call")]
+
+
+async def test_an_outcome_in_the_main_threads_reply_needs_no_event() -> None:
+    one = Delivered()
+    ending = asyncio.create_task(one.outcome())
+    one.transport.answer(1, ok=True, end={"outcome": asdict(SUCCESS), "outputs": 0})
+    assert await ending == Outcome("success", "1")
+    assert one.call.outcome_was_sent
+    assert one.transport.sent == [("shell", "call")]
+
+
+async def test_an_outcome_that_is_here_before_its_outputs_waits_for_them() -> None:
+    """The kernel sends them by two threads."""
+    one = Delivered()
+    ending = asyncio.create_task(one.outcome())
+    one.transport.answer(1, ok=True, end={"outcome": asdict(SUCCESS), "outputs": 2})
+    for index in (0, 1):
+        await asyncio.sleep(0.01)
+        assert not ending.done()
+        one.live.on_output("apr_1", index, OutputView(kind="stream", text=str(index)))
+    assert await ending == Outcome("success", "1")
+    assert [output.text for output in one.outputs] == ["0", "1"]
+    assert one.transport.sent == [("shell", "call")]
+
+
+async def test_an_output_that_is_lost_after_the_main_threads_reply_is_collected() -> None:
+    one = Delivered()
+    ending = asyncio.create_task(one.outcome())
+    one.transport.answer(1, ok=True, end={"outcome": asdict(SUCCESS), "outputs": 1})
+    await until(lambda: ("control", "collect") in one.transport.sent)
+    outputs = [{"kind": "stream", "text": "first"}]
+    one.transport.answer(2, ok=True, state="done", outputs=outputs, outcome=asdict(SUCCESS))
+    assert await ending == Outcome("success", "1")
+    assert [output.text for output in one.outputs] == ["first"]
 
 
 async def test_an_outcome_whose_event_is_lost_is_collected_when_the_main_thread_is_done() -> None:

@@ -89,9 +89,25 @@ def test_a_call_that_is_deposited_while_the_main_thread_runs_it_runs_once(shared
     assert shared_kernel.value("counter") == "1"
 
 
+def test_the_main_threads_reply_has_the_end_of_the_call_that_it_has_run(shared_kernel: TestKernel) -> None:
+    """Also a long outcome: no page of the notebook gets this reply."""
+    shared_kernel.approve("alone", code="print('x' * 100_000, end='')")
+    reply = shared_kernel.result(shared_kernel.take("alone")).reply
+    collected = shared_kernel.collect("alone")
+    assert reply["end"] == {"outcome": collected["outcome"], "outputs": len(collected["outputs"])}
+    assert len(reply["end"]["outcome"]["content"]) > 10_000
+
+
+def test_the_main_threads_reply_has_no_end_of_a_call_that_something_else_has_run(shared_kernel: TestKernel) -> None:
+    shared_kernel.deposit("taken elsewhere", code="print('once')")
+    takes = [shared_kernel.take("taken elsewhere") for _ in range(2)]
+    assert [shared_kernel.result(taken).reply.get("end") for taken in takes] == [None, None]
+    assert shared_kernel.collect("taken elsewhere")["outcome"]["content"] == "once"
+
+
 def test_code_that_awaits_is_left_for_the_request_that_can_await(shared_kernel: TestKernel) -> None:
     assert shared_kernel.deposit("later", code="import asyncio\nawait asyncio.sleep(0)\nprint('awaited')") is True
-    assert shared_kernel.result(shared_kernel.take("later")).reply == {"ok": True, "needs_await": True}
+    assert shared_kernel.result(shared_kernel.take("later")).reply == {"ok": True, "needs_await": True, "end": None}
     assert shared_kernel.collect("later")["state"] == "deposited"
     shared_kernel.result(shared_kernel.take("later", needs_await=True))
     assert shared_kernel.until("later", "done")["outcome"]["content"] == "awaited"

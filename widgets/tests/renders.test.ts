@@ -74,7 +74,7 @@ test("many tokens within a frame render once", async () => {
   expect(renders.filter((name) => name === "Answer")).toHaveLength(1);
 });
 
-test("calls that follow each other are drawn ten times a second, all of them; a word does not wait for that", async () => {
+test("calls that follow each other are drawn five times a second, all of them; a word or a question does not wait", async () => {
   const root = await longConversation();
   const drawn = (): number => renders.filter((name) => name === "Items").length;
   const calls = async (from: number, to: number): Promise<void> => {
@@ -85,8 +85,8 @@ test("calls that follow each other are drawn ten times a second, all of them; a 
     }
   };
   await calls(0, 30);
-  expect(drawn()).toBeLessThanOrEqual(4);
-  await settle();
+  expect(drawn()).toBeLessThanOrEqual(3);
+  await settle(200);
   expect(card(root, "fast29").dataset["state"]).toBe("success");
 
   await calls(30, 32);
@@ -95,6 +95,12 @@ test("calls that follow each other are drawn ten times a second, all of them; a 
   await settle(20);
   expect(answer(root)).toBe("A word.");
   expect(card(root, "fast31").dataset["state"]).toBe("success");
+
+  await calls(32, 34);
+  runtime.recording!.ask("question", "run_python", { code: "1" });
+  PlayedSocket.last.catchUp();
+  await settle(20);
+  expect(card(root, "question").dataset["state"]).toBe("awaiting_approval");
 });
 
 test("what came as the page was put into the background is shown there, and read out", async () => {

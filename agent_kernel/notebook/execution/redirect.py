@@ -111,7 +111,7 @@ def captured(
         _keep_last_error(stack, shell)
         watch_thread(shell.display_pub)
         hook = CallDisplayHook(shell.displayhook, shell, capture, code)
-        payloads = PayloadManager(parent=shell)
+        payloads = PayloadManager()
 
         def show_error(exc_tuple: Any = None, *_: Any, **__: Any) -> None:
             error = (exc_tuple or sys.exc_info())[1]

@@ -15,6 +15,7 @@ from agent_kernel.protocol.calls import Outcome, ToolVerdict
 from agent_kernel.protocol.first_prompt import Done
 from agent_kernel.protocol.kernel import (
     AnswerQuestion,
+    CallEnd,
     CallRequest,
     CollectCall,
     Deposited,
@@ -50,7 +51,7 @@ from agent_kernel.tools.arguments import digest
 VERDICT_SECONDS = 5.0
 MOST_CARRIED = 65_536
 """Characters of an outcome that is sent with the event of the call's end, which every page of the notebook gets. A
-longer one waits until the server collects it."""
+longer one waits until the server collects it. The reply of the main thread, which only the server gets, has any."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,10 +76,11 @@ def run_call(content: dict[str, Any], state: KernelState, link: Link) -> Deposit
     """Deposit a call of the shell channel, and run it on this thread, the main one, unless it awaits. Raises as
     `reply_to`."""
     request = ExecuteCall.model_validate(content)
-    deposited = _deposit(request, state, link)
+    observer = _RepliedCall(link)
+    deposited = _deposit(request, state, observer)
     if not deposited.needs_await:
         state.executor.run_next(request.call.approval_id)
-    return deposited
+    return deposited.model_copy(update={"end": observer.end_for_reply()})
 
 
 class _CallEvents:
@@ -94,6 +96,28 @@ class _CallEvents:
         carried = outcome if len(outcome.content) <= MOST_CARRIED else None
         self._link.send(CallEnded(approval_id=approval_id, outcome=carried, outputs=outputs))
         return False
+
+
+class _RepliedCall(_CallEvents):
+    """Keeps the outcome of a call that ends before the main thread has replied, for that reply: it is with the server
+    sooner than an event, and no page gets it."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._replied = False
+        self._end: CallEnd | None = None
+
+    def done(self, approval_id: str, outcome: Outcome, outputs: int) -> bool:
+        self._end = CallEnd(outcome=outcome, outputs=outputs)
+        if self._replied:
+            return super().done(approval_id, outcome, outputs)
+        return False
+
+    def end_for_reply(self) -> CallEnd | None:
+        """The end of the call, if it has ended. If not, an event will say so."""
+        # Before the end is read: the control thread may withdraw the call meanwhile. Both may say so, harmlessly.
+        self._replied = True
+        return self._end
 
 
 def _about_run(request: RunRequest, state: KernelState) -> Reply | Done:
@@ -113,7 +137,7 @@ def _about_run(request: RunRequest, state: KernelState) -> Reply | Done:
 def _about_call(request: CallRequest, state: KernelState, link: Link) -> Reply | Done:
     match request:
         case ExecuteCall():
-            return _deposit(request, state, link)
+            return _deposit(request, state, _CallEvents(link))
         case InterruptCall():
             return InterruptSent(sent=state.mailbox.interrupt(request.approval_id))
         case CollectCall():
@@ -124,14 +148,14 @@ def _about_call(request: CallRequest, state: KernelState, link: Link) -> Reply |
             assert_never(request)
 
 
-def _deposit(request: ExecuteCall, state: KernelState, link: Link) -> Deposited:
+def _deposit(request: ExecuteCall, state: KernelState, observer: _CallEvents) -> Deposited:
     call = request.call
     if digest(call.arguments_json) != call.digest:
         raise ValueError("the arguments are not the ones that were approved; nothing was run")
     state.mailbox.note_received(request.received)
     needs_await = state.executor.needs_await(call.tool_name, call.arguments_json, request.run_id)
     withdrawn = state.was_interrupted(request.run_id)
-    state.mailbox.deposit(call, _CallEvents(link), request.run_id, withdrawn=withdrawn)
+    state.mailbox.deposit(call, observer, request.run_id, withdrawn=withdrawn)
     return Deposited(needs_await=needs_await)
 
 

@@ -5,7 +5,7 @@ from logging import Logger
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
-from agent_kernel.protocol.kernel import CollectCall, ExecuteCall, InterruptCall
+from agent_kernel.protocol.kernel import CollectCall, Deposited, ExecuteCall, InterruptCall
 from agent_kernel.protocol.kernel_code import take_code
 from agent_kernel_server.kernels.link import KernelLink, RequestFailed, Sent
 from agent_kernel_server.kernels.live_outputs import LiveOutputs
@@ -23,8 +23,8 @@ ALONE_SECONDS = 0.05
 kernel is busy after all."""
 
 EVENT_SECONDS = 0.05
-"""How much later than the main thread's reply the event of the call's end may come, which has its outcome. They are
-sent by two threads."""
+"""How much later than the main thread's reply the events of the call's outputs may come, and that of its end if the
+reply does not have it. They are sent by two threads."""
 
 
 class KernelCall:
@@ -45,7 +45,7 @@ class KernelCall:
         self._deposited: Sent | None = None
         """The request that deposits the call, once it is sent."""
         self.outcome_was_sent = False
-        """Whether the outcome came with an event, so that it was not collected."""
+        """Whether the outcome came with a reply or an event, so that it was not collected."""
 
     def send(self) -> None:
         """Send the call to the kernel. Raises `KernelGone`."""
@@ -56,7 +56,10 @@ class KernelCall:
     async def deliver(self) -> None:
         """Have the call that was sent claimed on the main thread. Raises `RequestFailed`, `KernelGone`."""
         try:
-            if not await self._needs_await():
+            deposited = await self._delivered()
+            if not deposited.needs_await:
+                if deposited.end is not None:
+                    self._live_outputs.end_soon(deposited.end.outcome, deposited.end.outputs)
                 await asyncio.sleep(EVENT_SECONDS)
                 return
             code = take_code(self._call.approval_id, needs_await=True)
@@ -68,9 +71,9 @@ class KernelCall:
         finally:
             self._live_outputs.collect_now.set()
 
-    async def _needs_await(self) -> bool:
-        """Whether the call is left for code that awaits; known at once where the kernel is busy. Else the main thread
-        is done with it."""
+    async def _delivered(self) -> Deposited:
+        """The main thread's reply when it is done with the call; before that, any reply which says that the call is
+        left for code that awaits."""
         reply_type = self._request.reply_type()
         if self._deposited is None:
             await asyncio.wait({self._queued[1]}, timeout=ALONE_SECONDS)
@@ -78,9 +81,9 @@ class KernelCall:
             deposited = self._deposit()
             # Either thread of the kernel may be held up, and the main one may have deposited the call.
             await self._link.wait_first(deposited, self._queued)
-            if deposited[1].done() and (await self._link.reply(deposited, reply_type)).needs_await:
-                return True
-        return (await self._link.reply(self._queued, reply_type)).needs_await
+            if deposited[1].done() and (reply := await self._link.reply(deposited, reply_type)).needs_await:
+                return reply
+        return await self._link.reply(self._queued, reply_type)
 
     def _deposit(self) -> Sent:
         if self._deposited is None:

@@ -113,11 +113,10 @@ class KernelLink:
     async def wait_first(self, *sent: Sent) -> None:
         """Wait until one of these has its reply, or has failed. Raises `KernelGone`."""
         replies = [reply for _, reply in sent]
-        while True:
+        while not any(reply.done() for reply in replies):
             done, _ = await asyncio.wait(replies, timeout=LIVENESS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if done:
-                return
-            await self.check_alive()
+            if not done:
+                await self.check_alive()
 
     def forget(self, message_id: str) -> None:
         """Stop waiting for a reply."""

@@ -30,19 +30,29 @@ class LiveOutputs:
         self._early: dict[int, OutputView] = {}
         self.next_index = 0
         self.collect_now = asyncio.Event()
-        """Set when the call has ended, or an output is missing."""
+        """Set when the call has ended and its outcome is here or has to be collected, or an output is missing."""
         self._outcome: Outcome | None = None
         self._outputs = 0
 
     @property
     def outcome(self) -> Outcome | None:
-        """The call's outcome, if it came with the event of its end and no output before it is missing."""
+        """The call's outcome, if the kernel has sent it and no output is missing."""
         return self._outcome if self.next_index >= self._outputs else None
 
     def end(self, outcome: Outcome | None, outputs: int) -> None:
-        """The call has ended after so many outputs. `outcome` is `None` where it has to be collected."""
-        self._outcome, self._outputs = outcome, outputs
+        """An event: the call has ended after so many outputs, whose events were before it. `outcome` is `None` where
+        it has to be collected."""
+        self.end_soon(outcome, outputs)
         self.collect_now.set()
+
+    def end_soon(self, outcome: Outcome | None, outputs: int) -> None:
+        """As `end`, from a reply, which may be here before the events of the outputs."""
+        self._outcome, self._outputs = outcome, outputs
+        self._note_whole()
+
+    def _note_whole(self) -> None:
+        if self.outcome is not None:
+            self.collect_now.set()
 
     def receive(self, index: int, output: OutputView) -> None:
         """Take an output from an event. One that follows a gap waits until the gap is filled."""
@@ -53,6 +63,7 @@ class LiveOutputs:
             self._flush()
         if self._early or index >= self.next_index:
             self.collect_now.set()
+        self._note_whole()
 
     def hold_weakly(self, on_gone: Callable[[], None]) -> None:
         """The call has ended: hold the sink weakly from here on. `on_gone` is called when the sink is collected."""

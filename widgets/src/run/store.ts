@@ -1,5 +1,6 @@
-/** One run on one view, as signals that follow its events: words at the next frame, all else ten times a second at most.
- * Calls may follow each other faster than an eye does, and each drawing takes its time from the kernel that runs them.
+/** One run on one view, as signals that follow its events: words and what asks the person at the next frame, all else
+ * ten times a second at most, and five while it goes on so. Calls may follow each other faster than an eye does, and each
+ * drawing takes its time from the kernel that runs them.
  *
  * A channel may be of another copy of this bundle (see `channel/registry`), whose signals would not reach this one's
  * components. So a channel calls back, and what it holds is copied. */
@@ -8,6 +9,7 @@ import type { RunSignals } from "../card/context";
 import type { Channel } from "../channel/channel";
 import {
   asksWhatNow,
+  callOf,
   callsInOrder,
   isMoreText,
   needsYou,
@@ -19,8 +21,10 @@ import {
 import { foldsOf } from "../card/folding";
 import { CallModel } from "./calls";
 
-/** The least time between two drawings of calls and status that no words ask for. */
-const SHOWN_EVERY_MS = 100;
+/** The least time between a drawing and the next one of calls and status that nothing asks for at once: after a drawing
+ * that did not wait, such as that of a click, and after one that did. */
+const SHOWN_AFTER_MS = 100;
+const SHOWN_EVERY_MS = 200;
 /** A page in the background paints no frames, and is still read out. */
 const HIDDEN_EVERY_MS = 200;
 
@@ -56,10 +60,12 @@ export class RunStore implements RunSignals {
   /** How much the run showed when it was last tried again: one click, one try. */
   readonly triedAt = signal(-1);
   private readonly models = new Map<string, CallModel>();
-  /** What will show the events that have come, and whether there are words among them. */
-  private next: { readonly words: boolean; cancel(): void } | null = null;
+  /** What will show the events that have come, and whether at once. */
+  private next: { readonly atOnce: boolean; cancel(): void } | null = null;
   /** When calls and status were last shown (`performance.now`). */
   private shownAt = -SHOWN_EVERY_MS;
+  /** The least time (ms) from then until they are shown again. */
+  private pace = SHOWN_AFTER_MS;
   private offTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -156,7 +162,12 @@ export class RunStore implements RunSignals {
 
   /** What the person has just done is seen before their next key is. */
   refresh(): void {
+    this.show(SHOWN_AFTER_MS);
+  }
+
+  private show(pace: number): void {
     this.shownAt = performance.now();
+    this.pace = pace;
     this.copy();
   }
 
@@ -188,27 +199,27 @@ export class RunStore implements RunSignals {
   }
 
   private schedule(): void {
-    const words = this.hasNewWords();
-    if (this.next !== null && (this.next.words || !words)) return;
+    const atOnce = this.hasNewWords() || this.hasNewQuestion();
+    if (this.next !== null && (this.next.atOnce || !atOnce)) return;
     this.next?.cancel();
-    const show = (): void => {
+    const show = (pace: number): void => {
       this.next = null;
-      this.refresh();
+      this.show(pace);
     };
-    const wait = this.wait(words);
+    const wait = this.wait(atOnce);
     if (wait > 0) {
-      const timer = setTimeout(show, wait);
-      this.next = { words, cancel: () => clearTimeout(timer) };
+      const timer = setTimeout(() => show(SHOWN_EVERY_MS), wait);
+      this.next = { atOnce, cancel: () => clearTimeout(timer) };
     } else {
-      const frame = requestAnimationFrame(show);
-      this.next = { words, cancel: () => cancelAnimationFrame(frame) };
+      const frame = requestAnimationFrame(() => show(SHOWN_AFTER_MS));
+      this.next = { atOnce, cancel: () => cancelAnimationFrame(frame) };
     }
   }
 
   /** How long (ms) what has come waits to be shown; 0 for the next frame. */
-  private wait(words: boolean): number {
+  private wait(atOnce: boolean): number {
     if (document.hidden) return HIDDEN_EVERY_MS;
-    return words ? 0 : Math.max(0, this.shownAt + SHOWN_EVERY_MS - performance.now());
+    return atOnce ? 0 : Math.max(0, this.shownAt + this.pace - performance.now());
   }
 
   /** Frames that were asked for don't come in a page that was put into the background. */
@@ -228,6 +239,19 @@ export class RunStore implements RunSignals {
     const { text, thought, state } = this;
     return (tail?.text ?? "") !== text.peek() || (thinking ?? "") !== thought.peek() || texts !== state.peek().texts;
   }
+
+  /** Whether the run waits for the person, or has ended, and this is not shown yet. */
+  private hasNewQuestion(): boolean {
+    const [come, shown] = [this.channel.state(this.runId), this.state.peek()];
+    if (come === shown) return false;
+    if (pauseOf(come)?.pause_id !== pauseOf(shown)?.pause_id || runEnded(come) !== runEnded(shown)) return true;
+    return callsInOrder(come).some((call) => needsYou(call) && !asksIn(shown, call.id));
+  }
+}
+
+function asksIn(state: RunState, id: string): boolean {
+  const call = callOf(state, id);
+  return call !== undefined && needsYou(call);
 }
 
 function isSame<T>(one: readonly T[], other: readonly T[]): boolean {
