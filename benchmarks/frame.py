@@ -140,8 +140,10 @@ class ModelServer:
         self._process.terminate()
         self._process.communicate()
 
-    def requests(self) -> list[dict[str, Any]]:
-        with urllib.request.urlopen(f"{self.address}/requests", timeout=10) as response:
+    def requests(self, count: int = 0, seconds: float = 10) -> list[dict[str, Any]]:
+        """All requests so far, once there are so many. Not asked again and again: that would take processor time from
+        what is measured. Raises `TimeoutError`."""
+        with urllib.request.urlopen(f"{self.address}/requests/{count}", timeout=seconds) as response:
             listed: list[dict[str, Any]] = json.loads(response.read())
         return listed
 

@@ -169,13 +169,8 @@ class Stage:
         return wait_until(ended, "the end of the run", seconds)
 
     def wait_for_requests(self, count: int, seconds: float = 120) -> list[dict[str, Any]]:
-        """The requests to the model, once that many have arrived."""
-
-        def enough() -> list[dict[str, Any]]:
-            requests = self.model.requests()
-            return requests if len(requests) >= count else []
-
-        return wait_until(enough, f"{count} requests", seconds)
+        """The requests to the model, once that many have arrived. Raises `TimeoutError`."""
+        return self.model.requests(count, seconds)
 
 
 @contextmanager

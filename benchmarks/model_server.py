@@ -13,7 +13,8 @@ a request selects the answer:
     held:CODE:K:N:MICROS   the same, but the answer does not end
     endless:CODE:K:MICROS  K calls, and then more without end, each MICROS after its request
 
-Tokens are numbered, so that a reader can tell a lost one. `GET /requests` lists when each request came.
+Tokens are numbered, so that a reader can tell a lost one. `GET /requests/COUNT` lists when each request came,
+once there are that many.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from benchmarks.contenders.base import PROSE
 from benchmarks.dialects import CHAT, CLOSING, DIALECTS, OPENING, Dialect, event
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+COUNT = re.compile(rb"^GET /requests/(\d+)")
 PATH = re.compile(rb"^POST /v1/(\S+)")
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 MODEL = re.compile(rb'"model": ?"([^"]+)"')
@@ -63,6 +65,20 @@ class Answers:
         self.texts: dict[tuple[Dialect, int], bytes] = {}
         self.requests: list[dict[str, object]] = []
         self.last = time.monotonic()
+        self._waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def note(self, request: dict[str, object]) -> None:
+        self.requests.append(request)
+        waiting, self._waiting = self._waiting, []
+        for count, act in waiting:
+            self.when(count, act)
+
+    def when(self, count: int, act: Callable[[], None]) -> None:
+        """Call `act` once there are so many requests."""
+        if len(self.requests) >= count:
+            act()
+        else:
+            self._waiting.append((count, act))
 
     def passage(self) -> bytes:
         """A text answer, different each time."""
@@ -127,9 +143,8 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, head: bytes, body: bytes) -> None:
         self._answers.last = time.monotonic()
-        if head.startswith(b"GET /requests"):
-            listed = json.dumps(self._answers.requests).encode()
-            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(listed), listed))
+        if (count := COUNT.match(head)) is not None:
+            self._answers.when(int(count.group(1)), self._list_requests)
             return
         if not head.startswith(b"POST"):  # a request for the list of models, which is empty
             self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
@@ -137,10 +152,14 @@ class Connection(asyncio.Protocol):
         match = MODEL.search(body[:512]) or MODEL.search(body[-TAIL_BYTES:]) or MODEL.search(body)
         assert match is not None
         model = match.group(1).decode()
-        self._answers.requests.append({"model": model, "ns": time.time_ns(), "bytes": len(body)})
+        self._answers.note({"model": model, "ns": time.time_ns(), "bytes": len(body)})
         path = PATH.match(head)
         dialect = DIALECTS[path.group(1).decode()] if path is not None else CHAT
         self._say(model.split(":"), body, dialect)
+
+    def _list_requests(self) -> None:
+        listed = json.dumps(self._answers.requests).encode()
+        self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(listed), listed))
 
     def _say(self, model: list[str], body: bytes, dialect: Dialect) -> None:
         answers = self._answers

@@ -45,6 +45,11 @@ class Transcript:
         """What some message has that no API takes as it is: `IMAGES`, `PROVIDER`, or the role `LEFT_OUT`."""
         return self._special
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every API takes each message of a request as it is. What is left out is in none."""
+        return self._special <= {LEFT_OUT}
+
     def recall(
         self,
         sql: sqlite3.Connection,

@@ -55,7 +55,7 @@ class TurnStream:
         returned, whatever the cause, the caller calls `break_off`."""
         request = ModelRequest(
             messages=await request_messages(self._run),
-            plain=not self._run.transcript.special,
+            plain=self._run.transcript.is_plain,
             tools=self._run.registry.openai_format(),
             effort=self._run.spec.effort,
             images=self._run.pictures.data,
