@@ -65,7 +65,7 @@ async def test_a_step_is_one_message_of_the_kernel_to_each_page_its_output(
     api: Api, kernel: Kernel, model: FakeOpenAI
 ) -> None:
     """The call's end is in the reply, which only the server gets. On a slow machine some calls take so long that the
-    kernel is said to be busy and idle."""
+    kernel is said to be busy and idle, or that they are deposited by a request and end with an event."""
     model.add(*(call("run_python", code=f"print({number})") for number in range(STEPS)), say("Done."))
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     await kernel.ready()
@@ -74,8 +74,10 @@ async def test_a_step_is_one_message_of_the_kernel_to_each_page_its_output(
         await api("POST", "approvals", (await api.next_approval())["approval_id"], body={"approved": True})
     await api.ended(conversation_id)
     heard = await kernel.heard()
-    assert [one["msg_type"] for one in heard].count("agent_kernel_event") == STEPS
-    assert len(heard) < 2 * STEPS  # some are of the kernel's start
+    events = [one["content"].get("event") for one in heard if one["msg_type"] == "agent_kernel_event"]
+    assert events.count("output") == STEPS
+    assert events.count("outcome") < STEPS
+    assert len(heard) < 3 * STEPS  # some are of the kernel's start
     parents = {one["parent_header"].get("msg_type") for one in heard}
     assert parents <= {None, REQUEST_TYPE, "execute_request", "kernel_info_request"}
 

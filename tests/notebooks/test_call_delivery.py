@@ -105,6 +105,19 @@ def test_the_main_threads_reply_has_no_end_of_a_call_that_something_else_has_run
     assert shared_kernel.collect("taken elsewhere")["outcome"]["content"] == "once"
 
 
+def test_an_outcome_does_not_pass_what_the_kernel_has_said_before_it(shared_kernel: TestKernel) -> None:
+    """The server would ask the model again before it hears that the run is cancelled."""
+    shared_kernel.approve(
+        "cancelling",
+        code="from agent_kernel.notebook.kernel.link import Link\n"
+        "from agent_kernel.protocol.kernel_events import CancelRun\n"
+        "print('before')\nLink(get_ipython().kernel).send(CancelRun(run_id='run_1'))\nprint('after')",
+    )
+    taken = shared_kernel.result(shared_kernel.take("cancelling"))
+    assert taken.reply["end"] is None
+    assert shared_kernel.collect("cancelling")["outcome"]["content"] == "before\nafter"
+
+
 def test_code_that_awaits_is_left_for_the_request_that_can_await(shared_kernel: TestKernel) -> None:
     assert shared_kernel.deposit("later", code="import asyncio\nawait asyncio.sleep(0)\nprint('awaited')") is True
     assert shared_kernel.result(shared_kernel.take("later")).reply == {"ok": True, "needs_await": True, "end": None}

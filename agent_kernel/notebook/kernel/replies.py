@@ -100,14 +100,21 @@ class _CallEvents:
 
 class _RepliedCall(_CallEvents):
     """Keeps the outcome of a call that ends before the main thread has replied, for that reply: it is with the server
-    sooner than an event, and no page gets it."""
+    sooner than an event, and no page gets it.
+
+    It would pass what the kernel has sent before it, too. Outputs are counted; after any other event, such as one that
+    cancels the run, so that the model is not asked again, the outcome is an event as well.
+    """
 
     def __init__(self, link: Link) -> None:
         super().__init__(link)
+        self._sent_before = Link.sent
         self._replied = False
         self._end: CallEnd | None = None
 
     def done(self, approval_id: str, outcome: Outcome, outputs: int) -> bool:
+        if Link.sent != self._sent_before + outputs:
+            return super().done(approval_id, outcome, outputs)
         self._end = CallEnd(outcome=outcome, outputs=outputs)
         if self._replied:
             return super().done(approval_id, outcome, outputs)
