@@ -174,3 +174,10 @@ test("lines below each other are joined, and what stands between them parts them
   await settle();
   expect(joined()).toEqual(["b"]);
 });
+
+test("what moves for as long as a run goes on moves in steps: a smooth motion paints 60 frames a second", () => {
+  const styles = readFileSync(join(import.meta.dirname, "../src/styles.css"), "utf8");
+  const endless = styles.match(/animation:[^;]*\binfinite\b[^;]*;/g) ?? [];
+  expect(endless.length).toBeGreaterThan(0);
+  for (const animation of endless) expect(animation).toMatch(/steps\(/);
+});
