@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { card, happens, onRender, PlayedSocket, runtime, settle, show, usePage } from "./page";
+import { button, card, decisions, happens, key, onRender, PlayedSocket, runtime, settle, show, usePage } from "./page";
 import type { Recording } from "./gallery/frames.js";
 
 usePage();
@@ -101,6 +101,37 @@ test("calls that follow each other are drawn five times a second, all of them; a
   PlayedSocket.last.catchUp();
   await settle(20);
   expect(card(root, "question").dataset["state"]).toBe("awaiting_approval");
+});
+
+test("an answer leaves the page before it is drawn, for its call needs the cores that a drawing takes", async () => {
+  const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+  renders = [];
+  button(card(root, "t1"), "Approve").click();
+  expect(decisions()).toMatchObject([{ approval_id: "apr_t1", approved: true }]);
+  runtime.recording!.answer("t1", true);
+  PlayedSocket.last.catchUp();
+  await settle(29); // frames go by
+  expect(renders).toEqual([]);
+  await settle(1);
+  expect(renders).toContain("Card");
+  expect(card(root, "t1").textContent).toContain("Approved by you");
+});
+
+test("an answer is drawn before the next key or click is taken, which comes too soon for what is behind it", async () => {
+  const root = await show((run) => {
+    run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" });
+  });
+  card(root, "t1").focus();
+  button(card(root, "t1"), "Approve").click();
+  await key(document.activeElement!, "a");
+  expect(card(root, "t1").textContent).toContain("You chose Approve");
+  expect(document.activeElement).toBe(card(root, "t2"));
+  await settle(500);
+  button(card(root, "t2"), "Approve").click();
+  button(card(root, "t2"), "Deny").click();
+  await settle();
+  expect(decisions()).toMatchObject([{ approval_id: "apr_t1" }, { approval_id: "apr_t2", approved: true }]);
+  expect(card(root, "t2").textContent).toContain("You chose Approve");
 });
 
 test("what came as the page was put into the background is shown there, and read out", async () => {

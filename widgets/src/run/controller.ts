@@ -11,12 +11,17 @@ import { RunStore } from "./store";
 
 /** For this long after a decision no other card takes one: a second click was meant for the first card. */
 const GUARD_MS = 400;
+/** How much later than the press an answer is drawn: what it starts is with the kernel by then, which needs the cores that
+ * a drawing takes. Nobody sees so short a time, and what is done meanwhile finds the answer drawn. */
+const DRAWN_AFTER_MS = 30;
 
 export class RunController implements CardRun {
   readonly store: RunStore;
   readonly keys = new KeyScope();
   readonly focus: FocusOrder;
   private guardTimer: ReturnType<typeof setTimeout> | undefined;
+  /** Draws an answer that is not drawn yet. */
+  private undrawn: { readonly draw: () => void; readonly timer: ReturnType<typeof setTimeout> } | null = null;
 
   constructor(
     private readonly channel: Channel,
@@ -159,10 +164,23 @@ export class RunController implements CardRun {
     this.store.refresh();
   }
 
+  /** Draws an answer now: before the next key or click is taken, which was not meant for what is still on the page. */
+  drawAnswer(): void {
+    const { undrawn } = this;
+    if (undrawn === null) return;
+    clearTimeout(undrawn.timer);
+    this.undrawn = null;
+    undrawn.draw();
+  }
+
   private afterAnswer(answered: string | null): void {
-    this.store.refresh();
-    this.focus.handOver(answered);
-    this.guard();
+    const draw = (): void => {
+      this.store.refresh();
+      this.focus.handOver(answered);
+      this.guard();
+    };
+    this.store.holdBack();
+    this.undrawn = { draw, timer: setTimeout(() => this.drawAnswer(), DRAWN_AFTER_MS) };
   }
 
   private guard(): void {

@@ -56,6 +56,8 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
           {...{ [SUPPRESS_SHORTCUTS]: "true" }}
           data-run-id={runId}
           data-status={store.status.value}
+          onClickCapture={() => controller.drawAnswer()}
+          onKeyDownCapture={() => controller.drawAnswer()}
           onFocusIn={(event) => controller.focused(event.target)}
           onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
         >

@@ -162,7 +162,15 @@ export class RunStore implements RunSignals {
 
   /** What the person has just done is seen before their next key is. */
   refresh(): void {
+    this.unschedule(); // it shows all that has come
     this.show(SHOWN_AFTER_MS);
+  }
+
+  /** Other events wait for the drawing of what the person has just done, which comes soon. */
+  holdBack(): void {
+    this.shownAt = performance.now();
+    this.pace = SHOWN_AFTER_MS;
+    this.scheduleAnew();
   }
 
   private show(pace: number): void {
@@ -222,7 +230,7 @@ export class RunStore implements RunSignals {
     return atOnce ? 0 : Math.max(0, this.shownAt + this.pace - performance.now());
   }
 
-  /** Frames that were asked for don't come in a page that was put into the background. */
+  /** Also where a page was put into the background: frames that were asked for don't come there. */
   private scheduleAnew(): void {
     if (this.next === null) return;
     this.unschedule();
