@@ -101,7 +101,7 @@ FELT = (
         "click",
         "click -> the call runs in the kernel, p50",
         ("JupyterLab's Ctrl+Enter -> cell",),
-        why="the decision is checked and committed with its audit entry and its event before the call leaves, and the kernel reads a call through two threads",
+        why="the decision is checked and committed, with its audit entry and event, before the call leaves",
     ),
     Line("... from a bare client's decision", "click", "a bare client's decision -> the call runs in the kernel, p50"),
     Line(
