@@ -134,6 +134,20 @@ test("an answer is drawn before the next key or click is taken, which comes too 
   expect(card(root, "t2").textContent).toContain("You chose Approve");
 });
 
+test("a denial is drawn as one: the field of its reason goes with it, not before", async () => {
+  const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+  button(card(root, "t1"), "Deny").click();
+  await settle(500);
+  expect(card(root, "t1").querySelector("input, textarea")).not.toBeNull();
+  renders = [];
+  button(card(root, "t1"), "Deny").click();
+  await settle(29);
+  expect(renders).toEqual([]);
+  await settle(1);
+  expect(card(root, "t1").querySelector("input, textarea")).toBeNull();
+  expect(card(root, "t1").textContent).toContain("You chose Deny");
+});
+
 test("what came as the page was put into the background is shown there, and read out", async () => {
   const root = await longConversation();
   // A page in the background gets none of the frames that it has asked for.

@@ -15,13 +15,20 @@ const GUARD_MS = 400;
  * a drawing takes. Nobody sees so short a time, and what is done meanwhile finds the answer drawn. */
 const DRAWN_AFTER_MS = 30;
 
+interface UndrawnAnswer {
+  /** The card that gives the focus away. */
+  readonly answered: string | null;
+  /** The cards whose panels go with the answer. */
+  readonly closed: readonly CallModel[];
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
 export class RunController implements CardRun {
   readonly store: RunStore;
   readonly keys = new KeyScope();
   readonly focus: FocusOrder;
   private guardTimer: ReturnType<typeof setTimeout> | undefined;
-  /** Draws an answer that is not drawn yet. */
-  private undrawn: { readonly draw: () => void; readonly timer: ReturnType<typeof setTimeout> } | null = null;
+  private undrawn: UndrawnAnswer | null = null;
 
   constructor(
     private readonly channel: Channel,
@@ -44,20 +51,14 @@ export class RunController implements CardRun {
   decide(card: CallModel, choice: Choice): void {
     if (this.store.guarded.peek() || !this.sendDecision(card, choice)) return;
     // What was edited is there again, if the runtime does not take it.
-    if (choice.kind !== "edit") card.panel.value = "none";
-    this.afterAnswer(card.id);
+    this.afterAnswer(card.id, choice.kind === "edit" ? [] : [card]);
   }
 
   decideAll(approved: boolean): void {
     if (this.store.guarded.peek()) return;
     const cards = this.store.answerable.peek();
-    batch(() => {
-      for (const card of cards) {
-        card.panel.value = "none";
-        this.sendDecision(card, approved ? { kind: "approve" } : { kind: "deny", reason: "" });
-      }
-    });
-    this.afterAnswer(cards[0]?.id ?? null);
+    for (const card of cards) this.sendDecision(card, approved ? { kind: "approve" } : { kind: "deny", reason: "" });
+    this.afterAnswer(cards[0]?.id ?? null, cards);
   }
 
   takeBack(approvalId: string): void {
@@ -123,7 +124,7 @@ export class RunController implements CardRun {
     const command = this.channel.send({ type: "budget", run_id: this.runId, pause_id, add, ...without }, this.runId);
     store.budgetSent.value = { command, pause: pause_id };
     // The card goes when the run goes on; the focus stays in the run.
-    this.afterAnswer(null);
+    this.afterAnswer(null, []);
   }
 
   takeBackBudget(): void {
@@ -170,17 +171,17 @@ export class RunController implements CardRun {
     if (undrawn === null) return;
     clearTimeout(undrawn.timer);
     this.undrawn = null;
-    undrawn.draw();
+    batch(() => {
+      for (const card of undrawn.closed) card.panel.value = "none";
+      this.store.refresh();
+    });
+    this.focus.handOver(undrawn.answered);
+    this.guard();
   }
 
-  private afterAnswer(answered: string | null): void {
-    const draw = (): void => {
-      this.store.refresh();
-      this.focus.handOver(answered);
-      this.guard();
-    };
+  private afterAnswer(answered: string | null, closed: readonly CallModel[]): void {
     this.store.holdBack();
-    this.undrawn = { draw, timer: setTimeout(() => this.drawAnswer(), DRAWN_AFTER_MS) };
+    this.undrawn = { answered, closed, timer: setTimeout(() => this.drawAnswer(), DRAWN_AFTER_MS) };
   }
 
   private guard(): void {
