@@ -209,7 +209,11 @@ class NotebookPage:
 
     def _wait_for_kernel(self) -> None:
         self.page.wait_for_function(_READY, timeout=60_000)
-        self.page.evaluate(_KERNEL_READY, KERNEL_SECONDS)
+        self.wait_until_heard()
+
+    def wait_until_heard(self, seconds: float = KERNEL_SECONDS) -> None:
+        """Wait until the kernel has answered the page; Playwright's `Error` says so where it does not."""
+        self.page.evaluate(_KERNEL_READY, seconds)
 
     def reload(self) -> None:
         self.page.reload()
