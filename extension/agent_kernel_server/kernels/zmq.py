@@ -1,5 +1,6 @@
 """ZmqTransport talks to a kernel whose ZMQ sockets are open to this process."""
 
+import asyncio
 import uuid
 from collections.abc import Callable
 from logging import Logger
@@ -110,11 +111,26 @@ class ZmqWire:
 
     def send(self, channel: str, message_type: str, content: dict[str, Any]) -> str:
         message = self._session.msg(message_type, content)
-        stream = self._streams[channel]
-        self._session.send(stream, message)
-        stream.flush(zmq.POLLOUT)  # else it leaves in a later turn of the event loop, behind what goes to pages
+        self._send(self._streams[channel], self._session.serialize(message))
         message_id: str = message["header"]["msg_id"]
         return message_id
+
+    def _send(self, stream: ZMQStream, frames: list[bytes]) -> None:
+        """Through the stream, a message leaves in a later turn of the event loop, behind what goes to pages; its
+        `flush` asks the socket several times first, which takes longer than making the message."""
+        if stream.sending():
+            stream.send_multipart(frames)
+            return
+        try:
+            stream.socket.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.Again:  # the kernel has not read for so long that the socket's own queue is full
+            stream.send_multipart(frames)
+        # What came meanwhile may be signalled no more: the socket's descriptor is edge-triggered.
+        asyncio.get_running_loop().call_soon(self._look, stream)
+
+    def _look(self, stream: ZMQStream) -> None:
+        if not stream.closed():
+            stream.flush(zmq.POLLIN)
 
     def forget(self, message_id: str) -> None:
         """Nothing of a request is kept here."""
