@@ -149,13 +149,16 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
         "kernel_state().add_run(state); run = Run(kernel_state(), state); counter = 0; loop_saw = []"
     )
     beside = "import asyncio; task = asyncio.get_running_loop().call_later(0.01, loop_saw.append, 1)\n"
-    cell = kernel.send(f"{beside if 'await' in waiting else ''}{waiting}\ncounter")
+    beside = f"{beside if 'await' in waiting else ''}get_ipython().set_next_input('# its own')\n"
+    cell = kernel.send(f"{beside}{waiting}\ncounter")
     takes = []
     for number in range(5):
         code = f"{COUNT}\nprint(counter)" if number % 2 else f"import asyncio\nawait asyncio.sleep(0)\n{COUNT}"
         needs_await = kernel.deposit(f"w{number}", code=code)
         takes.append(kernel.take(f"w{number}", needs_await))
         assert kernel.until(f"w{number}", "done")["outcome"]["status"] == "success"
+    takes.append(kernel.take("pages", kernel.deposit("pages", code="get_ipython().set_next_input('a call')\nlen?")))
+    assert "Return the number of items" in kernel.until("pages", "done")["outcome"]["content"]
     kernel.deposit("slow", code="import time; time.sleep(60)")
     kernel.until("slow", "running")
     assert kernel.request("interrupt", approval_id="slow")["sent"] is True
@@ -167,6 +170,7 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     result = kernel.result(cell)
     assert result.value == "5"
     assert result.streams() == ""
+    assert [payload["text"] for payload in result.reply["payload"]] == ["# its own"]
     for taken in takes:
         assert kernel.result(taken).ok
     assert kernel.value("counter, run.status, run.text") == "(5, 'complete', 'done')"

@@ -111,7 +111,7 @@ def captured(
         _keep_last_error(stack, shell)
         watch_thread(shell.display_pub)
         hook = CallDisplayHook(shell.displayhook, shell, capture, code)
-        payloads = PayloadManager()
+        payloads = stack.enter_context(_own_payloads(shell))
 
         def show_error(exc_tuple: Any = None, *_: Any, **__: Any) -> None:
             error = (exc_tuple or sys.exc_info())[1]
@@ -128,7 +128,6 @@ def captured(
             (shell, "displayhook", hook),
             (sys, "displayhook", hook),
             (shell.display_trap, "hook", hook),
-            (shell, "payload_manager", payloads),
             (shell, "showtraceback", show_error),
             (shell, "showsyntaxerror", lambda *_, **__: show_error()),
             (shell, "ask_exit", _refuse_exit),
@@ -145,6 +144,21 @@ def captured(
             _swap(stack, output, "__enter__", enter)
             _swap(stack, output, "__exit__", leave)
         yield payloads
+
+
+@contextlib.contextmanager
+def _own_payloads(shell: InteractiveShell) -> Iterator[PayloadManager]:
+    """Keep what the waiting cell has for its pager apart. A manager of its own would take longer to make than all else
+    here together."""
+    payloads: Any = shell.payload_manager
+    kept = payloads.read_payload()
+    payloads.clear_payload()
+    try:
+        yield payloads
+    finally:
+        payloads.clear_payload()
+        for payload in kept:
+            payloads.write_payload(payload, single=False)
 
 
 @contextlib.contextmanager
