@@ -148,8 +148,8 @@ def captured(
 
 @contextlib.contextmanager
 def _own_payloads(shell: InteractiveShell) -> Iterator[PayloadManager]:
-    """Keep what the waiting cell has for its pager apart. A manager of its own would take longer to make than all else
-    here together."""
+    """Keep what the waiting cell has for its pager apart. A manager of its own takes as long to make as the twelve
+    replacements below."""
     payloads: Any = shell.payload_manager
     kept = payloads.read_payload()
     payloads.clear_payload()
