@@ -7,7 +7,7 @@ import asyncio
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -232,7 +232,7 @@ class FakeService:
         await self._closing.wait()
 
 
-def _pieces(body: bytes, size: int | None) -> Sequence[bytes]:
+def _pieces(body: bytes, size: int | None) -> Iterator[bytes]:
     if size is not None:
-        return [body[start : start + size] for start in range(0, len(body), size)]
-    return re.findall(rb".*?\n\n|.+", body, re.DOTALL)
+        return (body[start : start + size] for start in range(0, len(body), size))
+    return (found.group() for found in re.finditer(rb".*?\n\n|.+", body, re.DOTALL))

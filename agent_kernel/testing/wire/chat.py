@@ -1,6 +1,6 @@
 """Encodes turns as a Chat Completions server sends them, and with the deviations of real servers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
@@ -31,33 +31,44 @@ def usage_chunk(input_tokens: int, output_tokens: int) -> Chunk:
 
 def chunks_of(turn: ModelTurn, *, ids: bool = True, indices: bool = True, interleave: bool = False) -> list[Chunk]:
     """The chunks of a turn, text and arguments in odd pieces. `interleave` sends parallel calls in turns."""
-    chunks = [delta(role="assistant", content="")]
-    chunks += [delta(reasoning_content=piece) for piece in odd_pieces(turn.reasoning)]
-    chunks += [delta(content=piece) for piece in odd_pieces(turn.content)]
+    return list(_chunks(turn, ids, indices, interleave))
+
+
+def _chunks(turn: ModelTurn, ids: bool, indices: bool, interleave: bool) -> Iterator[Chunk]:
+    yield delta(role="assistant", content="")
+    yield from (delta(reasoning_content=piece) for piece in odd_pieces(turn.reasoning))
+    yield from (delta(content=piece) for piece in odd_pieces(turn.content))
     columns = [_call_pieces(call, index, ids, indices) for index, call in enumerate(turn.tool_calls)]
     rows = zip_longest(*columns) if interleave else ((piece,) for column in columns for piece in column)
-    chunks += [delta(tool_calls=[piece]) for row in rows for piece in row if piece is not None]
-    chunks.append(delta("tool_calls" if turn.tool_calls else turn.finish_reason))
+    yield from (delta(tool_calls=[piece]) for row in rows for piece in row if piece is not None)
+    yield delta("tool_calls" if turn.tool_calls else turn.finish_reason)
     if turn.usage.input_tokens or turn.usage.output_tokens:
-        chunks.append(usage_chunk(turn.usage.input_tokens, turn.usage.output_tokens))
-    return chunks
+        yield usage_chunk(turn.usage.input_tokens, turn.usage.output_tokens)
 
 
-def _call_pieces(call: RequestedCall, index: int, ids: bool, indices: bool) -> list[Chunk]:
+def _call_pieces(call: RequestedCall, index: int, ids: bool, indices: bool) -> Iterator[Chunk]:
     place: Chunk = {"index": index} if indices else {}
     first: Chunk = {**place, "type": "function", "function": {"name": call.name, "arguments": ""}}
     if ids:
         first["id"] = call.id or f"call_fake_{index}"
     if call.extra_content is not None:
         first["extra_content"] = call.extra_content
-    return [first, *({**place, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))]
+    yield first
+    yield from ({**place, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))
 
 
 def streamed(
-    turn: ModelTurn, *, ids: bool = True, indices: bool = True, interleave: bool = False, **options: Any
+    turn: ModelTurn,
+    *,
+    ids: bool = True,
+    indices: bool = True,
+    interleave: bool = False,
+    done: bool = True,
+    **options: Any,
 ) -> Reply:
-    """A turn as a stream. `options`: see `reply.events`."""
-    return events(*chunks_of(turn, ids=ids, indices=indices, interleave=interleave), **options)
+    """A turn as a stream. `options`: see `reply.events`. Not made of a list: a call of a million characters is as many
+    objects, and garbage collections that look at all of them hold up whatever else runs in the process."""
+    return reply.stream(_chunks(turn, ids, indices, interleave), done=done, **options)
 
 
 def events(*chunks: Chunk, done: bool = True, **options: Any) -> Reply:
