@@ -126,6 +126,28 @@ def test_code_that_awaits_is_left_for_the_request_that_can_await(shared_kernel: 
     assert shared_kernel.until("later", "done")["outcome"]["content"] == "awaited"
 
 
+@pytest.mark.parametrize("own_handler", [False, True])
+def test_a_signal_that_is_not_noticed_is_sent_again_but_not_to_code_that_handles_it_itself(
+    shared_kernel: TestKernel, *, own_handler: bool
+) -> None:
+    """One that comes just before the main thread blocks is noticed only afterwards."""
+    shared_kernel.run(
+        "from agent_kernel.notebook.execution.interrupts import own_signal\n"
+        "own_signal._raise = lambda: own_signal.__dict__.pop('_raise')  # the first one is not noticed"
+    )
+    name = f"asleep {own_handler}"
+    handles = "import signal\nsignal.signal(signal.SIGINT, lambda *_: print('handled'))\n" if own_handler else ""
+    taken = shared_kernel.take(name, shared_kernel.deposit(name, code=f"{handles}import time\ntime.sleep(2)"))
+    shared_kernel.until(name, "running")
+    time.sleep(0.5)
+    assert shared_kernel.request("interrupt", approval_id=name)["sent"] is True
+    assert shared_kernel.until(name, "done")["outcome"]["status"] == ("success" if own_handler else "cancelled")
+    shared_kernel.result(taken)
+    shared_kernel.run(
+        "own_signal._sent = False\nimport signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"
+    )
+
+
 @pytest.mark.parametrize("waiting", ["run.wait()", "await run"])
 def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     start_kernel: Callable[..., TestKernel], waiting: str
