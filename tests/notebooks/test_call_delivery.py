@@ -133,15 +133,21 @@ def test_a_signal_that_is_not_noticed_is_sent_again_but_not_to_code_that_handles
     """One that comes just before the main thread blocks is noticed only afterwards."""
     shared_kernel.run(
         "from agent_kernel.notebook.execution.interrupts import own_signal\n"
-        "own_signal._raise = lambda: own_signal.__dict__.pop('_raise')  # the first one is not noticed"
+        "def unnoticed():\n"
+        "    own_signal._sent = True\n"
+        "    del own_signal.send\n"
+        "own_signal.send = unnoticed"
     )
     name = f"asleep {own_handler}"
     handles = "import signal\nsignal.signal(signal.SIGINT, lambda *_: print('handled'))\n" if own_handler else ""
-    taken = shared_kernel.take(name, shared_kernel.deposit(name, code=f"{handles}import time\ntime.sleep(2)"))
-    shared_kernel.until(name, "running")
-    time.sleep(0.5)
+    code = f"{handles}import time\nprint('asleep')\ntime.sleep(3)"
+    taken = shared_kernel.take(name, shared_kernel.deposit(name, code=code))
+    while not shared_kernel.collect(name)["outputs"]:
+        time.sleep(0.01)
     assert shared_kernel.request("interrupt", approval_id=name)["sent"] is True
-    assert shared_kernel.until(name, "done")["outcome"]["status"] == ("success" if own_handler else "cancelled")
+    outcome = shared_kernel.until(name, "done")["outcome"]
+    assert (outcome["status"] == "cancelled") is not own_handler
+    assert "handled" not in outcome["content"]
     shared_kernel.result(taken)
     shared_kernel.run(
         "own_signal._sent = False\nimport signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"

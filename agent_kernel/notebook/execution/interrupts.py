@@ -1,19 +1,15 @@
 """Handles SIGINT while a call runs or a cell waits for a run."""
 
-import _thread
 import asyncio
 import contextlib
 import signal
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 Handler = Callable[[int, FrameType | None], Any]
-AGAIN_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Pauses after which a signal that the handler has not seen is sent again."""
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -46,25 +42,20 @@ class _OwnSignal:
 
     def send(self) -> None:
         self._sent = True
-        self._raise()
-        _thread.start_new_thread(self._raise_again, ())
-
-    def _raise_again(self) -> None:
-        """Python notices a signal that comes just before the main thread blocks, in `time.sleep` for example, only when
-        it blocks no longer; another one ends the waiting. None is sent once the handler has run."""
-        for pause in AGAIN_SECONDS:
-            time.sleep(pause)
-            # Code that handles the signal itself may take the second one for something else.
-            if not self._sent or not _is_gates(signal.getsignal(signal.SIGINT)):
-                return
-            self._raise()
-
-    def _raise(self) -> None:
         main = threading.main_thread().ident
         if main is not None and hasattr(signal, "pthread_kill"):
             signal.pthread_kill(main, signal.SIGINT)
         else:
+            import _thread
+
             _thread.interrupt_main()
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether the handler of the call that runs has not run since `send`. False where the call's code has set a
+        handler of its own, which may have run."""
+        handler = signal.getsignal(signal.SIGINT)
+        return self._sent and getattr(handler, "__func__", None) is InterruptGate._handle
 
     def take(self) -> bool:
         """Whether the signal that has just come was sent by `send`. For the handler."""
@@ -73,10 +64,6 @@ class _OwnSignal:
 
 
 own_signal = _OwnSignal()
-
-
-def _is_gates(handler: Any) -> bool:
-    return getattr(handler, "__func__", None) is InterruptGate._handle
 
 
 @contextlib.contextmanager

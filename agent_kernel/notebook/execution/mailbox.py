@@ -5,7 +5,9 @@ can be read for a while after it is done. Its id is that of its approval, becaus
 conversations. The mailbox never decides whether a call may run.
 """
 
+import _thread
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,6 +26,9 @@ KEPT_CALLS = 64
 """Finished calls that can be collected again, because a reply may be lost."""
 UNCOLLECTED_CALLS = 1_000
 """Finished calls that were not collected yet. Many calls may end while the server is busy."""
+
+AGAIN_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Pauses before an interrupt that a call has not seen is sent again."""
 
 WITHDRAWN = "The call was cancelled before it started. Nothing ran."
 
@@ -164,12 +169,26 @@ class Mailbox(Listenable):
                 # Under the lock: the call can't end, and another begin, between the check and the signal.
                 if entry.skip_interrupt:
                     entry.skip_interrupt = False
-                elif beside and entry.stop is not None:
+                    return True
+                if beside and entry.stop is not None:
                     entry.stop()
                 else:
                     own_signal.send()
+                # Not `Thread.start`, which waits until the new thread has had the interpreter.
+                _thread.start_new_thread(self._interrupt_again, (entry,))
                 return True
             return self.withdraw(approval_id)
+
+    def _interrupt_again(self, entry: Entry) -> None:
+        """Send the signal again as long as the call has not seen it: Python hands its lock on before it blocks, in
+        `time.sleep` for example, and sees a signal that comes in between only when it blocks no longer. On a busy
+        machine, that is where the thread that interrupts gets the lock."""
+        for pause in AGAIN_SECONDS:
+            time.sleep(pause)
+            with self._lock:
+                if entry.call.approval_id not in self._executing or not own_signal.is_unseen:
+                    return
+                own_signal.send()
 
     def withdraw(self, approval_id: str) -> bool:
         """End a call that was not claimed yet. Whether there was one."""
