@@ -66,13 +66,13 @@ def streamed(
     done: bool = True,
     **options: Any,
 ) -> Reply:
-    """A turn as a stream. `options`: see `reply.events`. Not made of a list: a call of a million characters is as many
+    """A turn as a stream. `options`: see `reply.stream`. Not made of a list: a call of a million characters is as many
     objects, and garbage collections that look at all of them hold up whatever else runs in the process."""
     return reply.stream(_chunks(turn, ids, indices, interleave), done=done, **options)
 
 
 def events(*chunks: Chunk, done: bool = True, **options: Any) -> Reply:
-    """Chunks exactly as given, and by default the mark at the end. `options`: see `reply.events`."""
+    """Chunks exactly as given, and by default the mark at the end. `options`: see `reply.stream`."""
     return reply.events(*chunks, done=done, **options)
 
 

@@ -136,7 +136,7 @@ def _usage(usage: TokenUsage) -> dict[str, Any]:
 
 
 def streamed(turn: ModelTurn, *, interleave: bool = False, **options: Any) -> Reply:
-    """A turn as a stream. `options`: see `reply.events`."""
+    """A turn as a stream. `options`: see `reply.stream`."""
     return events(*events_of(turn, interleave=interleave), **options)
 
 

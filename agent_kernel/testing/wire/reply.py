@@ -41,16 +41,16 @@ def event_stream(events: Iterable[Any], *, newline: str = "\n", done: bool = Fal
     return "".join(line + newline for line in lines).encode()
 
 
-def events(*given: Any, newline: str = "\n", done: bool = False, comments: bool = False, **options: Any) -> Reply:
-    """Events exactly as given: see `event_stream`. `options` are fields of `Reply`: `split_every=1`, `cut_after=300`,
-    `hang_after=0`."""
-    return stream(given, newline=newline, done=done, comments=comments, **options)
+def events(*given: Any, **options: Any) -> Reply:
+    """Events exactly as given. `options`: see `stream`."""
+    return stream(given, **options)
 
 
 def stream(
     given: Iterable[Any], *, newline: str = "\n", done: bool = False, comments: bool = False, **options: Any
 ) -> Reply:
-    """As `events`, for those of a long answer: each is made when it is written."""
+    """As `events`, for so many that each is better made when its turn comes. `newline`, `done` and `comments`: see
+    `event_stream`; `options` are fields of `Reply`: `split_every=1`, `cut_after=300`, `hang_after=0`."""
     return Reply(body=event_stream(given, newline=newline, done=done, comments=comments), **options)
 
 

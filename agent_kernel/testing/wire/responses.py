@@ -129,7 +129,7 @@ def numbered(events: Iterable[Event]) -> list[Event]:
 def streamed(
     turn: ModelTurn, *, ids: bool = True, interleave: bool = False, change: Change | None = None, **options: Any
 ) -> Reply:
-    """A turn as a stream. `options`: see `reply.events`."""
+    """A turn as a stream. `options`: see `reply.stream`."""
     sent = numbered(events_of(turn, ids=ids, interleave=interleave))
     return events(*(change(sent) if change is not None else sent), **options)
 
