@@ -23,7 +23,7 @@ LOOK_SECONDS = 0.3
 HOLD_SECONDS = 0.08
 CLOCK = "import time\nprint(time.time_ns())"
 CELL = 2
-CLICKS = 4
+CLICKS = 8
 """Calls that the page approves in each round; as many are approved by the bare client."""
 _DIAL = """async id => {
   const { baseUrl } = JSON.parse(document.getElementById('jupyter-config-data').textContent);
@@ -32,9 +32,15 @@ _DIAL = """async id => {
   bench.client = new WebSocket(address);
   await new Promise(resolve => { bench.client.onopen = resolve; });
 }"""
-_DECIDE = """approval_id => {
+_DECIDE = """async approval_id => {
+  const { client } = bench;
+  const ended = new Promise(resolve => {
+    client.addEventListener('message', ({ data }) => JSON.parse(data).type === 'tool_complete' && resolve());
+  });
   const sent = performance.timeOrigin + performance.now();
-  bench.client.send(JSON.stringify({ type: 'approval_response', approval_id, approved: true }));
+  client.send(JSON.stringify({ type: 'approval_response', approval_id, approved: true }));
+  await ended;
+  client.close();
   return sent;
 }"""
 _EXECUTE = """async code => {
@@ -92,7 +98,6 @@ def run(rounds: int, clicks: int = CLICKS) -> Report:
         kernel = stack.enter_context(bare_kernel(on.lab, on.kernel_id()))
         address = stack.enter_context(bare_decisions(kernel, on.lab.home / "answers.sqlite"))
         on.look_with(_DURABLE, [DURABLE_BUTTON, address])
-        on.look_with(_DIAL, on.conversation()["conversation_id"])
         on.look_with(_BUTTON, [BUTTON, CLOCK])
         for number in range(count):
             # The previous call has ended and nothing else runs.
@@ -157,8 +162,11 @@ def _way(call: dict[str, Any], begun: float) -> Way:
 
 
 def _decide(on: Stage) -> float:
-    """The time at which the bare client sent its decision, in milliseconds since the epoch."""
-    (waiting,) = [call for call in on.conversation()["tool_calls"] if call["state"] == "awaiting_approval"]
+    """The time at which the bare client sent its decision, in milliseconds since the epoch. It is there only meanwhile:
+    a person's page has no second line to the conversation."""
+    conversation = on.conversation()
+    (waiting,) = [call for call in conversation["tool_calls"] if call["state"] == "awaiting_approval"]
+    on.look_with(_DIAL, conversation["conversation_id"])
     time.sleep(LOOK_SECONDS)
     sent: float = on.look_with(_DECIDE, waiting["approval_id"])
     return sent
