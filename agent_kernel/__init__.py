@@ -71,8 +71,8 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext agent_kernel`: register `%%agent` and `%agent`, and connect to the server."""
+    from agent_kernel.garbage import uncollected
     from agent_kernel.notebook.greeting import greet_server
-    from agent_kernel.uncollected import uncollected
 
     greet_server(shell)  # first, so that the server gets ready while this kernel imports the rest
     with uncollected():

@@ -14,6 +14,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError
+from agent_kernel.garbage import uncollected
 from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
@@ -25,7 +26,6 @@ from agent_kernel.notebook.run import state_of
 from agent_kernel.notebook.tools import named_tools
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
-from agent_kernel.uncollected import uncollected
 
 if TYPE_CHECKING:
     from agent_kernel.notebook.execution.undo import KeptChange

@@ -4,7 +4,6 @@ As in the server, a client reads every frame of a run, and the audit trail has i
 """
 
 import asyncio
-import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import orjson
 from jupyter_events import EventLogger
 
+from agent_kernel.garbage import settle
 from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
@@ -112,7 +112,7 @@ class AgentKernel(Contender):
         endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none", api=self._api)
         share_interpreter()  # as the server does
         await asyncio.to_thread(warm_up)
-        gc.freeze()  # as the server does after its warm-up
+        settle()  # as the server does after its warm-up
         self._models = ModelResolver(endpoints=[endpoint])
         self.runtime = await Runtime.open(self.directory / "log.sqlite", self._models, self._settings)
         self.runtime.listen_to_audit(emitter(EventLogger()))

@@ -25,7 +25,7 @@ Found = Mapping[str, Sequence[Mapping[str, Any]]]
 def run(rounds: int, runs: int = RUNS) -> Report:
     with ModelServer() as server:
         with workers(("ours", RAW, "create_agent"), server.url) as contenders:
-            people = take_turns(contenders, max(1, rounds // 2), lambda worker: _people(worker, runs))
+            people = take_turns(contenders, rounds, lambda worker: _people(worker, runs))
         with workers(("ours", RAW, "create_agent"), server.url) as contenders:
             burst = take_turns(contenders, max(1, rounds // 2), lambda worker: _burst(worker, runs))
     report = Report(raw={"people": people, "burst": burst})

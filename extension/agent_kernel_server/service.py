@@ -1,7 +1,6 @@
 """`Service`: owns the runtime, the served kernels, the open channels, the records and the background tasks."""
 
 import asyncio
-import gc
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from logging import Logger
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
+from agent_kernel.garbage import settle, uncollected
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.resolver import ModelResolver, warm_up
@@ -27,7 +27,6 @@ from agent_kernel.runtime.tool_calls.undo import file_change
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
-from agent_kernel.uncollected import uncollected
 from agent_kernel.version import __version__
 from agent_kernel_server.chats import Chats
 from agent_kernel_server.events import emitter
@@ -180,8 +179,7 @@ class Service:
             await asyncio.to_thread(rehearse)
             await asyncio.to_thread(read_event, content_of(Hello()))
             await self._models.prepare()
-        # All that is loaded now stays. A full garbage collection that looks at it holds up the loop for 0.2 s.
-        gc.freeze()
+        settle()
         self.warmed = True
 
     async def status(self) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_kernel.garbage import uncollected
 from agent_kernel.log.unfinished import needs_opening, was_used
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.uncollected import uncollected
 from agent_kernel_server.kernels.tap import KERNEL_ACTIONS, EventTap, is_remote, until_known
 
 if TYPE_CHECKING:

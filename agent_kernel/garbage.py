@@ -1,0 +1,34 @@
+"""When Python collects garbage. Imports next to nothing itself."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+THRESHOLDS = (700, 2, 34)
+"""After how many new objects the collector looks at these, after how many of those passes at all that is younger than
+the pass before, and after how many of those at everything. With Python's 10 in the middle such a pass looks at some
+8,000 objects, and holds up an event loop with a hundred runs for 4 ms (docs/performance.md). Everything is looked at as
+often as with Python's own (700, 10, 10)."""
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, in all threads. An import leaves next to no garbage, but makes so many objects
+    that the collector looks at all of the process's several times: 10 to 20 ms each in a kernel, and almost half of
+    the time that a server's imports take."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def settle() -> None:
+    """For a process that is the host's own, when all is loaded: the collector never looks at that again, which would
+    hold up an event loop for 0.2 s, and at younger objects in shorter passes."""
+    gc.freeze()
+    if sys.version_info < (3, 14):  # since then there is no middle generation, and the numbers mean something else
+        gc.set_threshold(*THRESHOLDS)
