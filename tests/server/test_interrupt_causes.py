@@ -1,5 +1,6 @@
 """Who interrupted a call: a person through Jupyter, the code itself, or a signal that nobody asked Jupyter for."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,6 +12,15 @@ from tests.server.test_kernels import executing, waiting_call
 pytestmark = pytest.mark.kernel
 
 SHELL = "subprocess.run('kill -INT $PPID', shell=True)"
+
+
+async def announced(api: Api) -> str:
+    """The conversation of the newest run, of which the server may hear later than the cell that has asked ends."""
+    async with asyncio.timeout(30):
+        while not (runs := (await api("GET", "runs"))[1]):  # noqa: ASYNC110 -- over HTTP
+            await asyncio.sleep(0.02)
+    conversation_id: str = runs[-1]["conversation_id"]
+    return conversation_id
 
 
 async def run_to_end(api: Api, kernel: Kernel, model: FakeOpenAI, code: str) -> Any:
@@ -92,7 +102,7 @@ async def test_an_interrupt_in_the_moment_in_which_the_cell_of_a_prompt_ends_sto
     )
     outputs = await kernel.run("%%agent\nGo on.")
     assert "error" not in [one["msg_type"] for one in outputs]
-    view = await api.ended((await api("GET", "runs"))[1][-1]["conversation_id"])
+    view = await api.ended(await announced(api))
     assert [run["status"] for run in view["runs"]] == ["cancelled", "cancelled"]
     assert [one["content"] for one in view["runs"][-1]["notices"]] == ["Stopped, because the kernel was interrupted."]
 
@@ -109,5 +119,5 @@ async def test_code_that_has_asked_an_agent_and_goes_on_is_interrupted_as_ever(
         "print('went on')"
     )
     assert [one["content"]["ename"] for one in outputs if one["msg_type"] == "error"] == ["KeyboardInterrupt"]
-    view = await api.ended((await api("GET", "runs"))[1][-1]["conversation_id"])
+    view = await api.ended(await announced(api))
     assert [run["status"] for run in view["runs"]] == ["complete"]
