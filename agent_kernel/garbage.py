@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 THRESHOLDS = (700, 2, 150)
-"""After how many new objects the collector looks at these, after how many of those passes at all that is younger than
-the pass before, and after how many of those at everything. With Python's 10 in the middle such a pass looks at some
-8,000 objects, and holds up the event loop of a hundred runs for 4 ms; at everything, it does for 25, four times as
-often as here. What is kept for longer took 1.4 MB (docs/performance.md)."""
+"""How many new objects there are when the collector looks at them, how many such passes there are before one over all
+that is younger than the last, and how many of those before one over everything. Python's own are (700, 10, 10). With
+them the second kind looks at some 8,000 objects and holds up the event loop of a hundred runs for 4 ms, here for 1.4;
+the third holds it up for 25 ms, here a quarter as often. The price is 1.4 MB (docs/performance.md)."""
 
 
 @contextmanager

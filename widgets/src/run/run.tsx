@@ -31,8 +31,6 @@ const LIVE_AFTER_MS = 1_000;
 const FIRST_SLICE = 10;
 const LARGEST_SLICE = 200;
 const SLICE_MS = 20;
-/** How much larger than the last one a slice may be. Each takes a frame: some 8 ms beside what is made. */
-const SLICE_GROWTH = 4;
 
 interface Props {
   channel: Channel;
@@ -170,7 +168,7 @@ function useSlices(total: number): number {
     // A frame's own work is much the same for any slice: what is left of it goes to the making.
     const fitting = (size * SLICE_MS) / Math.max(1, took);
     // The first ones say little of those that follow: what they begin with is the same for any size.
-    slice.current.size = Math.min(LARGEST_SLICE, SLICE_GROWTH * size, Math.max(FIRST_SLICE, Math.round(fitting)));
+    slice.current.size = Math.min(LARGEST_SLICE, 2 * size, Math.max(FIRST_SLICE, Math.round(fitting)));
     show(shown + slice.current.size);
   }, [total, shown]);
   return shown;
