@@ -4,7 +4,9 @@ The floor of a reload is the same with as many of Jupyter's own widgets, each a 
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from benchmarks.frame import Figure, Floor, Goal, Report, Series, median
 from benchmarks.lab import LOAD, UNENDING, Stage, stage
@@ -24,32 +26,21 @@ Reload = Mapping[str, float]
 
 def run(rounds: int, calls: Sequence[int] = CALLS, seconds: float = SECONDS) -> Report:
     most = calls[-1]
-    cells = [LOAD, *(f"%%agent --policy allow --model {_model(count, most)}\nGo on and on." for count in calls)]
     report = Report()
-    growth: list[float] = []
+    growth = [_drawn(count, most) for count in calls[:-1]]
     reloads: list[Reload] = []
     without: list[Reload] = []
     floors: list[Reload] = []
-    with stage(_model(most, most), cells, UNENDING) as on:
+    with _begun(most, most) as (on, requests):
         plain = _other(on, "plain.ipynb", "print('plain')")
         widgets = _other(on, "widgets.ipynb", WIDGETS.replace("COUNT", str(most)))
-        on.notebook.run(0)
-        for index, count in enumerate(calls, start=1):
-            asked = len(on.model.requests())
-            on.notebook.run(index, wait=False)
-            requests = on.wait_for_requests(asked + count + 1, 180)[asked:]
-            on.wait(f"() => bench.cards() >= {count} && bench.answer()")
-            pauses = _pauses(on, seconds) if count == most else []
-            on.notebook.save()
-            if count < most:
-                growth.append(_reload(on, count)["drawn"])
-            else:
-                for _ in range(min(5, 2 * rounds - 1)):  # a page's own reload varies by 100 ms
-                    without.append(_reload_without(on, plain))
-                    floors.append(_reload_widgets(on, widgets, count))
-                    reloads.append(_reload(on, count))
-            on.notebook.page.get_by_role("button", name="Stop", exact=True).first.click()
-            on.wait_for_end()
+        pauses = _pauses(on, seconds)
+        on.notebook.save()
+        for _ in range(min(5, 2 * rounds - 1)):  # a page's own reload varies by 100 ms
+            without.append(_reload_without(on, plain))
+            floors.append(_reload_widgets(on, widgets, most))
+            reloads.append(_reload(on, most))
+        _stop(on)
     growth.append(median([one["drawn"] for one in reloads]))
     report.raw = {"pauses": pauses, "reloads": reloads, "without cards": without, "widgets": floors}
     report.series.append(Series("painting cards after their snapshot", calls, growth, "ms"))
@@ -71,6 +62,33 @@ def run(rounds: int, calls: Sequence[int] = CALLS, seconds: float = SECONDS) -> 
         ),
     ]
     return report
+
+
+@contextmanager
+def _begun(count: int, most: int) -> Iterator[tuple[Stage, list[dict[str, Any]]]]:
+    """A notebook whose only run has made this many calls and goes on, and the requests to its model. Of its own: the
+    records of earlier runs in the same notebook take JupyterLab time, some 0.4 ms a call."""
+    cells = [LOAD, f"%%agent --policy allow --model {_model(count, most)}\nGo on and on."]
+    with stage(_model(count, most), cells, UNENDING) as on:
+        on.notebook.run(0)
+        on.notebook.run(1, wait=False)
+        requests = on.wait_for_requests(count + 1, 180)
+        on.wait(f"() => bench.cards() >= {count} && bench.answer()")
+        yield on, requests
+
+
+def _stop(on: Stage) -> None:
+    on.notebook.page.get_by_role("button", name="Stop", exact=True).first.click()
+    on.wait_for_end()
+
+
+def _drawn(count: int, most: int) -> float:
+    """Milliseconds from the snapshot of a run with this many calls to the paint of all its cards, after a reload."""
+    with _begun(count, most) as (on, _):
+        on.notebook.save()
+        drawn = _reload(on, count)["drawn"]
+        _stop(on)
+    return drawn
 
 
 def _model(calls: int, most: int) -> str:

@@ -27,7 +27,7 @@ def run(rounds: int, runs: int = RUNS) -> Report:
         with workers(("ours", RAW, "create_agent"), server.url) as contenders:
             people = take_turns(contenders, rounds, lambda worker: _people(worker, runs))
         with workers(("ours", RAW, "create_agent"), server.url) as contenders:
-            burst = take_turns(contenders, max(1, rounds // 2), lambda worker: _burst(worker, runs))
+            burst = take_turns(contenders, rounds, lambda worker: _burst(worker, runs))
     report = Report(raw={"people": people, "burst": burst})
     many = {name: _sorted(found, "many", "entered") for name, found in people.items()}
     alone = {name: _sorted(found, "alone", "entered") for name, found in people.items()}
