@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from agent_kernel.errors import ConfigurationError, LogUnavailable
+from agent_kernel.log.audit.entries import Heard
 from agent_kernel.log.events import Frame
 from agent_kernel.log.faults import ADVICE, explained, is_damage
 from agent_kernel.log.log_file import LogFile
@@ -23,7 +24,7 @@ from agent_kernel.log.migrations import migrate
 from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
 from agent_kernel.log.threads import After, LogThread, ReaderThread
-from agent_kernel.log.transactions import Heard, Transaction, Transactions, Unit, UnitQueue
+from agent_kernel.log.transactions import Transaction, Transactions, Unit, UnitQueue
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -8,7 +8,7 @@
 A call that has not started can be cancelled or superseded from any state. Moves that follow each other at once are one
 statement: a decision with the start, or a proposal with both. Each function that changes a call runs inside a
 transaction of the log (`store.Log.write`): the call, its event and its audit entry are committed together, before
-anything acts on them.
+anything acts on them. What it adds to the audit trail goes to `heard` as well, for those who listen to that.
 """
 
 import sqlite3
@@ -20,6 +20,7 @@ import orjson
 
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log.audit import entries
+from agent_kernel.log.audit.entries import Heard
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.log.runs import one_row
 from agent_kernel.protocol.calls import Place
@@ -108,7 +109,9 @@ def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> T
     return _insert(sql, conversation, proposal, {"state": "proposed", "created_at": utc_now()})
 
 
-def propose_started(sql: sqlite3.Connection, conversation: int, proposal: Proposal, verdict: Verdict) -> ToolCallView:
+def propose_started(
+    sql: sqlite3.Connection, conversation: int, proposal: Proposal, verdict: Verdict, heard: list[Heard]
+) -> ToolCallView:
     """`propose`, `commit_decision` and `begin` in one statement, for a call that policy approves at once. Raises
     `IllegalTransition` for a verdict that does not approve."""
     if not verdict.approved:
@@ -116,7 +119,7 @@ def propose_started(sql: sqlite3.Connection, conversation: int, proposal: Propos
     now = utc_now()
     columns = _decided(verdict, now) | {"state": "executing", "created_at": now, "started_at": now}
     started = _insert(sql, conversation, proposal, columns)
-    entries.record_decision(sql, started, verdict.scope)
+    heard.append(entries.record_decision(sql, started, verdict.scope))
     return started
 
 
@@ -139,6 +142,7 @@ def move(
     conversation: int,
     tool_call_id: str,
     target: CallState,
+    heard: list[Heard],
     place: Place | None = None,
     **columns: Any,
 ) -> ToolCallView:
@@ -153,7 +157,7 @@ def move(
     if moved is None:
         raise _illegal(read_call(sql, conversation, tool_call_id), target)
     if not NEXT[target]:
-        entries.record_outcome(sql, moved)
+        heard.append(entries.record_outcome(sql, moved))
     return moved
 
 
@@ -194,6 +198,7 @@ def commit_decision(
     sql: sqlite3.Connection,
     approval_id: str,
     verdict: Verdict,
+    heard: list[Heard],
     *,
     denial: str,
     seen_digest: str | None = None,
@@ -230,9 +235,9 @@ def commit_decision(
         if call.state not in UNDECIDED:
             raise AlreadyDecided(_already(call), call.model_dump())
         raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
-    entries.record_decision(sql, decided, verdict.scope)
+    heard.append(entries.record_decision(sql, decided, verdict.scope))
     if not verdict.approved:
-        entries.record_outcome(sql, decided)
+        heard.append(entries.record_outcome(sql, decided))
     return decided
 
 

@@ -13,11 +13,11 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from agent_kernel.log.audit import chain, entries
+from agent_kernel.log.audit.entries import Heard
 from agent_kernel.log.events import EventWriter, Frame
 from agent_kernel.log.faults import explained
 from agent_kernel.log.log_file import LogFile
@@ -28,8 +28,6 @@ MOST_TOGETHER = 64
 NO_CONVERSATION = 0
 """In place of a conversation's number, which is at least 1: the unit concerns none that has calls."""
 
-Heard = tuple[chain.Entry, dict[str, Any]]
-"""A decision or an outcome, with its fields and those of its call."""
 Publish = Callable[[list[Frame]], None]
 
 
@@ -41,16 +39,20 @@ class Written:
     """The results of urgent units."""
     rest: list[After]
     """Other results, and all frames in the order of the commit."""
+    heard: list[Heard] = field(default_factory=list)
+    """The decisions and outcomes of calls, in the order of the audit trail."""
 
 
 class Transaction:
-    """For a unit of work, which uses `sql`, adds events with `append`, and calls `flush` before it reads any."""
+    """For a unit of work, which uses `sql`, adds events with `append`, calls `flush` before it reads any, and adds what
+    became of calls to `heard`."""
 
     def __init__(self, sql: sqlite3.Connection, events: EventWriter) -> None:
         self.sql = sql
         self.append = events.append
         self.flush = events.flush
         self.frames: list[Frame] = events.begin()
+        self.heard: list[Heard] = []
 
     def run(self, unit: "Unit") -> Any:
         """The result of the unit's work. Raises what that raised, or what a unit raised that this one follows."""
@@ -140,17 +142,13 @@ class Transactions:
         units = [unit]
         done: list[Transaction] = []
         written = Written([], [])
-        heard: list[Heard] = []
         try:
             self._sql.execute("BEGIN IMMEDIATE")
             if file is not None:
                 file.check()
                 checked = True
-            last = chain.read_head(self._sql).number if self.listens_to_audit else 0
             self._do(unit, done, written)
             self._do_queued(queue, units, done, written)
-            if self.listens_to_audit:
-                heard = list(entries.read_calls(self._sql, last))  # none of another server's on the same log
             self._events.finish()
             self._sql.execute("COMMIT")
             if file is not None:
@@ -164,7 +162,8 @@ class Transactions:
             for transaction in done:
                 self._events.forget(transaction.frames)
             return Written([], [self._failed(one, error) for one in units])
-        self.heard += heard
+        if self.listens_to_audit:
+            self.heard += written.heard
         return written
 
     def _do_queued(self, queue: UnitQueue, units: list[Unit], done: list[Transaction], written: Written) -> None:
@@ -199,6 +198,7 @@ class Transactions:
                 return
             self._sql.execute("RELEASE unit")
         results.append(partial(succeed, unit.future, result, unit.then))
+        written.heard.extend(transaction.heard)
         if transaction.frames:
             written.rest.append(partial(self._publish, transaction.frames))
 

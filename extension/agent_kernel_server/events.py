@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.log.audit.chain import Entry
-from agent_kernel.log.transactions import Heard
+from agent_kernel.log.audit.entries import Heard
 
 APPROVAL_EVENT = "https://agent-kernel.org/events/approval/v1"
 OUTCOME_EVENT = "https://agent-kernel.org/events/outcome/v1"

@@ -81,6 +81,7 @@ class CountedRuntime:
     async def open(cls, path: Path, model: CountedModel, **settings: Any) -> "CountedRuntime":
         log = await Log.open(path)
         runtime = Runtime(Resources(log, model, RuntimeSettings(**settings), attended=True, tasks=TaskOwner()))
+        runtime.listen_to_audit(lambda _: None)  # as a server does
         counted = cls(runtime, log, await runtime.create_conversation())
         await log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
         return counted

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.log.transactions import Heard
+from agent_kernel.log.audit.entries import Heard
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.kernel_questions import KernelEvent
 from agent_kernel.protocol.kernel_topics import REQUEST_TYPE

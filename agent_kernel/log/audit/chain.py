@@ -61,15 +61,17 @@ class Head:
     hash: str
 
 
-def append(sql: sqlite3.Connection, kind: Kind, fields: dict[str, Any]) -> None:
+def append(sql: sqlite3.Connection, kind: Kind, fields: dict[str, Any]) -> Entry:
     """Add an entry at the end, of now unless it says `at`. Fields that are `None` are left out."""
     last = read_head(sql)
     number = last.number + 1
     said = {name: value for name, value in fields.items() if value is not None}
     entry = {"version": VERSION, "number": number, "previous": last.hash, "at": utc_now(), "kind": kind, **said}
     text = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
-    row = (number, text.decode(), bytes.fromhex(_hash(text)))
+    added = Entry(number, text.decode(), _hash(text))
+    row = (added.number, added.text, bytes.fromhex(added.hash))
     sql.execute("INSERT INTO audit VALUES (?, ?, ?)", row)  # a trigger moves the head along
+    return added
 
 
 def read_head(sql: sqlite3.Connection) -> Head:

@@ -6,22 +6,21 @@ it by that id alone. The outcome of a call that was never decided says what the 
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from agent_kernel.log.audit.chain import Entry, append, read_entries
+from agent_kernel.log.audit.chain import Entry, append
 from agent_kernel.protocol.events import PolicyEvent
 from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope, UnknownAnswer
 
-_CALL_FIELDS = ("conversation_id", "run_id", "tool_call_id", "tool_name", "digest")
-_CALL = (
-    f"SELECT {', '.join(_CALL_FIELDS)} FROM tool_calls JOIN conversations ON conversations.number = conversation "
-    "WHERE approval_id = ?"
-)
+Heard = tuple[Entry, dict[str, Any]]
+"""A decision or an outcome, for those who listen: its entry, and its fields, with those that say which call it is
+about."""
+_CALL_FIELDS = ("conversation_id", "run_id", "tool_call_id", "approval_id", "tool_name", "digest")
 
 
-def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> None:
+def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> Heard:
     """Add a decision, in the transaction that makes it. `call` is as the decision left it."""
     fields = {
         "at": call.decided_at,
@@ -32,10 +31,10 @@ def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -
         "decided_by": call.decided_by,
         "reason": call.reason,
     }
-    append(sql, "decision", _identity(call) | fields)
+    return _heard(append(sql, "decision", _identity(call) | fields), call)
 
 
-def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
+def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> Heard:
     """Add the end of a call, in the transaction that ends it."""
     fields = {
         "at": call.ended_at,
@@ -44,7 +43,7 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> None:
         "duration_ms": call.duration_ms,
         "reason": call.reason,
     }
-    append(sql, "outcome", _of_call(call) | fields)
+    return _heard(append(sql, "outcome", _of_call(call) | fields), call)
 
 
 def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy) -> None:
@@ -147,14 +146,8 @@ def record_unknown_answer(
     append(sql, "unknown", _of_call(call) | said)
 
 
-def read_calls(sql: sqlite3.Connection, after: int) -> Iterator[tuple[Entry, dict[str, Any]]]:
-    """The decisions and outcomes after an entry's number. Each has its fields, and those that say which call it is
-    about. Those of a conversation that was deleted since are left out."""
-    for entry in read_entries(sql, after):
-        fields = entry.fields
-        if fields["kind"] in ("decision", "outcome"):
-            for row in sql.execute(_CALL, (fields["approval_id"],)):
-                yield entry, dict(zip(_CALL_FIELDS, row, strict=True)) | fields
+def _heard(entry: Entry, call: ToolCallView) -> Heard:
+    return entry, {name: getattr(call, name) for name in _CALL_FIELDS} | entry.fields
 
 
 def _of_run(run: RunView) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def propose(commit: Commit, proposal: tool_calls.Proposal, fault: str | None) ->
 def propose_started(commit: Commit, proposal: tool_calls.Proposal, verdict: tool_calls.Verdict) -> ToolCallView:
     """Commit a call as the model asked for it, its approval by policy, and its start; `show_started` shows the latter
     two."""
-    call = tool_calls.propose_started(commit.sql, commit.number, proposal, verdict)
+    call = tool_calls.propose_started(commit.sql, commit.number, proposal, verdict, commit.heard)
     _show(commit, ToolStateEvent, call, state="proposed")
     return call
 
@@ -57,7 +57,8 @@ def settle(
     """End a call: its outcome is committed, then shown. Raises `IllegalTransition` if it ended before."""
     if reason is not None:
         columns["reason"] = reason
-    call = tool_calls.move(commit.sql, commit.number, tool_call_id, state, result=result, ended_at=utc_now(), **columns)
+    columns |= {"result": result, "ended_at": utc_now()}
+    call = tool_calls.move(commit.sql, commit.number, tool_call_id, state, commit.heard, **columns)
     show_end(commit, call)
     return call
 
@@ -98,7 +99,8 @@ def settle_all(commit: Commit, run_id: str, unknown: str, cancelled: str | None)
 
 
 def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
-    asked = tool_calls.move(commit.sql, commit.number, call.tool_call_id, "awaiting_approval", place=call.place)
+    key = commit.number, call.tool_call_id
+    asked = tool_calls.move(commit.sql, *key, "awaiting_approval", commit.heard, place=call.place)
     scopes, offered = ["once", *RULE_SCOPES], offered_rules(call)
     _show(commit, ApprovalRequestEvent, call, scopes=scopes, rules=offered, expires_at=expires_at)
     return asked
@@ -116,7 +118,7 @@ def apply_verdict(
     """Commit a decision with what follows from it: the end of the call if it was denied, its start where it `starts` at
     once. Raises as `log.tool_calls.commit_decision`."""
     call = tool_calls.commit_decision(
-        commit.sql, approval_id, verdict, denial=denial, seen_digest=seen_digest, starts=starts
+        commit.sql, approval_id, verdict, commit.heard, denial=denial, seen_digest=seen_digest, starts=starts
     )
     _show(commit, ApprovalResponseEvent, call, approved=verdict.approved)
     if not verdict.approved:

@@ -87,7 +87,7 @@ class Conversations:
         tool_calls.propose(
             self.sql, 1, tool_calls.Proposal(name, name, "run_a", "look", "{}", "d", read_only=True, recorded=False)
         )
-        tool_calls.move(self.sql, 1, name, "superseded", result=result)
+        tool_calls.move(self.sql, 1, name, "superseded", [], result=result)
         self.emit(
             1,
             ToolCompleteEvent(

@@ -115,7 +115,7 @@ class ToolCalls(RuleBasedStateMachine):
             return
         allowed = target in tool_calls.NEXT[call.state]
         try:
-            self._write(lambda sql: tool_calls.move(sql, call.conversation, name, target))
+            self._write(lambda sql: tool_calls.move(sql, call.conversation, name, target, []))
         except IllegalTransition:
             assert not allowed
         else:
@@ -141,7 +141,7 @@ class ToolCalls(RuleBasedStateMachine):
         undecided = call.state in ("proposed", "awaiting_approval")
         try:
             self._write(
-                lambda sql: tool_calls.commit_decision(sql, f"apr_{name}", verdict, denial="", seen_digest=seen),
+                lambda sql: tool_calls.commit_decision(sql, f"apr_{name}", verdict, [], denial="", seen_digest=seen),
                 crash=crash,
             )
         except AlreadyDecided as late:
@@ -188,7 +188,9 @@ class ToolCalls(RuleBasedStateMachine):
         self._sql.execute("BEGIN IMMEDIATE")
         with suppress(AgentKernelError):
             for call in self._known.values():
-                tool_calls.commit_decision(self._sql, f"apr_{call.name}", tool_calls.Verdict(True, "user"), denial="")
+                tool_calls.commit_decision(
+                    self._sql, f"apr_{call.name}", tool_calls.Verdict(True, "user"), [], denial=""
+                )
         self._sql.close()
         self._open()
         for call in tool_calls.list_calls(self._sql, state="executing"):

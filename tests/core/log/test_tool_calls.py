@@ -57,7 +57,7 @@ def test_nothing_runs_undecided(sql: sqlite3.Connection) -> None:
     propose(sql)
     with pytest.raises(IllegalTransition):
         tool_calls.begin(sql, 1, "c1", digest(CODE))
-    tool_calls.move(sql, 1, "c1", "awaiting_approval")
+    tool_calls.move(sql, 1, "c1", "awaiting_approval", [])
     with pytest.raises(IllegalTransition):
         tool_calls.begin(sql, 1, "c1", digest(CODE))
     assert state(sql) == "awaiting_approval"
@@ -66,9 +66,9 @@ def test_nothing_runs_undecided(sql: sqlite3.Connection) -> None:
 def test_a_call_that_starts_as_it_is_proposed_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
     policy = tool_calls.Verdict(True, "policy")
     propose(sql, "c1")
-    tool_calls.commit_decision(sql, "apr_c1", policy, denial="")
+    tool_calls.commit_decision(sql, "apr_c1", policy, [], denial="")
     begun = tool_calls.begin(sql, 1, "c1", digest(CODE))
-    at_once = tool_calls.propose_started(sql, 1, proposal("c2"), policy)
+    at_once = tool_calls.propose_started(sql, 1, proposal("c2"), policy, [])
     own = {"tool_call_id", "approval_id", "created_at", "decided_at", "started_at"}
     assert at_once.model_dump(exclude=own) == begun.model_dump(exclude=own)
     assert at_once == tool_calls.read_call(sql, 1, "c2")
@@ -81,16 +81,16 @@ def test_a_call_that_starts_as_it_is_proposed_is_as_one_that_was_decided_and_beg
 def test_a_call_that_starts_as_it_is_decided_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
     for name in ("c1", "c2"):
         propose(sql, name)
-        tool_calls.move(sql, 1, name, "awaiting_approval")
-    tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+        tool_calls.move(sql, 1, name, "awaiting_approval", [])
+    tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
     begun = tool_calls.begin(sql, 1, "c1", digest(CODE))
     with pytest.raises(DigestMismatch):
-        tool_calls.commit_decision(sql, "apr_c2", YES, denial="", seen_digest=digest('{"code":"2"}'), starts=True)
-    at_once = tool_calls.commit_decision(sql, "apr_c2", YES, denial="", seen_digest=digest(CODE), starts=True)
+        tool_calls.commit_decision(sql, "apr_c2", YES, [], denial="", seen_digest=digest('{"code":"2"}'), starts=True)
+    at_once = tool_calls.commit_decision(sql, "apr_c2", YES, [], denial="", seen_digest=digest(CODE), starts=True)
     own = {"tool_call_id", "approval_id", "created_at", "decided_at", "started_at"}
     assert at_once.model_dump(exclude=own) == begun.model_dump(exclude=own)
     with pytest.raises(AlreadyDecided):
-        tool_calls.commit_decision(sql, "apr_c2", YES, denial="", starts=True)
+        tool_calls.commit_decision(sql, "apr_c2", YES, [], denial="", starts=True)
     with pytest.raises(IllegalTransition):
         tool_calls.begin(sql, 1, "c2", digest(CODE))
     kinds = [(entry.fields["kind"], entry.fields["tool_call_id"]) for entry in chain.read_entries(sql)]
@@ -99,45 +99,45 @@ def test_a_call_that_starts_as_it_is_decided_is_as_one_that_was_decided_and_begu
 
 def test_a_denied_call_does_not_start(sql: sqlite3.Connection) -> None:
     propose(sql)
-    denied = tool_calls.commit_decision(sql, "apr_c1", NO, denial="Denied.", starts=True)
+    denied = tool_calls.commit_decision(sql, "apr_c1", NO, [], denial="Denied.", starts=True)
     assert (denied.state, denied.started_at) == ("denied", None)
 
 
 def test_no_call_starts_with_a_verdict_that_does_not_approve(sql: sqlite3.Connection) -> None:
     with pytest.raises(IllegalTransition):
-        tool_calls.propose_started(sql, 1, proposal(), NO)
+        tool_calls.propose_started(sql, 1, proposal(), NO, [])
     assert tool_calls.list_calls(sql) == []
 
 
 def test_nothing_runs_twice(sql: sqlite3.Connection) -> None:
     propose(sql)
-    tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+    tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
     tool_calls.begin(sql, 1, "c1", digest(CODE))
     with pytest.raises(IllegalTransition):
         tool_calls.begin(sql, 1, "c1", digest(CODE))
-    tool_calls.move(sql, 1, "c1", "success", result="1")
+    tool_calls.move(sql, 1, "c1", "success", [], result="1")
     with pytest.raises(IllegalTransition):
         tool_calls.begin(sql, 1, "c1", digest(CODE))
 
 
 def test_an_unknown_outcome_is_never_rerun(sql: sqlite3.Connection) -> None:
     propose(sql)
-    tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+    tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
     tool_calls.begin(sql, 1, "c1", digest(CODE))
-    tool_calls.move(sql, 1, "c1", "unknown")
+    tool_calls.move(sql, 1, "c1", "unknown", [])
     for target in ("approved", "executing", "success"):
         with pytest.raises(IllegalTransition):
-            tool_calls.move(sql, 1, "c1", target)
+            tool_calls.move(sql, 1, "c1", target, [])
     with pytest.raises(AlreadyDecided):
-        tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+        tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
 
 
 def test_an_approval_is_for_exactly_these_arguments(sql: sqlite3.Connection) -> None:
     propose(sql)
     with pytest.raises(DigestMismatch):
-        tool_calls.commit_decision(sql, "apr_c1", YES, denial="", seen_digest=digest('{"code":"2"}'))
+        tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="", seen_digest=digest('{"code":"2"}'))
     assert state(sql) == "proposed"
-    tool_calls.commit_decision(sql, "apr_c1", YES, denial="", seen_digest=digest(CODE))
+    tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="", seen_digest=digest(CODE))
     with pytest.raises(DigestMismatch):
         tool_calls.begin(sql, 1, "c1", digest('{"code":"2"}'))
 
@@ -146,7 +146,7 @@ def test_an_edit_makes_a_new_digest_and_the_first_one_is_void(sql: sqlite3.Conne
     propose(sql)
     edited = '{"code":"2"}'
     verdict = tool_calls.Verdict(True, "user", edit=tool_calls.Edit(edited, digest(edited)))
-    call = tool_calls.commit_decision(sql, "apr_c1", verdict, denial="")
+    call = tool_calls.commit_decision(sql, "apr_c1", verdict, [], denial="")
     assert (call.tool_input, call.digest, call.edited) == (edited, digest(edited), True)
     with pytest.raises(DigestMismatch):
         tool_calls.begin(sql, 1, "c1", digest(CODE))
@@ -155,9 +155,9 @@ def test_an_edit_makes_a_new_digest_and_the_first_one_is_void(sql: sqlite3.Conne
 
 def test_the_first_decision_wins(sql: sqlite3.Connection) -> None:
     propose(sql)
-    tool_calls.commit_decision(sql, "apr_c1", NO, denial="Denied.")
+    tool_calls.commit_decision(sql, "apr_c1", NO, [], denial="Denied.")
     with pytest.raises(AlreadyDecided) as second:
-        tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+        tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
     assert second.value.first["state"] == "denied"
     assert second.value.first["reason"] == "Because."
     assert [one.fields["decision"] for one in chain.read_entries(sql) if one.fields["kind"] == "decision"] == ["denied"]
@@ -165,9 +165,9 @@ def test_the_first_decision_wins(sql: sqlite3.Connection) -> None:
 
 def test_unknown_ids_change_nothing(sql: sqlite3.Connection) -> None:
     with pytest.raises(UnknownApproval):
-        tool_calls.commit_decision(sql, "apr_c1", YES, denial="")
+        tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
     with pytest.raises(UnknownToolCall):
-        tool_calls.move(sql, 1, "c1", "denied")
+        tool_calls.move(sql, 1, "c1", "denied", [])
 
 
 MOVES = st.lists(st.sampled_from(sorted(tool_calls.NEXT)), max_size=12)
@@ -182,7 +182,7 @@ def test_no_order_of_moves_reaches_a_state_past_its_gate(targets: list[CallState
     seen: list[CallState] = ["proposed"]
     for target in targets:
         try:
-            tool_calls.move(connection, 1, "c1", target)
+            tool_calls.move(connection, 1, "c1", target, [])
         except IllegalTransition:
             assert target not in tool_calls.NEXT[seen[-1]]
         else:

@@ -12,6 +12,7 @@ import pytest
 from agent_kernel import cli
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
+from agent_kernel.log.audit.entries import Heard
 from agent_kernel.log.migrations import migrate
 from agent_kernel.tools.arguments import digest
 
@@ -32,12 +33,15 @@ def propose(sql: sqlite3.Connection, name: str, conversation: int = 1) -> None:
     )
 
 
-def approve_and_run(sql: sqlite3.Connection, name: str, verdict: tool_calls.Verdict = YES) -> None:
+def approve_and_run(
+    sql: sqlite3.Connection, name: str, verdict: tool_calls.Verdict = YES, heard: list[Heard] | None = None
+) -> None:
+    heard = [] if heard is None else heard
     propose(sql, name)
-    tool_calls.commit_decision(sql, f"apr_{name}", verdict, denial="Denied.")
+    tool_calls.commit_decision(sql, f"apr_{name}", verdict, heard, denial="Denied.")
     call = tool_calls.read_call(sql, 1, name)
     tool_calls.begin(sql, 1, name, call.digest)
-    tool_calls.move(sql, 1, name, "success", result="1", duration_ms=3)
+    tool_calls.move(sql, 1, name, "success", heard, result="1", duration_ms=3)
 
 
 @pytest.fixture
@@ -127,7 +131,7 @@ def test_what_has_no_value_is_not_in_an_entry(sql: sqlite3.Connection) -> None:
 @pytest.mark.parametrize("state", ["invalid", "cancelled", "superseded"])
 def test_a_call_that_nobody_decided_has_its_outcome(sql: sqlite3.Connection, state: Any) -> None:
     propose(sql, "c4")
-    tool_calls.move(sql, 1, "c4", state, reason="Because.")
+    tool_calls.move(sql, 1, "c4", state, [], reason="Because.")
     last = lines(sql)[-1]
     assert (last["state"], last["arguments"], last["reason"]) == (state, CODE, "Because.")
     assert (last["conversation_id"], last["tool_call_id"], last["digest"]) == ("conv", "c4", digest(CODE))
@@ -136,7 +140,9 @@ def test_a_call_that_nobody_decided_has_its_outcome(sql: sqlite3.Connection, sta
 
 def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Connection) -> None:
     propose(sql, "c4")
-    tool_calls.commit_decision(sql, "apr_c4", tool_calls.Verdict(False, "policy", "No shell here."), denial="Denied.")
+    tool_calls.commit_decision(
+        sql, "apr_c4", tool_calls.Verdict(False, "policy", "No shell here."), [], denial="Denied."
+    )
     decision, outcome = lines(sql)[-2:]
     assert (decision["decision"], decision["by"], decision["reason"]) == ("denied", "policy", "No shell here.")
     assert (outcome["state"], outcome["reason"]) == ("denied", "No shell here.")
@@ -144,7 +150,7 @@ def test_a_denial_is_a_decision_and_an_outcome_with_its_reason(sql: sqlite3.Conn
 
 def test_a_move_that_is_rolled_back_leaves_no_entry(sql: sqlite3.Connection) -> None:
     propose(sql, "c4")
-    tool_calls.commit_decision(sql, "apr_c4", YES, denial="")
+    tool_calls.commit_decision(sql, "apr_c4", YES, [], denial="")
     sql.execute("ROLLBACK")
     assert len(lines(sql)) == 6
     assert chain.check(sql) is None
@@ -280,7 +286,7 @@ def test_the_export_takes_one_conversation_or_what_is_new(log: Path, capsys: pyt
     sql = connect(log)
     runs.add_conversation(sql, "other", "k", None, None)
     propose(sql, "c9", conversation=2)
-    tool_calls.move(sql, 2, "c9", "cancelled", ended_at="2100-01-01T00:00:00.000Z")
+    tool_calls.move(sql, 2, "c9", "cancelled", [], ended_at="2100-01-01T00:00:00.000Z")
     sql.execute("COMMIT")
     sql.close()
     for options in (["--conversation", "other"], ["--since", "2099-12-31"], ["--since", "2100-01-01T00:00:00+00:00"]):

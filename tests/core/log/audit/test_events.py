@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.log import runs, tool_calls
+from agent_kernel.log.audit.entries import Heard
 from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import Heard
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.log.audit.test_chain import YES, approve_and_run, propose
@@ -22,7 +22,7 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
     path = tmp_path / "log.sqlite"
     log = await Log.open(path)
     await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
-    await log.write(lambda t: approve_and_run(t.sql, "before"))
+    await log.write(lambda t: approve_and_run(t.sql, "before", heard=t.heard))
     heard: list[int] = []
     all_heard = asyncio.Event()
 
@@ -34,17 +34,17 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
     log.listen_to_audit(listen)
 
     def broken(t: Any) -> None:
-        approve_and_run(t.sql, "never")
+        approve_and_run(t.sql, "never", heard=t.heard)
         raise ValueError("no")
 
-    await log.write(lambda t: approve_and_run(t.sql, "c1"))
+    await log.write(lambda t: approve_and_run(t.sql, "c1", heard=t.heard))
     with pytest.raises(ValueError, match="no"):
         await log.write(broken)
     other = await Log.open(path)  # another server on the same log
-    await other.write(lambda t: approve_and_run(t.sql, "theirs"))
+    await other.write(lambda t: approve_and_run(t.sql, "theirs", heard=t.heard))
     await other.aclose()
     await log.write(lambda t: propose(t.sql, "c2"))
-    await log.write(lambda t: tool_calls.commit_decision(t.sql, "apr_c2", YES, denial=""))
+    await log.write(lambda t: tool_calls.commit_decision(t.sql, "apr_c2", YES, t.heard, denial=""))
     async with asyncio.timeout(10):
         await all_heard.wait()  # they come a moment after their commits
     await log.aclose()
