@@ -1,5 +1,6 @@
 """Runs with no server that reach their budget: a page adds to it, and where nobody can, the run ends."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +13,15 @@ pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 SETUP = """from agent_kernel.testing import ScriptedModel, call, say
 import agent_kernel as ak
 turns = [call("run_python", code="seen = [1]"), call("run_python", code="seen.append(2)"), say("Looked twice.")]
-agent = ak.Agent(model=ScriptedModel(turns), policy="allow", budget=ak.Budget(tool_calls=1))
 """
+AGENT = 'agent = ak.Agent(model=ScriptedModel(turns), policy="allow", budget=ak.Budget(tool_calls=1))'
 RUN = "run = agent.run('Look twice.')"
 ENDED = "run.status, run.error.code, seen"
 
 
 @pytest.fixture
 def budget_kernel(kernel: TestKernel) -> TestKernel:
-    kernel.run(SETUP)
+    kernel.run(SETUP + AGENT)
     return kernel
 
 
@@ -45,7 +46,13 @@ def test_a_page_adds_to_the_budget_while_the_cell_blocks_and_the_run_goes_on(bud
     assert budget_kernel.value("run.status, run.text, seen") == "('complete', 'Looked twice.', [1, 2])"
 
 
-def test_an_answer_to_a_pause_that_is_over_adds_nothing_and_is_told_so(budget_kernel: TestKernel) -> None:
+def test_an_answer_to_a_pause_that_is_over_adds_nothing_and_is_told_so(
+    budget_kernel: TestKernel, tmp_path: Path
+) -> None:
+    """Told by the run, which therefore goes on until then."""
+    told = tmp_path / "told"
+    waits = f"import os, time\nwhile not os.path.exists({str(told)!r}): time.sleep(0.01)"
+    budget_kernel.run(f"turns[1] = call('run_python', code={waits!r})\n{AGENT}")
     page = Page(budget_kernel)
     cell = budget_kernel.send(RUN, allow_stdin=True)
     page.open()
@@ -54,6 +61,7 @@ def test_an_answer_to_a_pause_that_is_over_adds_nothing_and_is_told_so(budget_ke
     page.send(type="budget", **answer)
     page.send(type="budget", **answer)
     page.until(lambda: any(frame["type"] == "error" and frame["code"] == "CONFLICT" for frame in page.frames))
+    told.touch()
     page.event("complete")
     budget_kernel.result(cell)
     raises = [frame["run"]["raises"] for frame in page.frames if frame["type"] == "run"][-1]

@@ -66,12 +66,14 @@ class WidgetChannel:
         return self._session is None or self._session.is_caught_up
 
     def close(self) -> None:
+        """The page is sent what waits for its message, such as the answer to a command that came late."""
         self._closed = True
         self._posted.set()
         for task in self._running:
             task.cancel()
         if self._session is not None:
             self._session.close()
+        self._post_next()
 
     def _from_page(self, command: dict[str, Any]) -> None:
         frame = json.dumps(command, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -96,13 +98,17 @@ class WidgetChannel:
         while True:
             await self._news.wait()
             await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-            frames = self._batch[:FRAMES_PER_MESSAGE]
-            self._widget.post_frames(frames)
-            del self._batch[: len(frames)]
+            self._post_next()
             if not self._batch:
                 self._news.clear()
             self._posted.set()
             self._posted.clear()
+
+    def _post_next(self) -> None:
+        frames = self._batch[:FRAMES_PER_MESSAGE]
+        if frames:
+            self._widget.post_frames(frames)
+        del self._batch[: len(frames)]
 
 
 def _answer_where_the_page_asks(comm: Any) -> None:

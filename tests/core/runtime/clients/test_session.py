@@ -466,6 +466,18 @@ async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name
     await line.close()
 
 
+async def test_an_answer_that_waits_for_its_message_is_sent_as_the_line_is_closed(stages: Stages) -> None:
+    stage = await changed(stages)
+    line = Widget(stage.conversation)
+    line.begin()
+    await line.answer(type="ping")
+    line.say({"type": "ping", "id": "late"})
+    for _ in range(20):  # it is answered in a few turns, and a message waits for a thirtieth of a second
+        await asyncio.sleep(0)
+    await line.close()
+    assert (await line.next("pong"))["command_id"] == "late"
+
+
 async def test_what_was_sent_while_the_line_was_made_is_not_lost(stages: Stages) -> None:
     stage = await changed(stages)
     line = Widget.__new__(Widget)
