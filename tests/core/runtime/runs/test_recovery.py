@@ -19,7 +19,7 @@ from agent_kernel.protocol.events import ApprovalResponseEvent, TokenEvent, Tool
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
-from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ToolExecutor
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
@@ -43,7 +43,8 @@ async def second_life(
     path: Path, model: Model, before: Stage, executor: ToolExecutor | None
 ) -> AsyncIterator[tuple[Conversation, list[RunHandle]]]:
     await before.close()
-    runtime = await Runtime.open(path, OneModel(model))
+    # No page comes: a run asks nobody about an unknown outcome.
+    runtime = await Runtime.open(path, OneModel(model), RuntimeSettings(client_seconds=0.1))
 
     async def executor_for(_: Conversation, __: RunSpec) -> ToolExecutor | None:
         return executor
