@@ -242,6 +242,24 @@ def test_agent_show_brings_the_cards_of_what_is_open_into_another_cell(
     assert notebook.text(2) == "No run is open in this kernel."
 
 
+def test_what_waits_without_its_card_can_be_shown_from_the_status_bar(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="print('plotted')"), say("A plot."))
+    notebook = open_notebook([LOAD, PLOT, "6 * 7"])
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.reload()  # without saving: the cell has no output any more
+    notebook.page.get_by_role("button", name="1 call waits for you").click()
+    expect(notebook.page.get_by_text("The Card Is Not in This Notebook")).to_be_visible()
+    expect(notebook.cards()).to_have_count(0)
+    notebook.page.get_by_role("button", name="Show It Below").click()
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("A plot.")
+    assert_record_is_saved(notebook.save(), 2, "A plot.", "plotted")
+
+
 @pytest.fixture(scope="module")
 def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     with LabServer(tmp_path_factory.mktemp("again"), shared_model.server.environment(), app="notebook") as server:

@@ -1,6 +1,7 @@
 /** Shows what waits where its card can't be seen: in place of hidden outputs, on the notebook's tab, and for the whole
  * page in the status bar, each with a way to the card. The server knows what waits, also where no card is in the page. */
 import type { JupyterFrontEnd } from "@jupyterlab/application";
+import { Dialog, showDialog } from "@jupyterlab/apputils";
 import type { Cell, CodeCell, MarkdownCell } from "@jupyterlab/cells";
 import { URLExt } from "@jupyterlab/coreutils";
 import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
@@ -8,6 +9,7 @@ import { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
 import { Widget } from "@lumino/widgets";
 import { connectsAhead } from "./ahead";
+import { insertBelow } from "./insert";
 import { summary, type Waiting, waitingRuns } from "./waits";
 
 /** The kernel's own messages to the server pass through the page, too: a run begins, or goes on. */
@@ -17,6 +19,9 @@ const ASK_AT_MOST_EVERY_MS = 60_000;
 /** So long after a kernel spoke of a run the server is asked, though it knows of none yet. */
 const EXPECT_MS = 10_000;
 const FIND_MS = 5_000;
+const LOST =
+  "Its cell has no output: the notebook was loaded again before it was saved, or the output was cleared. " +
+  "The run goes on, and a cell below can show the card.";
 const MARK = "agent-kernel-waits";
 const COVER = ".jp-Placeholder-contentContainer";
 
@@ -140,7 +145,16 @@ export class WaitingRuns {
     if (panel === null) return;
     if (this.app.shell.currentWidget !== panel) this.app.shell.activateById(panel.id);
     const index = indexOf(panel.content, one);
-    if (index >= 0) await reveal(panel.content, index);
+    if (index >= 0 && !(await reveal(panel.content, index))) await this.offer(panel, one);
+  }
+
+  /** Tells that a cell has lost the card of its run, and offers to show it below. */
+  private async offer(panel: NotebookPanel, one: Waiting): Promise<void> {
+    const buttons = [Dialog.cancelButton(), Dialog.okButton({ label: "Show It Below" })];
+    const { button } = await showDialog({ title: "The Card Is Not in This Notebook", body: LOST, buttons });
+    const index = panel.isDisposed ? -1 : indexOf(panel.content, one);
+    if (button.accept && index >= 0 && insertBelow(panel.content, index, ["%agent show"]))
+      await NotebookActions.run(panel.content, panel.sessionContext);
   }
 
   private async open({ notebook }: Waiting): Promise<NotebookPanel | null> {
@@ -171,19 +185,22 @@ function headingOf(notebook: Notebook, index: number): Cell | undefined {
   return notebook.widgets.slice(0, index).findLast((cell) => isFolded(cell) && !cell.isHidden);
 }
 
-/** Unfolds what hides a cell's output, and gives the focus to the card that waits in it. */
-async function reveal(notebook: Notebook, index: number): Promise<void> {
+/** Unfolds what hides a cell's output, and gives the focus to the card that waits in it. False where the cell has no
+ * output at all. */
+async function reveal(notebook: Notebook, index: number): Promise<boolean> {
   const cell = notebook.widgets[index];
-  if (cell === undefined) return;
+  if (cell === undefined) return true;
   if (cell.isHidden) NotebookActions.expandParent(cell, notebook);
   notebook.activeCellIndex = index;
   notebook.deselectAll();
   notebook.mode = "command";
   await notebook.scrollToItem(index, "smart", 0).catch(() => undefined);
   if (isCode(cell)) cell.outputHidden = false;
+  if (isCode(cell) && cell.model.outputs.length === 0) return false;
   const card = await cardIn(cell);
   card?.scrollIntoView({ block: "nearest" });
   (card ?? cell.node).focus({ preventScroll: true });
+  return true;
 }
 
 /** It may have to be drawn first. */
