@@ -57,8 +57,9 @@ def settle(
     """End a call: its outcome is committed, then shown. Raises `IllegalTransition` if it ended before."""
     if reason is not None:
         columns["reason"] = reason
-    columns |= {"result": result, "ended_at": utc_now()}
-    call = tool_calls.move(commit.sql, commit.number, tool_call_id, state, commit.heard, **columns)
+    call = tool_calls.move(
+        commit.sql, commit.number, tool_call_id, state, commit.heard, result=result, ended_at=utc_now(), **columns
+    )
     show_end(commit, call)
     return call
 
@@ -99,8 +100,9 @@ def settle_all(commit: Commit, run_id: str, unknown: str, cancelled: str | None)
 
 
 def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
-    key = commit.number, call.tool_call_id
-    asked = tool_calls.move(commit.sql, *key, "awaiting_approval", commit.heard, place=call.place)
+    asked = tool_calls.move(
+        commit.sql, commit.number, call.tool_call_id, "awaiting_approval", commit.heard, place=call.place
+    )
     scopes, offered = ["once", *RULE_SCOPES], offered_rules(call)
     _show(commit, ApprovalRequestEvent, call, scopes=scopes, rules=offered, expires_at=expires_at)
     return asked
