@@ -12,7 +12,10 @@ from nbconvert.exporters import HTMLExporter, MarkdownExporter
 from tornado.httpclient import HTTPClientError
 from tornado.web import HTTPError
 
+from agent_kernel.notebook.hosts.live_view import GOING_ON
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
+from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME
@@ -233,6 +236,37 @@ async def test_a_question_and_a_run_in_the_queue_say_so(api: Api, page: Page, fo
     for run in conversation["runs"][::-1]:
         await api("POST", "conversations", conversation["conversation_id"], "runs", run["run_id"], "cancel")
     await api.ended(conversation["conversation_id"])
+
+
+async def test_a_run_that_is_only_just_starting_is_saved_without_its_widget(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has the run, as its conversation's clients see, before the server knows that it has been written."""
+    start = Conversation.start_run
+    declared, write, written, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def start_slowly(self: Conversation, *args: Any, **kwargs: Any) -> RunHandle:
+        declared.set()
+        await write.wait()
+        handle = await start(self, *args, **kwargs)
+        written.set()
+        await go_on.wait()
+        return handle
+
+    monkeypatch.setattr(Conversation, "start_run", start_slowly)
+    model.add(call("run_python", code=CODE))
+    await page.run()
+    await declared.wait()
+    await page.save()
+    assert saved(folder)["data"] == {"text/plain": GOING_ON}
+    write.set()
+    await written.wait()
+    await api.next_approval()
+    await page.save()
+    assert says_that_it_waits(saved(folder))
+    await page.load()
+    assert WIDGET_MIME in page.output()["data"]
+    go_on.set()
 
 
 async def test_all_that_wait_are_named_and_what_is_long_is_bounded(

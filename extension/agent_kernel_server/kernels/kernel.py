@@ -231,7 +231,7 @@ class ServedKernel:
             )
             conversation = await self._conversation_of(declaration, path)
             spec = spec_of(declaration, path)
-            handle = await conversation.start_run(spec, await self.executor(conversation, run_id, spec))
+            handle = await self._started(spec, conversation)
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._run_sync.notify(link, FinishRun(result=failed_run(declaration, str(error))))
@@ -239,6 +239,17 @@ class ServedKernel:
         if declaration.stop is not None:
             self._stops[run_id] = declaration.stop
         return spec, conversation, handle
+
+    async def _started(self, spec: RunSpec, conversation: Conversation) -> RunHandle:
+        """Start a run. Its cell shows the widget already: whoever saves the notebook from now on saves the run's state
+        in place of it."""
+        open_runs = self._shared.records.open_runs
+        open_runs.on_start(spec, conversation)
+        try:
+            return await conversation.start_run(spec, await self.executor(conversation, spec.run_id, spec))
+        except AgentKernelError:
+            open_runs.on_end(spec)
+            raise
 
     def _on_started(self, run_id: str, conversation: Conversation) -> None:
         """A run has started, or goes on after a restart of the server. It can be stopped from here on."""

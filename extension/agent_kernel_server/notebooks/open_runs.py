@@ -5,8 +5,8 @@ the calls that wait for a person, with their code. A mark in the output's metada
 notebook through this server while the run is open gets the widget again; a copy, or a file that is read elsewhere,
 keeps the saved state.
 
-Only the id of a widget or a run is read from a notebook, and looked up among the runs of this server. The widget's id
-is never in a file.
+Only the id of a widget or a run is read from a notebook, and looked up among the runs of this server. A widget's id
+is in a file only where the notebook was saved before the kernel had told this server of the run.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class OpenRun:
         try:
             progress = await self.conversation.progress(self.spec.run_id)
         except AgentKernelError:
-            return  # deleted, or the log can't be read now: the last state stays
+            return  # not in the log yet, deleted, or the log can't be read now: the last state stays
         if progress.run.ended_at is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.has_record.wait(), RECORD_SECONDS)
@@ -80,13 +80,16 @@ class OpenRuns:
         """The widgets' model ids, by run."""
 
     def on_start(self, spec: RunSpec, conversation: Conversation) -> None:
-        """A run is open: a new one, one that was recovered after a restart, or one that is tried again."""
-        if spec.widget_model_id is not None:
+        """A run is open: a new one, from before it is in the log; one that was recovered after a restart; or one that
+        is tried again. Does nothing where it is known already."""
+        known = self._runs.get(spec.run_id)
+        if spec.widget_model_id is not None and (known is None or known.conversation is not conversation):
             self._runs[spec.run_id] = OpenRun(spec, spec.widget_model_id, conversation)
             self._ended.pop(spec.run_id, None)
 
     def on_end(self, spec: RunSpec) -> None:
-        """A run has ended, in this server or in an earlier one. Its record is kept by then."""
+        """A run has ended, in this server or in an earlier one, or could not start. Its record is kept by then, if it
+        has one."""
         run = self._runs.pop(spec.run_id, None)
         if run is not None:
             run.has_record.set()
