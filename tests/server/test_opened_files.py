@@ -25,8 +25,8 @@ async def work(kernel: Kernel, tmp_path: Path) -> Path:
 async def test_no_unasked_read_leaves_the_folder_while_a_folder_in_it_is_flipped(
     api: Api, kernel: Kernel, model: FakeOpenAI, work: Path
 ) -> None:
-    for _ in range(5):
-        model.add(calls(*[call("read_file", path="data/x.csv") for _ in range(READS // 5)]))
+    for turn in range(5):  # each asks in other words: reads that all found the same would be stopped as a repetition
+        model.add(calls(*[call("read_file", path=f"{'./' * turn}data/x.csv") for _ in range(READS // 5)]))
     model.add(say("Done."))
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     # What is not allowed unasked is denied in this mode.
