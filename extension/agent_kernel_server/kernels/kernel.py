@@ -231,7 +231,7 @@ class ServedKernel:
             )
             conversation = await self._conversation_of(declaration, path)
             spec = spec_of(declaration, path)
-            handle = await self._started(spec, conversation)
+            handle = await self._start_run(spec, conversation)
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._run_sync.notify(link, FinishRun(result=failed_run(declaration, str(error))))
@@ -240,7 +240,7 @@ class ServedKernel:
             self._stops[run_id] = declaration.stop
         return spec, conversation, handle
 
-    async def _started(self, spec: RunSpec, conversation: Conversation) -> RunHandle:
+    async def _start_run(self, spec: RunSpec, conversation: Conversation) -> RunHandle:
         """Start a run. Its cell shows the widget already: whoever saves the notebook from now on saves the run's state
         in place of it."""
         open_runs = self._shared.records.open_runs
