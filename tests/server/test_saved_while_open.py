@@ -12,7 +12,6 @@ from nbconvert.exporters import HTMLExporter, MarkdownExporter
 from tornado.httpclient import HTTPClientError
 from tornado.web import HTTPError
 
-from agent_kernel.notebook.hosts.live_view import GOING_ON
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -238,35 +237,59 @@ async def test_a_question_and_a_run_in_the_queue_say_so(api: Api, page: Page, fo
     await api.ended(conversation["conversation_id"])
 
 
-async def test_a_run_that_is_only_just_starting_is_saved_without_its_widget(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The log has the run, as its conversation's clients see, before the server knows that it has been written."""
-    start = Conversation.start_run
-    declared, write, written, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+@pytest.fixture
+def slow_start(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """What is set when the log has a run, as every client sees, and what the server waits for before it knows that."""
+    start, written, go_on = Conversation.start_run, asyncio.Event(), asyncio.Event()
 
     async def start_slowly(self: Conversation, *args: Any, **kwargs: Any) -> RunHandle:
-        declared.set()
-        await write.wait()
         handle = await start(self, *args, **kwargs)
         written.set()
         await go_on.wait()
         return handle
 
     monkeypatch.setattr(Conversation, "start_run", start_slowly)
+    return written, go_on
+
+
+async def test_a_save_while_a_run_starts_waits_until_the_run_is_open(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI, slow_start: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    written, go_on = slow_start
     model.add(call("run_python", code=CODE))
     await page.run()
-    await declared.wait()
-    await page.save()
-    assert saved(folder)["data"] == {"text/plain": GOING_ON}
-    write.set()
     await written.wait()
+    await api.next_approval()
+    another = Page(page.fetch, page.kernel)
+    another.content["cells"][0]["outputs"] = [_stranger("0" * 32)]
+    async with asyncio.TaskGroup() as tasks:
+        saving = tasks.create_task(page.save())
+        await another.save("folder/another.ipynb")  # which shows none of the run
+        await asyncio.wait([saving], timeout=0.5)
+        assert not saving.done()
+        go_on.set()
+    assert says_that_it_waits(saved(folder))
+
+
+async def test_a_save_waits_only_so_long_for_a_run_that_does_not_start(
+    api: Api,
+    page: Page,
+    folder: Path,
+    model: FakeOpenAI,
+    slow_start: tuple[asyncio.Event, asyncio.Event],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agent_kernel_server.notebooks.open_runs.WAIT_SECONDS", 0.1)
+    written, go_on = slow_start
+    model.add(call("run_python", code=CODE))
+    await page.run()
+    await written.wait()
+    await page.save()
+    assert WIDGET_MIME in saved(folder)["data"]
+    go_on.set()
     await api.next_approval()
     await page.save()
     assert says_that_it_waits(saved(folder))
-    await page.load()
-    assert WIDGET_MIME in page.output()["data"]
-    go_on.set()
 
 
 async def test_all_that_wait_are_named_and_what_is_long_is_bounded(

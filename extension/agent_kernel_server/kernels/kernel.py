@@ -231,7 +231,10 @@ class ServedKernel:
             )
             conversation = await self._conversation_of(declaration, path)
             spec = spec_of(declaration, path)
-            handle = await self._start_run(spec, conversation)
+            open_runs = self._shared.records.open_runs
+            with open_runs.starting(spec):
+                handle = await conversation.start_run(spec, await self.executor(conversation, run_id, spec))
+                open_runs.on_start(spec, conversation)
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._run_sync.notify(link, FinishRun(result=failed_run(declaration, str(error))))
@@ -239,17 +242,6 @@ class ServedKernel:
         if declaration.stop is not None:
             self._stops[run_id] = declaration.stop
         return spec, conversation, handle
-
-    async def _start_run(self, spec: RunSpec, conversation: Conversation) -> RunHandle:
-        """Start a run. Its cell shows the widget already: whoever saves the notebook from now on saves the run's state
-        in place of it."""
-        open_runs = self._shared.records.open_runs
-        open_runs.on_start(spec, conversation)
-        try:
-            return await conversation.start_run(spec, await self.executor(conversation, spec.run_id, spec))
-        except AgentKernelError:
-            open_runs.on_end(spec)
-            raise
 
     def _on_started(self, run_id: str, conversation: Conversation) -> None:
         """A run has started, or goes on after a restart of the server. It can be stopped from here on."""
@@ -297,6 +289,7 @@ class ServedKernel:
 
     def sync_run(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
+        self._shared.records.open_runs.on_start(spec, conversation)
         self._on_started(spec.run_id, conversation)
         self._tasks.spawn(self._run_sync.sync(spec, conversation, handle, self.link), f"run {spec.run_id}")
 

@@ -49,17 +49,18 @@ class RunSync:
     async def sync(
         self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink, *, again: bool = False
     ) -> None:
-        """Keep the kernel up to date with a run until it ends. `again`: a run whose end the kernel was sent goes on."""
+        """Keep the kernel up to date with an open run until it ends. `again`: a run whose end the kernel was sent goes
+        on."""
         # It may be tried again before the kernel was sent its end, which must not come after the news that it goes on.
         async with self._locks.setdefault(spec.run_id, asyncio.Lock()):
             if again:
+                self._records.open_runs.on_start(spec, conversation)
                 await self.notify(link, ResumeRun(run_id=spec.run_id))
             await self._sync(spec, conversation, handle, link)
         await self._records.place(spec.widget_model_id, self._page_is_open)
 
     async def _sync(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
         self.runs[spec.run_id] = conversation
-        self._records.open_runs.on_start(spec, conversation)
         subscription = conversation.subscribe()
         updates = self._tasks.spawn(self._send_updates(spec.run_id, subscription, link), f"state of {spec.run_id}")
         try:

@@ -12,7 +12,7 @@ is in a file only where the notebook was saved before the kernel had told this s
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
@@ -32,8 +32,8 @@ from agent_kernel_server.notebooks.outputs import (
 )
 from agent_kernel_server.notebooks.paths import NotebookPaths
 
-RECORD_SECONDS = 5
-"""How long a save waits at most for the record of a run that has just ended."""
+WAIT_SECONDS = 5
+"""How long a save waits at most for the start of a run, or for the record of one that has just ended."""
 ENDED_RUNS = 500
 """How many runs that have ended are kept in mind, because a notebook may have been saved while they were open."""
 
@@ -61,10 +61,10 @@ class OpenRun:
         try:
             progress = await self.conversation.progress(self.spec.run_id)
         except AgentKernelError:
-            return  # not in the log yet, deleted, or the log can't be read now: the last state stays
+            return  # deleted, or the log can't be read now: the last state stays
         if progress.run.ended_at is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.has_record.wait(), RECORD_SECONDS)
+                await asyncio.wait_for(self.has_record.wait(), WAIT_SECONDS)
                 return
         self.bundle = await asyncio.to_thread(_render, progress, self.spec.prompt_in_cell)
         self._seen = last
@@ -76,20 +76,31 @@ class OpenRuns:
         self._paths = paths
         self._has_record = has_record
         self._runs: dict[str, OpenRun] = {}
+        self._starting: list[tuple[str | None, asyncio.Event]] = []
+        """The widgets' model ids, as kernels declare them, and what is set when the run is open or could not start."""
         self._ended: OrderedDict[str, str] = OrderedDict()
         """The widgets' model ids, by run."""
 
+    @contextmanager
+    def starting(self, spec: RunSpec) -> Iterator[None]:
+        """A run starts, whose widget its cell shows already. A save in between waits until the run is open. Until it is
+        in the log it may be anybody's, or none, so nothing else is done about it."""
+        start = (spec.widget_model_id, asyncio.Event())
+        self._starting.append(start)
+        try:
+            yield
+        finally:
+            self._starting.remove(start)
+            start[1].set()
+
     def on_start(self, spec: RunSpec, conversation: Conversation) -> None:
-        """A run is open: a new one, from before it is in the log; one that was recovered after a restart; or one that
-        is tried again. Does nothing where it is known already."""
-        known = self._runs.get(spec.run_id)
-        if spec.widget_model_id is not None and (known is None or known.conversation is not conversation):
+        """A run is open: a new one, one that was recovered after a restart, or one that is tried again."""
+        if spec.widget_model_id is not None:
             self._runs[spec.run_id] = OpenRun(spec, spec.widget_model_id, conversation)
             self._ended.pop(spec.run_id, None)
 
     def on_end(self, spec: RunSpec) -> None:
-        """A run has ended, in this server or in an earlier one, or could not start. Its record is kept by then, if it
-        has one."""
+        """A run has ended, in this server or in an earlier one. Its record is kept by then."""
         run = self._runs.pop(spec.run_id, None)
         if run is not None:
             run.has_record.set()
@@ -101,10 +112,21 @@ class OpenRuns:
     async def prepare(self, model: object) -> None:
         """Refresh the runs that a notebook shows, before a save. Other threads read and render, so that the hook only
         has to insert the result."""
-        if self._runs and (notebook := notebook_in(model)) is not None:
+        if (self._runs or self._starting) and (notebook := notebook_in(model)) is not None:
+            await self._until_started(notebook)
             shown = {id(run): run for output in _displays(notebook) if (run := self._shown_by(output)) is not None}
             for run in shown.values():
                 await run.refresh()
+
+    async def _until_started(self, notebook: Notebook) -> None:
+        if not self._starting:
+            return
+        shown = {widget for output in _displays(notebook) if (widget := widget_in(output)) is not None}
+        waited_for = [known for widget, known in self._starting if widget in shown]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                for known in waited_for:
+                    await known.wait()
 
     def pre_save(self, model: object, path: str = "", **_: Any) -> None:
         """A pre-save hook of the contents manager: called before each save by any page or client."""
