@@ -75,15 +75,19 @@ def test_a_call_runs_once_however_often_it_is_sent(shared_kernel: TestKernel) ->
     assert shared_kernel.value("counter") == "1"
 
 
-def test_a_call_that_is_deposited_while_the_main_thread_runs_it_runs_once(shared_kernel: TestKernel) -> None:
+def test_a_call_that_is_deposited_while_the_main_thread_runs_it_runs_once(
+    shared_kernel: TestKernel, tmp_path: Path
+) -> None:
     """The server sends it to a busy kernel on both channels, which the kernel reads in two threads."""
-    code = f"{COUNT}\nimport time; time.sleep(0.5)"
+    go_on = tmp_path / "go on"
+    code = f"{COUNT}\nimport os, time\nwhile not os.path.exists({str(go_on)!r}): time.sleep(0.01)"
     shared_kernel.run("counter = 0")
     shared_kernel.approve("both ways", code=code)
     taken = shared_kernel.take("both ways")
     shared_kernel.until("both ways", "running")
     shared_kernel.deposit("both ways", code=code)
     assert shared_kernel.collect("both ways")["state"] == "running"
+    go_on.touch()
     assert shared_kernel.until("both ways", "done")["outcome"]["status"] == "success"
     assert shared_kernel.result(taken).ok
     assert shared_kernel.value("counter") == "1"
