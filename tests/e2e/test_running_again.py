@@ -260,6 +260,26 @@ def test_what_waits_without_its_card_can_be_shown_from_the_status_bar(
     assert_record_is_saved(notebook.save(), 2, "A plot.", "plotted")
 
 
+def test_what_waits_for_a_cell_that_was_never_saved_can_be_shown_from_the_status_bar(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(call("run_python", code="print('plotted')"), say("A plot."))
+    notebook = open_notebook([LOAD, "6 * 7"])
+    notebook.run(0)
+    notebook.command("notebook:insert-cell-below")
+    notebook.page.evaluate(
+        "source => window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.setSource(source)", PLOT
+    )
+    notebook.run(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.reload()  # without saving: the cell is not there any more
+    notebook.page.get_by_role("button", name="1 call waits for you").click()
+    notebook.page.get_by_role("button", name="Show It Below").click()
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("A plot.")
+
+
 @pytest.fixture(scope="module")
 def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     with LabServer(tmp_path_factory.mktemp("again"), shared_model.server.environment(), app="notebook") as server:

@@ -20,8 +20,8 @@ const ASK_AT_MOST_EVERY_MS = 60_000;
 const EXPECT_MS = 10_000;
 const FIND_MS = 5_000;
 const LOST =
-  "Its cell has no output: the notebook was loaded again before it was saved, or the output was cleared. " +
-  "The run goes on, and a cell below can show the card.";
+  "Its cell has no output, or is not there: the notebook was loaded again before it was saved, or the output was " +
+  "cleared. The run goes on, and a cell below can show the card.";
 const MARK = "agent-kernel-waits";
 const COVER = ".jp-Placeholder-contentContainer";
 
@@ -145,15 +145,17 @@ export class WaitingRuns {
     if (panel === null) return;
     if (this.app.shell.currentWidget !== panel) this.app.shell.activateById(panel.id);
     const index = indexOf(panel.content, one);
-    if (index >= 0 && !(await reveal(panel.content, index))) await this.offer(panel, one);
+    const isLost = index < 0 ? await isOf(panel, one) : !(await reveal(panel.content, index));
+    if (isLost) await this.offer(panel, one);
   }
 
-  /** Tells that a cell has lost the card of its run, and offers to show it below. */
+  /** Tells that a notebook has lost the card of its run, and offers to show it below the cell, or the active one. */
   private async offer(panel: NotebookPanel, one: Waiting): Promise<void> {
     const buttons = [Dialog.cancelButton(), Dialog.okButton({ label: "Show It Below" })];
     const { button } = await showDialog({ title: "The Card Is Not in This Notebook", body: LOST, buttons });
-    const index = panel.isDisposed ? -1 : indexOf(panel.content, one);
-    if (button.accept && index >= 0 && insertBelow(panel.content, index, ["%agent show"]))
+    if (!button.accept || panel.isDisposed) return;
+    const index = indexOf(panel.content, one);
+    if (insertBelow(panel.content, index < 0 ? panel.content.activeCellIndex : index, ["%agent show"]))
       await NotebookActions.run(panel.content, panel.sessionContext);
   }
 
@@ -168,6 +170,12 @@ export class WaitingRuns {
 
 function indexOf(notebook: Notebook, { cellId }: Waiting): number {
   return cellId === null ? -1 : notebook.widgets.findIndex((cell) => cell.model.id === cellId);
+}
+
+/** Whether the run is from a cell of the kernel that a notebook has now. */
+async function isOf({ sessionContext }: NotebookPanel, { cellId, kernelId }: Waiting): Promise<boolean> {
+  await sessionContext.ready;
+  return cellId !== null && kernelId !== null && sessionContext.session?.kernel?.id === kernelId;
 }
 
 /** The element in place of a cell's hidden output; `null` where it is not hidden. */

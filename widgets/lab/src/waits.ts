@@ -20,6 +20,7 @@ export interface Waiting {
   readonly runId: string;
   readonly prompt: string;
   readonly notebook: string | null;
+  readonly kernelId: string | null;
   readonly cellId: string | null;
   /** How many calls and questions wait. */
   readonly calls: number;
@@ -35,10 +36,10 @@ export function waitingRuns(runs: readonly ListedRun[]): Waiting[] {
     const [first] = waits;
     if (first === undefined) return [];
     const more = waits.length > 1 ? ` and ${waits.length - 1} more` : "";
-    const { run_id: runId, prompt, notebook, cell_id: cellId } = run;
+    const { run_id: runId, prompt, notebook, kernel_id: kernelId, cell_id: cellId } = run;
     const calls = waits.filter((wait) => !isPause(wait)).length;
     const words = `Waiting for you: ${subject(first)}${more}`;
-    return [{ runId, prompt, notebook, cellId, calls, paused: calls < waits.length, words }];
+    return [{ runId, prompt, notebook, kernelId, cellId, calls, paused: calls < waits.length, words }];
   });
 }
 
