@@ -231,9 +231,10 @@ class ServedKernel:
             )
             conversation = await self._conversation_of(declaration, path)
             spec = spec_of(declaration, path)
+            executor = await self.executor(conversation, run_id, spec)
             open_runs = self._shared.records.open_runs
-            with open_runs.starting(spec):
-                handle = await conversation.start_run(spec, await self.executor(conversation, run_id, spec))
+            with open_runs.starting(spec):  # the kernel is asked nothing meanwhile: it could hold up others' saves
+                handle = await conversation.start_run(spec, executor)
                 open_runs.on_start(spec, conversation)
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)

@@ -85,13 +85,14 @@ class OpenRuns:
     def starting(self, spec: RunSpec) -> Iterator[None]:
         """A run starts, whose widget its cell shows already. A save in between waits until the run is open. Until it is
         in the log it may be anybody's, or none, so nothing else is done about it."""
-        start = (spec.widget_model_id, asyncio.Event())
+        known = asyncio.Event()
+        start = (spec.widget_model_id, known)
         self._starting.append(start)
         try:
             yield
         finally:
             self._starting.remove(start)
-            start[1].set()
+            known.set()
 
     def on_start(self, spec: RunSpec, conversation: Conversation) -> None:
         """A run is open: a new one, one that was recovered after a restart, or one that is tried again."""
