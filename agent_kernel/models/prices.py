@@ -37,7 +37,7 @@ def load() -> bool:
     """Load the table, which takes a fifth of a second and 4 MB: call it in a thread. Returns whether it worked."""
     try:
         import genai_prices.data  # noqa: F401
-    except Exception:
+    except Exception:  # another project's data: a run goes on without its price
         logger.warning("The table of prices can't be read, so no cost is shown.", exc_info=True)
         return False
     return True
@@ -57,7 +57,7 @@ def listed_context(wire_name: str, base_url: str) -> int | None:
         _, model = get_snapshot().find_provider_model(wire_name, None, None, base_url)
     except LookupError:
         return None
-    except Exception:
+    except Exception:  # as above
         logger.debug("No context could be made out for %s.", wire_name, exc_info=True)
         return None
     return model.context_window
@@ -81,7 +81,7 @@ def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
         return _look_up(facts.base_url, facts.wire_name, usage)
     except LookupError:
         return UNKNOWN
-    except Exception:
+    except Exception:  # as above
         logger.debug("No price could be made out for %s.", facts.wire_name, exc_info=True)
         return UNKNOWN
 
