@@ -176,6 +176,7 @@ async def test_a_kernel_that_is_restarted_before_the_first_use_is_still_listened
 ) -> None:
     await kernel.run("1")
     await jp_serverapp.kernel_manager.restart_kernel(kernel.kernel_id)
+    await kernel.ready()  # or its answer to the next cell is not heard by the test
     async with asyncio.timeout(60):
         while extension.service is None:  # a subscription takes a moment, and what a kernel said before is not heard
             await kernel.run("%reload_ext agent_kernel")
