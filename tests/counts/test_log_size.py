@@ -1,6 +1,5 @@
 """What the log takes of a conversation as people have them: code that is asked about, and an answer that is typed."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,18 +8,22 @@ from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Request
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from benchmarks.contenders.base import prose
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor
 from tests.counts.counting import CountedModel, CountedRuntime
+from tests.waiting import until
 
 TURNS = 12
 
 
 class TypingModel(CountedModel):
-    """Asks to run some code, then types its answer, a few words at a time. Notes what was said."""
+    """Asks to run some code, then types its answer, a few words at a time: each once the last is in the log. Notes
+    what was said."""
 
     raw = 0
+    conversation: Conversation
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         if request.messages[-1]["role"] != "tool":
@@ -30,8 +33,9 @@ class TypingModel(CountedModel):
         answer = prose(1_500)
         self.raw += sum(len(json.dumps(message)) for message in request.messages[-3:]) + len(answer)
         for start in range(0, len(answer), 30):
+            logged = self.conversation.last_seq
             yield TextDelta(answer[start : start + 30])
-            await asyncio.sleep(0.002)
+            await until(lambda: self.conversation.last_seq > logged)  # noqa: B023  # it ends within the turn
         yield ModelTurn(content=answer)
 
 
@@ -40,6 +44,7 @@ async def test_code_that_was_asked_about_and_a_typed_answer_take_less_than_four_
 ) -> None:
     model = TypingModel()
     counted = await CountedRuntime.open(tmp_path / "log.sqlite", model, token_flush_seconds=0.001)
+    model.conversation = counted.conversation
     counted.executor = FunctionExecutor(act=lambda call, emit: prose(800))
     empty = await counted.bytes()
     for _ in range(TURNS):

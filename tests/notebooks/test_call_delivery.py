@@ -144,7 +144,7 @@ def test_a_signal_that_is_not_noticed_is_sent_again_but_not_to_code_that_handles
     )
     name = f"asleep {own_handler}"
     handles = "import signal\nsignal.signal(signal.SIGINT, lambda *_: print('handled'))\n" if own_handler else ""
-    code = f"{handles}import time\nprint('asleep')\ntime.sleep(3)"
+    code = f"{handles}import time\nprint('asleep')\ntime.sleep({3 if own_handler else 60})"
     taken = shared_kernel.take(name, shared_kernel.deposit(name, code=code))
     while not shared_kernel.collect(name)["outputs"]:
         time.sleep(0.01)
@@ -287,7 +287,7 @@ def test_pages_hear_of_a_short_call_only_what_it_shows_and_its_end(kernel: TestK
     assert kernel.heard_of_call("short", "1 + 1") == ["agent_kernel_event"] * 2
 
 
-@pytest.mark.parametrize("nap", ["import time\ntime.sleep(0.3)", "import asyncio\nawait asyncio.sleep(0.3)"])
+@pytest.mark.parametrize("nap", ["import time\ntime.sleep(2)", "import asyncio\nawait asyncio.sleep(2)"])
 def test_pages_hear_that_the_kernel_is_busy_with_a_call_that_takes_long(shared_kernel: TestKernel, nap: str) -> None:
     messages = shared_kernel.heard_of_call(f"long {nap}", nap)
     kind = "execute_request" if "await" in nap else "agent_kernel_request"

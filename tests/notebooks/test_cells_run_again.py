@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,9 +45,15 @@ def cancels(kernel: TestKernel, count: int) -> list[tuple[str, str]]:
         kernel.pump()
 
 
-def announced(kernel: TestKernel) -> list[str]:
-    kernel.pump()
-    return list(dict.fromkeys(event["run_id"] for event in kernel.events if event["event"] == "announce"))
+def announced(kernel: TestKernel, count: int) -> list[str]:
+    """So many runs, each of which may be announced again: a thread does it, which the cell's end does not wait for."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found = list(dict.fromkeys(event["run_id"] for event in kernel.events if event["event"] == "announce"))
+        if len(found) >= count:
+            return found
+        assert time.monotonic() < deadline, found
+        kernel.pump()
 
 
 def declared(kernel: TestKernel, run_id: str) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def declared(kernel: TestKernel, run_id: str) -> dict[str, Any]:
 def test_a_cell_that_is_run_again_has_the_server_end_its_run(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     served.result(served.send_cell("b", "%agent go"))
-    first, other = announced(served)
+    first, other = announced(served, 2)
     assert declared(served, first)["stop"] is None
     served.result(served.send_cell("a", "%agent go"))
     assert cancels(served, 1) == [(first, "cell_run_again")]
@@ -74,7 +81,7 @@ def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_convers
         served.result(served.send_cell(cell, "%agent go"))
     served.result(served.send_cell("c", "%agent go\n%agent and on"))
     served.result(served.send_cell("a", "%agent --new go"))
-    first, other, again, *both, new = announced(served)
+    first, other, again, *both, new = announced(served, 6)
     assert [declared(served, run)["replaces"] for run in (first, other, again)] == [[], [], [first]]
     assert [declared(served, run)["replaces"] for run in (*both, new)] == [[], [], []]
 
@@ -84,11 +91,11 @@ def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_convers
 def test_a_prompt_names_the_cell_that_it_continues_from(served: TestKernel) -> None:
     for code in ("%agent go", "%agent and on", "%agent --new go", "%agent go\n%agent and on"):
         served.result(served.send_cell(code, code))
-    numbers = [declared(served, run)["continues"] for run in announced(served)]
+    numbers = [declared(served, run)["continues"] for run in announced(served, 5)]
     assert numbers == [None, 2, None, 4, None]  # the extension was loaded in [1]
     again = served.send_cell("%agent go", "%agent --new go")
     served.result(again)
-    assert declared(served, announced(served)[-1])["continues"] is None
+    assert declared(served, announced(served, 6)[-1])["continues"] is None
 
 
 @pytest.mark.kernel
@@ -100,7 +107,7 @@ def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_
     served.result(served.send_cell("b", "%agent and on"))
     served.result(served.send_cell("b", "%agent and on\n%agent further", agentKernelNewConversation=True))
     served.result(served.send_cell("c", "%agent last"))
-    first, second, anew, further, last = (declared(served, run) for run in announced(served))
+    first, second, anew, further, last = (declared(served, run) for run in announced(served, 5))
     assert second["stop"] == "cell_run_again"
     assert first["stop"] is anew["stop"] is None
     assert second["conversation_id"] == first["conversation_id"] != anew["conversation_id"]
@@ -115,7 +122,7 @@ def test_a_press_in_the_page_begins_the_conversation_of_an_agent_in_a_variable_a
     served.result(served.send_cell("a", "agent = ak.Agent()\nagent.start('go')"))
     served.result(served.send_cell("b", "agent.start('and on')", agentKernelNewConversation=True))
     served.result(served.send_cell("c", "agent.start('last')"))
-    first, anew, last = (declared(served, run)["conversation_id"] for run in announced(served))
+    first, anew, last = (declared(served, run)["conversation_id"] for run in announced(served, 3))
     assert first != anew == last
 
 
@@ -125,7 +132,7 @@ def test_what_is_no_press_begins_nothing_anew(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     for odd in (False, 1, "true", [True], {"new": True}):
         served.result(served.send_cell("b", "%agent and on", agentKernelNewConversation=odd))
-    assert len({declared(served, run)["conversation_id"] for run in announced(served)}) == 1
+    assert len({declared(served, run)["conversation_id"] for run in announced(served, 6)}) == 1
 
 
 @pytest.mark.kernel
@@ -141,7 +148,7 @@ def test_a_cell_that_is_run_again_with_something_else_in_it_ends_its_run_as_well
 def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> None:
     served.result(served.send_cell("a", "runs = [ak.Agent().start(p) for p in ('one', 'two')]"))
     served.result(served.send_cell("b", "6 * 7"))
-    assert [declared(served, run_id)["stop"] for run_id in announced(served)] == [None, None]
+    assert [declared(served, run_id)["stop"] for run_id in announced(served, 2)] == [None, None]
     served.result(served.send_cell("a", "pass"))
     assert len(cancels(served, 2)) == 2
 
@@ -152,7 +159,7 @@ def test_a_cell_that_is_run_again_ten_times_in_a_second_leaves_one_run(served: T
     cells = [served.send_cell("a", "%agent go") for _ in range(10)]
     for cell in cells:
         served.result(cell)
-    stops = [declared(served, run_id)["stop"] for run_id in announced(served)]
+    stops = [declared(served, run_id)["stop"] for run_id in announced(served, 10)]
     assert stops == ["cell_run_again"] * 9 + [None]
 
 
@@ -161,7 +168,7 @@ def test_a_cell_that_is_run_again_ten_times_in_a_second_leaves_one_run(served: T
 def test_a_cell_that_was_deleted_ends_its_run_when_the_next_cell_is_run(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     served.result(served.send_cell("b", "1", deleted=["c"]))
-    assert declared(served, announced(served)[0])["stop"] is None
+    assert declared(served, announced(served, 1)[0])["stop"] is None
     served.result(served.send_cell("b", "1", deleted=["a", "b"]))
     assert {cause for _, cause in cancels(served, 1)} == {"cell_deleted"}
 
@@ -176,7 +183,7 @@ def test_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> N
         content = {"code": "%agent go", "silent": False, "store_history": True, "user_expressions": {}}
         cell = served.result(served.post("execute_request", metadata, **content, allow_stdin=False))
         assert [kind for kind, _ in cell.outputs] == ["display_data"], cell.outputs
-    assert [declared(served, run_id)["stop"] for run_id in announced(served)] == [None] * 4
+    assert [declared(served, run_id)["stop"] for run_id in announced(served, 4)] == [None] * 4
 
 
 @pytest.mark.kernel
@@ -247,11 +254,14 @@ def test_of_ten_that_hold_their_cell_in_turn_nine_are_replaced(kernel: TestKerne
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_requests_that_an_error_took_with_it_end_no_later_run(kernel: TestKernel) -> None:
+def test_requests_that_an_error_took_with_it_end_no_later_run(kernel: TestKernel, tmp_path: Path) -> None:
     kernel.run(SCRIPTED + "import threading")
-    failing = kernel.send("print('busy', flush=True)\ntime.sleep(1)\n1 / 0")
-    kernel.printed(failing, "busy")
+    sent = tmp_path / "sent"
+    wait = f"while not os.path.exists({str(sent)!r}): time.sleep(0.01)"
+    failing = kernel.send(f"import os\n{wait}\ntime.sleep(1)  # they arrive\n1 / 0")
+    kernel.begun(failing)
     aborted = [kernel.send_cell("a", "run(says('never'))") for _ in range(3)]
+    sent.touch()
     assert [kernel.result(cell).reply["status"] for cell in [failing, *aborted]] == ["error"] + ["aborted"] * 3
     kernel.result(kernel.send_cell("a", "run(says('fine')).wait()"))
     assert kernel.value("[(r.status, r.text) for r in made]") == "[('complete', 'fine')]"

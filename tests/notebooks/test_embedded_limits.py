@@ -12,7 +12,7 @@ def agent(*turns, **options):
     return ak.Agent(model=ScriptedModel([*turns]), policy="allow", **options)
 """
 STATES = "[(one.state, one.reason) for one in run.tool_calls]"
-TIMED_OUT = "[('error', 'Timed out after 0.5 s.')]"
+TIMED_OUT = "[('error', 'Timed out after 2 s.')]"
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def scripted(kernel: TestKernel) -> TestKernel:
 @pytest.mark.parametrize(
     "tool",
     [
-        "@ak.tool(timeout=0.5)\ndef slow() -> int:\n    'Be slow.'\n    print('so far'); time.sleep(60); return 1",
-        "@ak.tool(timeout=0.5)\nasync def slow() -> int:\n    'Be slow.'\n"
+        "@ak.tool(timeout=2)\ndef slow() -> int:\n    'Be slow.'\n    print('so far'); time.sleep(60); return 1",
+        "@ak.tool(timeout=2)\nasync def slow() -> int:\n    'Be slow.'\n"
         "    print('so far'); await asyncio.sleep(60); return 1",
     ],
     ids=["plain", "asynchronous"],
@@ -42,7 +42,7 @@ def test_a_langchain_tool_has_a_timeout_too(scripted: TestKernel) -> None:
     scripted.run(
         "from langchain_core.tools import StructuredTool\n"
         "def nap() -> str:\n    'Sleep.'\n    time.sleep(60); return 'awake'\n"
-        "slow = ak.tool(StructuredTool.from_function(nap, name='slow'), timeout=0.5)\n"
+        "slow = ak.tool(StructuredTool.from_function(nap, name='slow'), timeout=2)\n"
         "run = agent(call('slow'), say('Done.'), tools=[slow]).run('Go.')"
     )
     assert scripted.value(STATES) == TIMED_OUT
@@ -56,7 +56,7 @@ def test_a_langchain_tool_has_a_timeout_too(scripted: TestKernel) -> None:
     ],
 )
 def test_a_built_in_tool_has_the_timeout_that_the_agent_was_given(scripted: TestKernel, name: str, call: str) -> None:
-    scripted.run(f"run = agent({call}, say('Done.'), timeouts={{'{name}': 0.5}}).run('Go.')")
+    scripted.run(f"run = agent({call}, say('Done.'), timeouts={{'{name}': 2}}).run('Go.')")
     assert scripted.value(STATES) == TIMED_OUT
     scripted.run("mine = 1")  # the kernel is free
     assert scripted.value("mine") == "1"

@@ -208,6 +208,7 @@ def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_ker
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=False, reason="not now")
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
     assert page.event("error")["code"] == "CONFLICT"
+    page.until(lambda: sum(frame["type"] == "approval_request" for frame in page.frames) == 2)
     page.send(type="cancel", run_id=asked["run_id"])
     model_kernel.result(cell)
     assert model_kernel.value("run.tool_calls[0].state, run.tool_calls[0].reason") == "('denied', 'not now')"

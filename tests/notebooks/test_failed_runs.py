@@ -116,11 +116,16 @@ def test_a_run_that_was_cancelled_by_the_cell_has_not_failed(scripted: TestKerne
 def test_an_interrupt_ends_a_cell_that_waits_at_its_end(kernel: TestKernel) -> None:
     kernel.run(SETUP)
     cell = kernel.send(
+        "import asyncio, time\n"
         "async def silent(request):\n"
+        "    while len(runs) < 2:  # the cell may be at the second start\n"
+        "        await asyncio.sleep(0.01)\n"
+        "    await asyncio.sleep(0.1)\n"
         "    print('going', flush=True)\n"
-        "    await __import__('asyncio').sleep(600)\n"
+        "    await asyncio.sleep(600)\n"
         "    yield\n"
-        "runs = [agent(silent).start('Go'), agent(silent).start('Go')]"
+        "runs = []\n"
+        "for _ in range(2): runs.append(agent(silent).start('Go'))"
     )
     kernel.printed(cell, "going\ngoing")
     kernel.manager.interrupt_kernel()

@@ -32,6 +32,14 @@ def asks(): return ScriptedModel([call("run_python", code="ran.append(1)"), say(
 def sleeps(code="ran.append(1); print('in', flush=True); time.sleep(60); ran.append(2)"):
     return ScriptedModel([call("run_python", code=code), say("Never said.")])
 def start(model, **options): return ak.Agent(model=model, **options).start("go")
+def say_when_waited_for(run):
+    "Have a thread print it, once the cell waits for the run: what is interrupted before that is the cell's own code."
+    def look():
+        while not state_of(run)._listeners:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        print("waits", flush=True)
+    threading.Thread(target=look).start()
 ran = []
 asked = threading.Event()
 """
@@ -155,7 +163,7 @@ WAITS = {"wait": "run.wait()", "await": "await run", "gather": "await asyncio.ga
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(kernel: TestKernel, wait: str) -> None:
     kernel.run("run = start(ScriptedModel([slow]))", allow_stdin=True)
-    cell = kernel.send(f"print('waits', flush=True)\n{wait}", allow_stdin=True)
+    cell = kernel.send(f"say_when_waited_for(run)\n{wait}", allow_stdin=True)
     behind = kernel.send("ran.append('behind')")
     kernel.printed(cell, "waits")
     kernel.manager.interrupt_kernel()
@@ -170,7 +178,7 @@ def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(kernel:
     kernel.run("model = sleeps(); run = start(model)", allow_stdin=True)
     page.open()
     asked = page.event("approval_request")
-    cell = kernel.send(f"print('waits', flush=True)\n{wait}", allow_stdin=True)
+    cell = kernel.send(f"say_when_waited_for(run)\n{wait}", allow_stdin=True)
     kernel.printed(cell, "waits")
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
     page.event("tool_output")
@@ -181,7 +189,10 @@ def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(kernel:
 
 
 def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel) -> None:
-    cell = kernel.send("print('waits', flush=True)\nak.Agent(model=ScriptedModel([slow])).run('go')")
+    cell = kernel.send(
+        "threading.Thread(target=lambda: asked.wait() and say_when_waited_for(ak.last_run())).start()\n"
+        "ak.Agent(model=ScriptedModel([slow])).run('go')"
+    )
     kernel.printed(cell, "waits")
     kernel.manager.interrupt_kernel()
     ended = kernel.result(cell)

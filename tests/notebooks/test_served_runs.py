@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.notebooks.kernel import TestKernel
+from tests.notebooks.test_cells_run_again import announced
 from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -80,7 +81,7 @@ def test_a_run_that_fails_when_the_next_one_has_started_leaves_its_record_at_onc
     first, second = (served.send(f"%agent {prompt}") for prompt in ("one", "two"))
     for cell in (first, second):
         served.result(cell)
-    ids = list(dict.fromkeys(event["run_id"] for event in served.events if event["event"] == "announce"))
+    ids = announced(served, 2)
     failed = {"status": "error", "error": {"code": "LLM_ERROR", "message": "The model is not well."}}
     for run_id in ids:
         declared = served.request("declare", run_id=run_id)["declaration"]

@@ -11,7 +11,8 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import Liar, acting, declaration, times_run
-from tests.server.client import Api, Fetch, Kernel, loaded, until
+from tests.server.client import Api, Fetch, Kernel, loaded
+from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 
@@ -160,8 +161,10 @@ class TestASiteThatCapsThePolicy:
         model.add(calls(call("run_shell", command="ls"), call("run_shell", command="rm -r x")))
         await liar("say(event='announce', run_id='run_x')", declare=lie)
         await api.next_approval()
-        calls_now = (await api("GET", "conversations", "conv_x"))[1]["tool_calls"]
-        assert [one["state"] for one in calls_now] == ["awaiting_approval", "denied"]
+        states = ["proposed"]
+        while "proposed" in states:  # each is judged by itself
+            states = [one["state"] for one in (await api("GET", "conversations", "conv_x"))[1]["tool_calls"]]
+        assert states == ["awaiting_approval", "denied"]
         await api("DELETE", "conversations", "conv_x")
 
 

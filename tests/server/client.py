@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
 import orjson
@@ -28,15 +27,6 @@ class OpenSocket(Protocol):
     """As `Fetch`, for a WebSocket."""
 
     async def __call__(self, *parts: str, **options: Any) -> WebSocketClientConnection: ...
-
-
-async def until(condition: Callable[[], T], seconds: float = 60.0) -> T:
-    """Wait for a condition; its value. Fails with `TimeoutError`."""
-    async with asyncio.timeout(seconds):
-        while True:
-            if value := condition():
-                return value
-            await asyncio.sleep(0.02)
 
 
 async def loaded(extension: AgentKernelServer) -> Service:

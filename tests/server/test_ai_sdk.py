@@ -16,8 +16,9 @@ from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server import ai_sdk, ai_sdk_streams
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
-from tests.server.client import Api, Fetch, Kernel, until
+from tests.server.client import Api, Fetch, Kernel
 from tests.server.test_server_routes import ReadOnly
+from tests.waiting import until
 
 CHAT = ("ai-sdk", "chat")
 

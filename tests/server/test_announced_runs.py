@@ -13,7 +13,8 @@ from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME
-from tests.server.client import Api, Fetch, Kernel, until
+from tests.server.client import Api, Fetch, Kernel
+from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 

@@ -15,8 +15,9 @@ from jupyter_server.serverapp import ServerApp
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server import streams
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel, until
+from tests.server.client import Api, Kernel
 from tests.server.test_server_routes import ReadOnly
+from tests.waiting import until
 
 
 @pytest.fixture

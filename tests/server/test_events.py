@@ -12,7 +12,8 @@ from agent_kernel.log.audit import chain
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.events import APPROVAL_EVENT, OUTCOME_EVENT
-from tests.server.client import Api, Kernel, until
+from tests.server.client import Api, Kernel
+from tests.waiting import until
 
 SECRET = "the-arguments-stay-in-the-log"
 

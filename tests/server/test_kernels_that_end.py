@@ -9,8 +9,9 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels.kernel import ENDED_NOTICE
-from tests.server.client import Api, Fetch, Kernel, OpenChannel, loaded, until
+from tests.server.client import Api, Fetch, Kernel, OpenChannel, loaded
 from tests.server.test_kernels import executing, waiting_call
+from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 

@@ -18,7 +18,8 @@ from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME
-from tests.server.client import Api, Fetch, Kernel, until
+from tests.server.client import Api, Fetch, Kernel
+from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 

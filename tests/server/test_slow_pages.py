@@ -11,8 +11,9 @@ from agent_kernel.runtime.clients.ui_answers import IMAGE_CHARACTERS
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.ai_sdk import ChatHandler
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel, until
+from tests.server.client import Api, Kernel
 from tests.server.test_ai_sdk import asking
+from tests.waiting import until
 
 
 @pytest.mark.kernel

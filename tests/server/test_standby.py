@@ -20,7 +20,8 @@ from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import standby
 from agent_kernel_server.app import LOG_NAME, AgentKernelServer
 from agent_kernel_server.notebooks.opened_pages import LOOK
-from tests.server.client import Api, Fetch, Kernel, OpenChannel, until
+from tests.server.client import Api, Fetch, Kernel, OpenChannel
+from tests.waiting import until
 
 ASK = "%load_ext agent_kernel\nget_ipython().run_cell_magic('agent', '', 'Say hello.')"
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log import events, runs
+from agent_kernel.log import events, runs, store
 from agent_kernel.log.events import Frame, compress_events, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.log.threads import SLICE
@@ -80,7 +80,8 @@ def saying(text: str) -> Work:
 
 
 @pytest.fixture
-async def opened(tmp_path: Path) -> AsyncIterator[OpenLog]:
+async def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenLog]:
+    monkeypatch.setattr(store, "HEAD_SECONDS", 600)  # its look at the audit's head is not among the statements
     log = await Log.open(tmp_path / "log.sqlite")
     one = OpenLog(log)
     await log.write(lambda transaction: runs.add_conversation(transaction.sql, ID, None, None, None))

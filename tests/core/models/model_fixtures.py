@@ -1,7 +1,6 @@
 """What the tests of models share."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -57,13 +56,6 @@ async def error_of(
         with pytest.raises(ModelError) as caught:
             await collect(model)
     return caught.value
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait for what another thread does. Raises `TimeoutError`."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # the fake server's thread has no event of this loop to set
-            await asyncio.sleep(0.01)
 
 
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -15,7 +15,8 @@ from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.wire.reply import Reply, failure
-from tests.core.models.model_fixtures import turn_of, until
+from tests.core.models.model_fixtures import turn_of
+from tests.waiting import until
 
 Told = tuple[bool | None, bool | None, int | None]
 """Tools, images, context."""

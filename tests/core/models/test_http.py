@@ -16,7 +16,8 @@ from agent_kernel.models.http import HttpModel
 from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, each_api, each_way, said
-from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, counted_reads, turn_of, until
+from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, counted_reads, turn_of
+from tests.waiting import until
 
 
 @each_way

@@ -38,7 +38,8 @@ from agent_kernel.testing.fake_openai import read_script
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel.tools.declaration import ToolDeclaration
-from tests.core.models.model_fixtures import REQUEST, collect, connected, turn_of, until
+from tests.core.models.model_fixtures import REQUEST, collect, connected, turn_of
+from tests.waiting import until
 
 
 def test_a_client_that_connects_as_the_fake_server_stops_leaves_nothing_open() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stages, continue_unknown
+from tests.waiting import until
 
 ASK_USER = ToolDeclaration(
     "ask_user",
@@ -119,12 +120,6 @@ def is_going(name: str) -> bool:
     return any(task.get_name() == name and not task.cancelling() for task in asyncio.all_tasks())
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 -- tasks tell nobody
-            await asyncio.sleep(0)
-
-
 async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(stages: Stages) -> None:
     async def stubborn(call: Any, emit: Any) -> None:
         await asyncio.Event().wait()
@@ -145,7 +140,7 @@ async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(st
         handle = await stage.start()
         [request] = await stage.requests()
         deciding = asyncio.create_task(stage.conversation.route_decision(request.approval_id, Decision(approved=True)))
-        await until(lambda: is_going(f"started {request.tool_call_id}"))
+        await until(lambda: is_going(f"started {request.tool_call_id}"), pause=0)
         assert stage.executor.ran == []
         await stage.conversation.cancel_run(handle.run_id)
         await deciding

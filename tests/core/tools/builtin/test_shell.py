@@ -45,26 +45,28 @@ def test_a_command_gets_no_input(tmp_path: Path) -> None:
 
 def test_a_command_past_its_time_is_stopped_with_its_children(tmp_path: Path) -> None:
     command = f"echo started; sleep 60 & echo $! > {tmp_path}/pid; wait"
-    with pytest.raises(ToolFailed, match=r"started\n.*Stopped after 0.3 s"):
-        run_shell(tmp_path, command, timeout=0.3, emit=lambda _: None)
+    with pytest.raises(ToolFailed, match=r"started\n.*Stopped after 2 s"):
+        run_shell(tmp_path, command, timeout=2, emit=lambda _: None)
     pid = int((tmp_path / "pid").read_text())
     wait_for(lambda: is_gone(pid))
 
 
 def test_an_interrupt_stops_the_command_and_its_children(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
+    reading = threading.Event()
     main = threading.main_thread().ident
     assert main is not None
 
     def interrupt() -> None:
-        wait_for(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+        assert reading.wait(30)
         signal.pthread_kill(main, signal.SIGINT)
 
     helper = threading.Thread(target=interrupt)
     helper.start()
+    command = f"sleep 60 & echo $! > {pid_file}; echo begun; wait"
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_shell(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", emit=lambda _: None)
+            run_shell(tmp_path, command, emit=lambda _: reading.set())
     finally:
         helper.join()
     pid = int(pid_file.read_text())

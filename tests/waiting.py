@@ -1,0 +1,17 @@
+"""Waits for what happens in other tasks, threads and processes, which tell nobody."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def until(condition: Callable[[], T], seconds: float = 60.0, pause: float = 0.01) -> T:
+    """Wait for a condition; its value. With a `pause` of 0 it is looked at in each turn of the event loop. Fails with
+    `TimeoutError`."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if value := condition():
+                return value
+            await asyncio.sleep(pause)
