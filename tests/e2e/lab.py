@@ -3,7 +3,6 @@
 import json
 import sys
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal, Protocol, Self
 import nbformat
 from playwright.sync_api import Locator, Page, expect
 
+from tests.ports import free_port
 from tests.programs import Program, wait_until
 
 App = Literal["jupyterlab", "notebook", "jupyter_server"]
@@ -72,7 +72,7 @@ class LabServer:
         self.token = token
         self.root = home / "notebooks"
         self.root.mkdir(parents=True)
-        self._port = 0
+        self._port = free_port()
         self._arguments = arguments
         self._variables = variables
         for plugin, settings in SETTINGS.items():
@@ -96,7 +96,6 @@ class LabServer:
         """After `kill`: the same server, at the same address."""
         for file in (self.home / "runtime").glob("jpserver-*"):
             file.unlink()
-        self._port = urllib.parse.urlsplit(self.url).port or 0
         self._start()
 
     def __enter__(self) -> Self:

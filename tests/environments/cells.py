@@ -143,8 +143,9 @@ class Cells:
             timeout=SECONDS,
             header=[f"Authorization: token {self.server.token}"],
         )
+        channel.recv()  # the session: a channel that closes before it is open takes its commands along
         channel.send(json.dumps(command))
-        channel.close()
+        channel.close(timeout=60)
 
     def conversation(self, conversation_id: str) -> Message:
         view: Message = self.server.api("GET", f"agent-kernel/api/conversations/{conversation_id}")

@@ -26,6 +26,7 @@ c.JupyterHub.authenticator_class = "dummy"
 c.Authenticator.allow_all = True
 c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = {homes!r} + "/{{username}}"
+c.Spawner.http_timeout = c.Spawner.start_timeout = 120
 c.Spawner.cmd = [{python!r}, "-m", "jupyterhub.singleuser"]
 c.Spawner.args = ["--allow-root", "--ServerApp.jpserver_extensions={{'agent_kernel_server': True}}"]
 c.Spawner.environment = {variables!r}

@@ -114,11 +114,12 @@ def test_what_a_page_missed_is_sent_again(kernel: TestKernel) -> None:
     page.open()
     page.event("approval_request")
     before = len(page.frames)
-    page.send(type="resume", last_seq=2)
+    page.resume(2)
     page.until(lambda: len(page.frames) >= 2 * before - 2)
     assert seqs(page.frames[before:])[: before - 2] == seqs(page.frames[2:before])
     approve(page)
-    page.event("complete")
+    page.record()
+    assert kernel.value("run.wait(40).status") == "'complete'"
 
 
 def test_pages_hear_neither_of_a_servers_requests_nor_that_a_short_call_makes_a_kernel_busy(

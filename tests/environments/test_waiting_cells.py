@@ -169,7 +169,7 @@ def test_an_interrupt_of_the_waiting_cell_ends_its_run_and_aborts_the_cells_behi
     cell = kernel.send(f"print('waits', flush=True)\n{wait}", allow_stdin=True)
     behind = kernel.send("behind.append(1)")
     kernel.printed(cell, "waits")
-    page.send(type="resume", last_seq=0)
+    page.resume(0)
     seen = len(page.frames)
     page.until(lambda: len(page.frames) > seen)  # the cell hears the page: it waits
     kernel.manager.interrupt_kernel()
@@ -183,7 +183,7 @@ def test_a_wait_that_fails_aborts_the_cells_behind_it_and_the_card_can_still_be_
     page = Page(kernel)
     kernel.run(START, allow_stdin=True)
     page.open()
-    cell = kernel.send("run.wait(timeout=0.5)", allow_stdin=True)
+    cell = kernel.send("run.wait(timeout=3)", allow_stdin=True)
     behind = [kernel.send(f"behind.append({number})") for number in range(3)]
     assert kernel.result(cell).reply["ename"] == "TimeoutError"
     assert [kernel.result(message).reply["status"] for message in behind] == ["aborted"] * 3

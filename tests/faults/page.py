@@ -66,7 +66,7 @@ class Page:
         """What a cell prints. One that is aborted with the cells behind an error is asked for again."""
         while True:
             asked = await self.run(uuid.uuid4().hex, code)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await asked.ended.wait()
             if asked.status == "ok":
                 return asked.printed

@@ -169,7 +169,7 @@ async def interrupt(round_: Round) -> None:
         )
 
     try:
-        await until(it_has_ended_one, "an open run to end", 6)
+        await until(it_has_ended_one, "an open run to end", 20)
     except AssertionError:
         round_.fault("interrupts_astray", f"an interrupt has ended none of {was_open}")
 
@@ -184,7 +184,7 @@ async def own_cell(round_: Round, *, interrupted: bool) -> None:
     if asked.status == "aborted":
         return  # behind an interrupted cell
     if not interrupted:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asked.ended.wait()
         if asked.status != "ok":
             round_.fault("interrupts_astray", f"a cell of the user's own was cut off: {asked.error}")
@@ -192,7 +192,7 @@ async def own_cell(round_: Round, *, interrupted: bool) -> None:
     round_.figures.kills += 1
     await round_.page.interrupt()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asked.ended.wait()
     except TimeoutError:
         round_.fault("interrupts_astray", "a cell of the user's own was not interrupted")
@@ -223,7 +223,7 @@ async def play(round_: Round, habits: Sequence[Habit]) -> Figures:
         deciding.cancel()
         await asyncio.gather(deciding, return_exceptions=True)
         await look_away(round_)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(90):
         await finish(round_)
     return round_.figures
 
@@ -241,7 +241,7 @@ async def finish(round_: Round) -> None:
         # A run that has just been announced is known to the kernel only.
         return (await round_.page.prints(OPEN_RUNS)).strip() == "0"
 
-    await until(nothing_is_open, "the runs to end", 40)
+    await until(nothing_is_open, "the runs to end")
     await round_.page.prints("%agent new")
     counter = checks.counted(round_.counter)
     known: set[str] = set()

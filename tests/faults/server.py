@@ -39,7 +39,7 @@ class Client:
         self.socket = socket
         self.frames: list[dict[str, Any]] = []
 
-    async def next(self, seconds: float = 15.0) -> dict[str, Any] | None:
+    async def next(self, seconds: float = 60.0) -> dict[str, Any] | None:
         """The next frame; `None` when the line is gone."""
         message = await self.socket.receive(timeout=seconds)
         if message.type is not aiohttp.WSMsgType.TEXT:
@@ -185,7 +185,7 @@ class Server:
     async def decide(self, approval_id: str, **decision: Any) -> tuple[int, Any]:
         return await self.ask("POST", f"agent-kernel/api/approvals/{approval_id}", {"approved": True, **decision})
 
-    async def ended(self, conversation_id: str, seconds: float = 25.0) -> Any:
+    async def ended(self, conversation_id: str, seconds: float = 60.0) -> Any:
         """The conversation once no run of it goes on."""
 
         async def look() -> Any:

@@ -60,6 +60,11 @@ class Page:
 
         self.until(answered)
 
+    def resume(self, last_seq: int) -> None:
+        """Ask for what came after this again, which then counts as new."""
+        self._seen.clear()
+        self.send(type="resume", last_seq=last_seq)
+
     def event(self, kind: str) -> dict[str, Any]:
         """Wait for the first event of this kind."""
         self.until(lambda: any(frame["type"] == kind for frame in self.frames))

@@ -12,6 +12,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.notebooks import open_runs
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME
 from tests.server.client import Api, Fetch, Kernel
 from tests.waiting import until
@@ -261,9 +262,16 @@ async def test_a_run_that_is_tried_again_with_no_page_open_has_its_last_record_i
 
 
 async def test_who_saves_as_soon_as_the_answer_is_there_saves_the_record(
-    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, extension: AgentKernelServer, jp_fetch: Fetch
+    api: Api,
+    open_kernel: Kernel,
+    notebook: Path,
+    model: FakeOpenAI,
+    extension: AgentKernelServer,
+    jp_fetch: Fetch,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A page that was reloaded hears of the end by its channel, before the record is made."""
+    monkeypatch.setattr(open_runs, "WAIT_SECONDS", 60)  # on a slow machine it may take longer than a save waits
     model.add(say("Done."))
     extension.serverapp.kernel_manager.notify_connect(open_kernel.kernel_id)  # a page is there
     save_output(notebook, await shown(open_kernel))

@@ -258,14 +258,19 @@ class TestWithABudget:
         await program.until("Went on.")
 
 
-async def piped(*arguments: str, token: str) -> tuple[int | None, str, str]:
-    """The command in pipes: its exit code, output and errors."""
+async def in_pipes(*arguments: str, token: str) -> asyncio.subprocess.Process:
+    """The command, started."""
     environment = {**os.environ, "JUPYTER_TOKEN": token}
-    process = await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, *arguments,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env=environment,
+        env=environment, limit=1_000_000,
     )  # fmt: skip
+
+
+async def piped(*arguments: str, token: str) -> tuple[int | None, str, str]:
+    """The command in pipes: its exit code, output and errors."""
+    process = await in_pipes(*arguments, token=token)
     out, errors = await asyncio.wait_for(process.communicate(), 60)
     return process.returncode, out.decode(), errors.decode()
 
@@ -287,17 +292,24 @@ async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_en
     assert "The model did not answer." in out
 
 
-async def test_events_are_lines_of_json_for_scripts(api: Api, address: str, token: str, model: FakeOpenAI) -> None:
-    model.add(say("Forty-two."))
-    conversation_id = await api.new_conversation()
-    following = asyncio.create_task(piped(conversation_id, "--json", "--server", address, token=token))
+@pytest.mark.kernel
+async def test_events_are_lines_of_json_for_scripts(
+    api: Api, address: str, token: str, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    model.add(call("run_python", code="1"), say("Forty-two."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     await api.start_run(conversation_id)
-    code, out, _ = await following
-    events = [json.loads(line) for line in out.splitlines()]
-    assert code == 0
-    assert events[0]["type"] == "session"
-    if len(events) > 1:
-        assert events[-1]["type"] == "complete"
+    waiting = await api.next_approval()
+    following = await in_pipes(conversation_id, "--json", "--server", address, token=token)
+    assert following.stdout is not None
+    first = json.loads(await asyncio.wait_for(following.stdout.readline(), 60))
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    out, _ = await asyncio.wait_for(following.communicate(), 60)
+    events = [json.loads(line) for line in out.decode().splitlines()]
+    assert following.returncode == 0
+    assert first["type"] == "session"
+    assert [one["type"] for one in events][-2:] == ["complete", "run"]
+    assert events[-1]["run"]["status"] == "complete"
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,24 @@ pytestmark = pytest.mark.kernel
 SHELL = "subprocess.run('kill -INT $PPID', shell=True)"
 
 
-async def announced(api: Api) -> str:
-    """The conversation of the newest run, of which the server may hear later than the cell that has asked ends."""
-    async with asyncio.timeout(30):
-        while not (runs := (await api("GET", "runs"))[1]):  # noqa: ASYNC110 -- over HTTP
+async def announced(api: Api, count: int = 1) -> str:
+    """The conversation of so many runs, of which the server may hear later than the cells that have asked end."""
+    async with asyncio.timeout(60):
+        while len(runs := (await api("GET", "runs"))[1]) < count:  # noqa: ASYNC110 -- over HTTP
             await asyncio.sleep(0.02)
     conversation_id: str = runs[-1]["conversation_id"]
     return conversation_id
 
 
+async def asks_patiently(kernel: Kernel) -> None:
+    """A kernel asks the server for a second at most who has interrupted it: whoever is silent is a person."""
+    await kernel.run("from agent_kernel.notebook.kernel import questions\nquestions.ASK_SECONDS = 60")
+
+
 async def run_to_end(api: Api, kernel: Kernel, model: FakeOpenAI, code: str) -> Any:
     model.add(call("run_python", code=f"import os, signal, subprocess, time\nprint('in', flush=True)\n{code}"))
     model.add(say("I go on."))
+    await asks_patiently(kernel)
     conversation_id, waiting = await waiting_call(api, kernel)
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     return await api.ended(conversation_id)
@@ -60,6 +66,7 @@ async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
     caught = f"try:\n    {SHELL}\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    time.sleep(2)"
     code = f"import subprocess, time\n{caught}\nprint('goes on', flush=True)\ntime.sleep(600)"
     model.add(call("run_python", code=code), say("I go on."))
+    await asks_patiently(kernel)
     conversation_id, waiting = await waiting_call(api, kernel)
     page = await client(conversation_id)
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
@@ -102,7 +109,7 @@ async def test_an_interrupt_in_the_moment_in_which_the_cell_of_a_prompt_ends_sto
     )
     outputs = await kernel.run("%%agent\nGo on.")
     assert "error" not in [one["msg_type"] for one in outputs]
-    view = await api.ended(await announced(api))
+    view = await api.ended(await announced(api, 2))
     assert [run["status"] for run in view["runs"]] == ["cancelled", "cancelled"]
     assert [one["content"] for one in view["runs"][-1]["notices"]] == ["Stopped, because the kernel was interrupted."]
 

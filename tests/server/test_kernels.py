@@ -14,7 +14,8 @@ pytestmark = pytest.mark.kernel
 
 
 async def waiting_call(api: Api, kernel: Kernel) -> tuple[str, Any]:
-    """Start a run in the kernel; its conversation and the first call that waits."""
+    """Start a run in the kernel, which has started; its conversation and the first call that waits."""
+    await kernel.ready()
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     await api.start_run(conversation_id)
     return conversation_id, await api.next_approval()

@@ -90,13 +90,14 @@ async def test_in_a_kernel_that_was_restarted_in_between(
 
 
 async def test_cancelling_one_interrupts_no_other(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
     """The first one's call runs; the second one's, of the same id, waits behind it and is cancelled."""
-    sleeps = call(
-        "run_python", call_id="call_0", code="import time\nprint('in', flush=True)\ntime.sleep(1.5)\nprint('out')"
-    )
-    by_prompt(model, {"first": sleeps, "second": printing("second")}, times=4)
+    gate = tmp_path / "gate"
+    wait = f"while not os.path.exists({str(gate)!r}): time.sleep(0.02)"
+    code = f"import os, time\nprint('in', flush=True)\n{wait}\nprint('out')"
+    waits = call("run_python", call_id="call_0", code=code)
+    by_prompt(model, {"first": waits, "second": printing("second")}, times=4)
     pages = {}
     for word in ("first", "second"):
         conversation_id = await begun(api, kernel, word)
@@ -106,6 +107,7 @@ async def test_cancelling_one_interrupts_no_other(
         await pages[word].until("tool_output" if word == "first" else "tool_start")
     await pages["second"].send({"type": "tool_cancel", "tool_call_id": "call_0"})
     assert (await pages["second"].until("tool_complete"))["state"] == "cancelled"
+    gate.touch()
     ended = await pages["first"].until("tool_complete")
     assert (ended["state"], ended["tool_result"]) == ("success", "in\nout")
     for page in pages.values():
