@@ -16,6 +16,7 @@ from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.kernel_questions import KernelEvent
 from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 from agent_kernel.protocol.views import OutputView
+from agent_kernel.runtime.tool_calls import watch
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.tools.arguments import digest
 from agent_kernel.tools.executor import OutputSink
@@ -36,8 +37,9 @@ STEPS = 6
 async def test_a_step_in_an_idle_kernel_is_one_message_there_and_its_outcome_comes_by_itself(
     api: Api, kernel: Kernel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call that has not ended soon is deposited by a request too, and outputs that do not come soon after the end are
-    asked for: on a slow machine that may be any."""
+    """A call that has not ended soon is deposited by a request too, and asked for its place; outputs that do not come
+    soon after the end are asked for. On a slow machine that may be any."""
+    monkeypatch.setattr(watch, "FIRST_LOOK_SECONDS", 60)
     monkeypatch.setattr(server_call, "ALONE_SECONDS", 60)
     monkeypatch.setattr(server_call, "EVENT_SECONDS", 60)
     sent: dict[str, list[str]] = defaultdict(list)

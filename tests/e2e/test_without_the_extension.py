@@ -13,6 +13,10 @@ from tests.e2e.lab import LabServer
 from tests.e2e.model import WrittenModel
 
 COLD_SECONDS = 90  # a kernel that has run no agent yet imports the graph first
+LOAD_COLD = f"""%load_ext agent_kernel
+from agent_kernel.notebook.hosts import embedded
+embedded.CLIENT_SECONDS = {COLD_SECONDS}"""
+"""The page loads the cards for the first time, too, and a call that no page has asked about is denied after a while."""
 
 
 @pytest.fixture
@@ -23,7 +27,7 @@ def lab(shared_model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
 
 def test_a_card_is_answered_while_the_cell_waits(open_notebook: OpenNotebook, model: WrittenModel) -> None:
     model.says(call("run_python", code="product = 6 * 7\nprint('the product is', product)"), say("It is 42."))
-    notebook = open_notebook(["%load_ext agent_kernel", "%%agent\nSix times seven?", "product"])
+    notebook = open_notebook([LOAD_COLD, "%%agent\nSix times seven?", "product"])
     notebook.run(0)
     notebook.run(1, wait=False)
     notebook.wait_for_state("awaiting_approval", seconds=COLD_SECONDS)
@@ -36,7 +40,7 @@ def test_a_card_is_answered_while_the_cell_waits(open_notebook: OpenNotebook, mo
 
 def test_a_run_whose_model_failed_is_tried_again(open_notebook: OpenNotebook, model: WrittenModel, page: Page) -> None:
     model.says(failure(400, "The model is not well."), say("It is 42."))
-    notebook = open_notebook(["%load_ext agent_kernel", "%%agent\nSix times seven?"])
+    notebook = open_notebook([LOAD_COLD, "%%agent\nSix times seven?"])
     notebook.run(0)
     notebook.run(1, wait=False)
     try_again = page.get_by_role("button", name="Try again")

@@ -127,8 +127,8 @@ def test_calls_that_ask_can_be_approved(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.slow
 def test_a_cell_that_takes_too_long_ends_its_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_notebook(tmp_path / "slow.ipynb", "print('begun', flush=True)\nimport time; time.sleep(600)")
-    assert cli.main(["run", str(path), "--timeout", "3"]) == 1
-    assert "Cell 1: The cell did not end within 3 s." in capsys.readouterr().out
+    assert cli.main(["run", str(path), "--timeout", "10"]) == 1
+    assert "Cell 1: The cell did not end within 10 s." in capsys.readouterr().out
     assert printed(path)[0].startswith("begun\n")
 
 
@@ -197,7 +197,9 @@ def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str
     said, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert "2 notebooks: 2 stopped" in said
-    assert processes_with(marker) == []
+    while processes_with(marker):
+        assert time.monotonic() < until
+        time.sleep(0.05)
     assert printed(tmp_path / "slow.ipynb") == ["first\n", "KeyboardInterrupt", ""]
     assert '"Sleep": cancelled' in (tmp_path / "logs" / "slow.log").read_text()
     assert printed(tmp_path / "later.ipynb") == ["from an earlier time"]

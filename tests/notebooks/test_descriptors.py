@@ -20,6 +20,8 @@ def write(name, text):
 with captured_descriptors(write):
     {within}
 print(repr(("".join(texts), child is not None and child.poll() is None)))
+if child is not None:
+    child.kill()  # it has this program's stderr, whose end the test waits for
 """
 
 
@@ -37,5 +39,5 @@ def test_all_that_was_printed_is_there_when_the_call_ends() -> None:
 
 
 def test_a_process_that_lives_on_is_not_waited_for() -> None:
-    child = "child = subprocess.Popen(['sh', '-c', 'echo begun; exec sleep 5'])"
+    child = "child = subprocess.Popen(['sh', '-c', 'echo begun; exec sleep 60'])"
     assert captured(f"{child}\n    while not texts: time.sleep(0.01)") == ("begun\n", True)

@@ -38,9 +38,10 @@ def tool(read_only):
         print("in", name)
         sys.stderr.write(f"err {name}\\n")
         display({"text/plain": f"shown {name}"}, raw=True)
-        threading.Thread(target=print, args=("thread", name)).start()
+        thread = threading.Thread(target=print, args=("thread", name))
+        thread.start()
         await hold(name, beside)
-        await asyncio.sleep(0.01)
+        await asyncio.to_thread(thread.join)
         print("out", name)
         return f"saw {name}"
     return look

@@ -18,8 +18,7 @@ def test_a_notebook_without_such_a_server_has_its_imports_before_its_first_run(
     start_kernel: Callable[..., TestKernel],
 ) -> None:
     kernel = start_kernel()
-    kernel.run(LOAD, allow_stdin=True)
-    kernel.run(f"waited = len({WARMING})", allow_stdin=True)
+    kernel.run(f"{LOAD}\nwaited = len({WARMING})", allow_stdin=True)
     assert kernel.value("waited") == "1"
     assert kernel.value(HEAVY) == "['langgraph', 'openai']"
 

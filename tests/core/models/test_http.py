@@ -156,6 +156,7 @@ async def test_tokens_that_come_thick_and_fast_are_left_with_the_system_for_a_wh
     What counts as fast is generous here, so that a busy machine sends fast enough."""
     reads = counted_reads(monkeypatch)
     monkeypatch.setattr(http, "QUICK_SECONDS", 10.0)
+    monkeypatch.setattr(http, "SMALL_BYTES", 1_000_000)  # and one that stands still may find much at once
     numbers = [f"{number} " for number in range(300)]
     async with connected(Reply(body=api.saying(*numbers), pause=0.001), api=api) as (_, model):
         began = time.monotonic()

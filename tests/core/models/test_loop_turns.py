@@ -108,6 +108,7 @@ async def test_many_answers_at_once_are_each_read_less_often(monkeypatch: pytest
     """A wake-up for each token of a hundred answers is most of what they cost. One answer alone is not delayed."""
     reads = counted_reads(monkeypatch)
     monkeypatch.setattr("agent_kernel.models.loop_turns.PAUSE_SECONDS", MOST_PAUSE_SECONDS / 10)
+    monkeypatch.setattr("agent_kernel.models.http.SMALL_BYTES", 1_000_000)  # what comes while the loop stands still
     numbers = [f"{number} " for number in range(60)]
     said = Reply(body=CHAT.saying(*numbers), pause=0.01)
     async with connected(*[said] * 10) as (_, model):
