@@ -17,6 +17,8 @@ EXAMPLE_PAGE := $(EXAMPLE)/dist/index.html
 EXAMPLE_SOURCES := $(wildcard $(EXAMPLE)/src/*) $(EXAMPLE)/index.html $(EXAMPLE)/vite.config.ts $(EXAMPLE)/tsconfig.json
 LAB_TYPES := widgets/lab/node_modules/.package-lock.json
 PYTEST := $(BIN)/python -m pytest
+# Kernels and servers have cached byte code, as a user's have, also where the environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 # For tests that mostly wait for kernels, servers and browsers: a process for each core, which takes whole files.
 WORKERS ?= 2
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile

@@ -46,6 +46,25 @@ class _Output:
         return text if not text or text.endswith("\n") else f"{text}\n"
 
 
+class _Command(subprocess.Popen[bytes]):
+    """A shell with a process group of its own. An interrupt while it starts, when nobody has it yet, stops it."""
+
+    def __init__(self, command: str, folder: Path) -> None:
+        try:
+            super().__init__(
+                ["/bin/sh" if not Path("/bin/bash").exists() else "/bin/bash", "-c", command],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except KeyboardInterrupt:
+            if getattr(self, "pid", None) is not None:
+                _stop(self)
+            raise
+
+
 def run_shell(root: Path, command: str, timeout: float = DEFAULT_TIMEOUT, *, emit: Callable[[str], None]) -> str:
     """Run a command in the folder. Returns its output and `Exit code: N`; `emit` gets the output as it arrives.
 
@@ -55,14 +74,7 @@ def run_shell(root: Path, command: str, timeout: float = DEFAULT_TIMEOUT, *, emi
     seconds = min(timeout, MAX_TIMEOUT)
     output = _Output(emit)
     try:
-        process = subprocess.Popen(
-            ["/bin/sh" if not Path("/bin/bash").exists() else "/bin/bash", "-c", command],
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        process = _Command(command, root)
     except (OSError, ValueError) as error:
         raise ToolFailed(f"The command could not be started: {error}.") from None
     with process:

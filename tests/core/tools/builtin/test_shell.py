@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin.shell import run_shell
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -69,6 +70,24 @@ def test_an_interrupt_stops_the_command_and_its_children(tmp_path: Path) -> None
             run_shell(tmp_path, command, emit=lambda _: reading.set())
     finally:
         helper.join()
+    pid = int(pid_file.read_text())
+    wait_for(lambda: is_gone(pid))
+
+
+def test_an_interrupt_while_the_command_starts_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has begun, and whoever starts it does not know its process yet."""
+    pid_file = tmp_path / "pid"
+    start = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+    def interrupted(*arguments: object) -> None:
+        start(*arguments)
+        wait_for(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "_execute_child", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_shell(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", emit=lambda _: None)
+    monkeypatch.undo()
     pid = int(pid_file.read_text())
     wait_for(lambda: is_gone(pid))
 
