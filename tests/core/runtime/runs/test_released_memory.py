@@ -19,6 +19,8 @@ from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage
 from tests.waiting import until
 
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
+SECONDS = 5
+"""Less than the ten after which a run that waits is suspended: nothing has to end for it."""
 
 
 def looking() -> ScriptedModel:
@@ -47,7 +49,7 @@ async def test_a_connection_that_outlives_a_run_does_not_hold_it() -> None:
     before = alive(ActiveRun)
     await (await one.start()).wait()
     assert len(kept) == 3, "two turns and a call"
-    await until(lambda: alive(ActiveRun) == before)
+    await until(lambda: alive(ActiveRun) == before, SECONDS)
     await one.close()
 
 
@@ -78,7 +80,7 @@ async def test_the_transcript_of_a_run_that_is_over_is_in_the_log_only() -> None
     await (await one.start()).wait()
     one.events.clear()
     await asyncio.sleep(0)
-    await until(lambda: alive(RunResult, MessageView, ToolCallView) == before)
+    await until(lambda: alive(RunResult, MessageView, ToolCallView) == before, SECONDS)
     await one.close()
 
 
@@ -88,9 +90,9 @@ async def test_events_are_kept_in_memory_for_clients_that_are_there() -> None:
     await (await one.start()).wait()
     assert alive(Frame) > before
     await one.leave()
-    await until(lambda: alive(Frame) == before)
+    await until(lambda: alive(Frame) == before, SECONDS)
     await (await one.start()).wait()
-    await until(lambda: alive(Frame) == before)
+    await until(lambda: alive(Frame) == before, SECONDS)
     await one.runtime.aclose()
 
 
@@ -129,5 +131,5 @@ async def test_what_a_run_is_started_with_is_no_more_once_the_conversation_is_de
     await one.runtime.delete_conversation(one.conversation.conversation_id)
     del one.conversation
     await one.leave()
-    await until(lambda: gc.collect() >= 0 and conversation() is None)
+    await until(lambda: gc.collect() >= 0 and conversation() is None, SECONDS)
     await one.runtime.aclose()
