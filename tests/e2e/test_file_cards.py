@@ -6,9 +6,9 @@ from playwright.sync_api import Route, expect
 
 from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LOAD_READY
 from tests.e2e.model import Gate, WrittenModel
 
-LOAD = "%load_ext agent_kernel"
 LINES = 5_000
 
 
@@ -26,7 +26,7 @@ def test_overwriting_a_large_file_shows_what_changes_and_what_it_replaces(
         call("write_file", path="orders.csv", content=new),
         gate,
     )
-    notebook = open_notebook([LOAD, "%%agent\nMark order 4,321 as paid, then use semicolons."])
+    notebook = open_notebook([LOAD_READY, "%%agent\nMark order 4,321 as paid, then use semicolons."])
     orders = notebook.path.parent / "orders.csv"
     orders.write_text(rows(LINES))
     notebook.run_through(1)
@@ -62,7 +62,7 @@ def test_an_edit_shows_its_surroundings_and_a_link_where_it_leads(
         call("write_file", path="../outside/new/plan.md", content="# Plan\n"),
         gate,
     )
-    notebook = open_notebook([LOAD, "%%agent\nRevise the notes."])
+    notebook = open_notebook([LOAD_READY, "%%agent\nRevise the notes."])
     folder = notebook.path.parent
     shared = folder / "shared_notes"
     shared.mkdir()
@@ -91,7 +91,7 @@ def test_a_change_is_undone_from_its_record_after_a_reload_and_refused_once_the_
 ) -> None:
     writes = [call("write_file", path=name, content="new\n", call_id=name) for name in ("first.md", "second.md")]
     model.says(calls(*writes), say("Both are written."), say("I see."))
-    notebook = open_notebook([LOAD, "%%agent --policy allow\nWrite both.", "%%agent\nAnd now?"])
+    notebook = open_notebook([LOAD_READY, "%%agent --policy allow\nWrite both.", "%%agent\nAnd now?"])
     first, second = (notebook.path.parent / name for name in ("first.md", "second.md"))
     first.write_text("old\n")
     notebook.run_through(1)

@@ -4,9 +4,8 @@ from playwright.sync_api import expect
 
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LOAD_READY
 from tests.e2e.model import Gate, WrittenModel
-
-LOAD = "%load_ext agent_kernel"
 
 
 def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
@@ -19,7 +18,7 @@ def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
     turns[0].open()
     answer = Gate(say("Written."))
     model.says(*turns, answer)
-    notebook = open_notebook([LOAD, "%%agent\nWrite the weeks."])
+    notebook = open_notebook([LOAD_READY, "%%agent\nWrite the weeks."])
     notebook.run_through(1)
     notebook.wait_for_state("awaiting_approval")
     expect(notebook.card()).to_contain_text("new file, 1 line")
@@ -57,7 +56,7 @@ def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
 def test_undo_puts_back_the_file_and_the_model_is_told(open_notebook: OpenNotebook, model: WrittenModel) -> None:
     answer, last = Gate(say("It is written.")), say("Then I leave it as it was.")
     model.says(call("write_file", path="report.md", content="# Weekly\n\nnew\n"), answer, last)
-    notebook = open_notebook([LOAD, "%%agent\nWrite the report."])
+    notebook = open_notebook([LOAD_READY, "%%agent\nWrite the report."])
     report = notebook.path.parent / "report.md"
     report.write_text("# Weekly\n\nold\n")
     notebook.run_through(1)
@@ -82,7 +81,7 @@ def test_a_program_that_was_allowed_runs_unasked_and_what_is_put_behind_it_asks(
     for turn in turns:
         turn.open()
     model.says(*turns, say("Said."))
-    notebook = open_notebook([LOAD, "%%agent\nSay it."])
+    notebook = open_notebook([LOAD_READY, "%%agent\nSay it."])
     notebook.run_through(1)
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Always allow")
