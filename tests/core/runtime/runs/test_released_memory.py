@@ -1,5 +1,5 @@
 """What is over is let go of: a run is not held by what its steps opened. The log's thread holds what it has written for
-a moment after a test hears of it, so a test waits for the number."""
+a moment after a test hears of it, until it has something else to do."""
 
 import asyncio
 import gc
@@ -16,11 +16,8 @@ from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage
-from tests.waiting import until
 
 REQUEST: ContextVar[object] = ContextVar("REQUEST")
-SECONDS = 5
-"""Less than the ten after which a run that waits is suspended: nothing has to end for it."""
 
 
 def looking() -> ScriptedModel:
@@ -49,7 +46,8 @@ async def test_a_connection_that_outlives_a_run_does_not_hold_it() -> None:
     before = alive(ActiveRun)
     await (await one.start()).wait()
     assert len(kept) == 3, "two turns and a call"
-    await until(lambda: alive(ActiveRun) == before, SECONDS)
+    await one.log.read(lambda _: None)
+    assert alive(ActiveRun) == before
     await one.close()
 
 
@@ -80,7 +78,8 @@ async def test_the_transcript_of_a_run_that_is_over_is_in_the_log_only() -> None
     await (await one.start()).wait()
     one.events.clear()
     await asyncio.sleep(0)
-    await until(lambda: alive(RunResult, MessageView, ToolCallView) == before, SECONDS)
+    await one.log.read(lambda _: None)
+    assert alive(RunResult, MessageView, ToolCallView) == before
     await one.close()
 
 
@@ -90,9 +89,11 @@ async def test_events_are_kept_in_memory_for_clients_that_are_there() -> None:
     await (await one.start()).wait()
     assert alive(Frame) > before
     await one.leave()
-    await until(lambda: alive(Frame) == before, SECONDS)
+    await one.log.read(lambda _: None)
+    assert alive(Frame) == before
     await (await one.start()).wait()
-    await until(lambda: alive(Frame) == before, SECONDS)
+    await one.log.read(lambda _: None)
+    assert alive(Frame) == before
     await one.runtime.aclose()
 
 
@@ -131,5 +132,7 @@ async def test_what_a_run_is_started_with_is_no_more_once_the_conversation_is_de
     await one.runtime.delete_conversation(one.conversation.conversation_id)
     del one.conversation
     await one.leave()
-    await until(lambda: gc.collect() >= 0 and conversation() is None, SECONDS)
+    await one.log.read(lambda _: None)
+    gc.collect()
+    assert conversation() is None
     await one.runtime.aclose()
