@@ -5,7 +5,7 @@ The openai client's `post` builds address and headers for each request, which co
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -178,14 +178,16 @@ def network_fault(error: BaseException, idle_seconds: float) -> Fault:
 class SharedClient:
     """One client per endpoint and event loop, because a connection belongs to the loop that opened it."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, others: Callable[[], Iterable[str]] = tuple) -> None:
+        """`others` are the secrets of the host beside this endpoint's key."""
         self.connection = connection
+        self._others = others
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
     def secrets(self) -> tuple[str, ...]:
-        """The keys, which no message may show."""
+        """The keys and tokens, which no message may show, whichever service repeats them."""
         key = self.connection.read_key()
-        return (key,) if key else ()
+        return (*((key,) if key else ()), *self._others())
 
     async def get(self) -> Client:
         loop = asyncio.get_running_loop()

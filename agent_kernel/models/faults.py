@@ -1,13 +1,13 @@
 """Failures of model services, and the error messages that users get for them."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
 from agent_kernel.models.length import LARGER_CONTEXT, TooLong, too_long
+from agent_kernel.models.redaction import scrub
 from agent_kernel.models.suggestions import SUGGESTED, near
 from agent_kernel.protocol.vocabulary import ApiName
 
@@ -18,15 +18,12 @@ FORMATS: dict[ApiName, str] = {
     "messages": "Messages API",
 }
 ASK_THE_DOCTOR = " `agent-kernel doctor` asks it, and says what is wrong."
-SHORTEST_SECRET = 8
-"""The shortest key, in characters, that is redacted. Shorter ones are placeholders for local servers."""
 
 FaultKind = Literal["status", "connection", "idle", "answer", "address"]
 """`status`: an HTTP status or an error object; `connection`: the network; `idle`: silence; `answer`: the stream broke
 off or is malformed; `address`: what answers there is not a model's service."""
 
 _RETRIED_STATUSES = frozenset({408, 409, 429})
-_KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai)[-_](?P<rest>[\w*.\-]{6,}))")
 
 
 class Fault(Exception):
@@ -128,23 +125,6 @@ def code_of(body: Any) -> str:
 def param_of(body: Any) -> str:
     param = body.get("param") if isinstance(body, dict) else None
     return param if isinstance(param, str) else ""
-
-
-def scrub(text: str, secrets: Iterable[str]) -> str:
-    """`text` with all `secrets`, and everything that looks like an API key, replaced."""
-    for secret in secrets:
-        if len(secret) < SHORTEST_SECRET:
-            continue
-        for form in {secret, quote(secret, safe="")}:
-            text = text.replace(form, "[API key]")
-    return _KEY_SHAPES.sub(_hide, text)
-
-
-def _hide(found: re.Match[str]) -> str:
-    """The replacement for a match. One without digits, such as sk-learn-like, is a word and stays. As a part of the
-    pattern this check would take quadratic time."""
-    rest = found["rest"]
-    return found[0] if rest is not None and not any(sign == "*" or sign.isdecimal() for sign in rest) else "[API key]"
 
 
 def is_about_the_name(fault: Fault) -> bool:

@@ -7,7 +7,7 @@ one. The `Api` object makes the bodies and reads the answers.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
@@ -69,7 +69,6 @@ class HttpModel:
         others: OtherModels = NO_OTHER_MODELS,
         takes_tools: bool = True,
         used: Callable[[], None] = lambda: None,
-        secrets: Callable[[], Iterable[str]] = tuple,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
@@ -88,7 +87,6 @@ class HttpModel:
         self.target = Target(wire_name, origin=f"{self._label.where} {wire_name}")
         self._capabilities = capabilities
         self._used = used
-        self._secrets = secrets
         self._fallbacks = Fallbacks(self._label, takes_tools=takes_tools, others=others)
         self._others = others
 
@@ -116,7 +114,7 @@ class HttpModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
-        redaction = Redaction({*self.client.secrets(), *self._secrets()})
+        redaction = Redaction(self.client.secrets())
         async with aclosing(self._stream(request)) as items:
             async for item in items:
                 for clean in redaction.take(item):

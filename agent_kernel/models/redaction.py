@@ -1,13 +1,18 @@
-"""Removes keys from models' answers, so that none reaches a page, the log or a notebook.
+"""Removes keys from what models and services say, and from what is read for them, so that none reaches a page, the log
+or a notebook.
 
 Known secrets are replaced in text, in reasoning, and in the ids, names and arguments of calls, also if they are split
-over pieces of a stream or written with JSON's escapes. Keys in other encodings are not recognised.
+over pieces of a stream or written with the escapes of JSON, Python, HTML or URLs. Keys in other encodings are not
+recognised.
 """
 
+import html
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from agent_kernel.models.base import (
     ModelItem,
@@ -18,16 +23,86 @@ from agent_kernel.models.base import (
     TextDelta,
     ToolCallDelta,
 )
-from agent_kernel.models.faults import SHORTEST_SECRET
 
 IN_PLACE = "[API key]"
+SHORTEST_SECRET = 8
+"""The shortest key, in characters, that is redacted. Shorter ones are placeholders for local servers."""
+TELLING_CHARACTERS = 20
+"""So much of a secret's beginning is replaced as the whole is, because descriptions cut long texts off."""
+
+_KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai)[-_](?P<rest>[\w*.\-]{6,}))")
+_REST = r"[\w.~%+/=-]*"
+
+
+class Secrets:
+    """A set of secrets, and how to replace them in texts. Linear in the text's length."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        known = {text for text in texts if len(text) >= SHORTEST_SECRET}
+        forms = {form for text in known for form in _forms(text)}
+        self._forms = sorted(forms, key=len, reverse=True)  # one may be the beginning of another
+        begun = [re.escape(form[:TELLING_CHARACTERS]) for form in self._forms if len(form) > TELLING_CHARACTERS]
+        self._cut_off = re.compile(f"(?:{'|'.join(begun)}){_REST}") if begun else None
+
+    def clean(self, text: str) -> str:
+        """A whole text without secrets, and without those that were cut off."""
+        text = self.replace(text)
+        return text if self._cut_off is None else self._cut_off.sub(IN_PLACE, text)
+
+    def replace(self, text: str) -> str:
+        """A text, or a piece of one, without the secrets that are whole in it."""
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, IN_PLACE)
+        return text
+
+    def beginning(self, text: str) -> int:
+        """How many characters at the end may be the beginning of a secret."""
+        longest = 0
+        for form in self._forms:
+            at = text.find(form[0], max(0, len(text) - len(form) + 1))
+            while at >= 0:
+                if form.startswith(text[at:]):
+                    longest = max(longest, len(text) - at)
+                    break
+                at = text.find(form[0], at + 1)
+        return longest
+
+    def are_in(self, value: Any) -> bool:
+        """Whether one is in a JSON value."""
+        if value is None or not self._forms:
+            return False
+        text = json.dumps(value, ensure_ascii=False)
+        return any(form in text for form in self._forms)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it may be written; most are the same in all of these."""
+    yield secret
+    yield quote(secret, safe="")
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield json.dumps(secret)[1:-1]
+    yield repr(secret)[1:-1]
+    yield html.escape(secret)
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """`text` with all `secrets`, and everything that looks like an API key, replaced."""
+    return _KEY_SHAPES.sub(_hide, Secrets(secrets).clean(text))
+
+
+def _hide(found: re.Match[str]) -> str:
+    """The replacement for a match. One without digits, such as sk-learn-like, is a word and stays. As a part of the
+    pattern this check would take quadratic time."""
+    rest = found["rest"]
+    return found[0] if rest is not None and not any(sign == "*" or sign.isdecimal() for sign in rest) else IN_PLACE
 
 
 class Redaction:
     """Redacts the items of one turn."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = tuple({secret for secret in secrets if len(secret) >= SHORTEST_SECRET})
+        self._secrets = Secrets(secrets)
         self._held: TextDelta | ReasoningDelta | None = None
         """Text held back because it may be the beginning of a secret."""
 
@@ -38,9 +113,9 @@ class Redaction:
                 yield from self._text(item)
             case ToolCallDelta():
                 yield from self._rest()
-                yield replace(item, name=self._clean(item.name), id=self._clean(item.id))
+                yield replace(item, name=self._secrets.replace(item.name), id=self._secrets.replace(item.id))
             case Notice():
-                yield replace(item, content=self._clean(item.content))
+                yield replace(item, content=self._secrets.replace(item.content))
             case ModelTurn():
                 yield from self._rest()
                 yield self._turn(item)
@@ -50,8 +125,8 @@ class Redaction:
         if held is not None and held.type != item.type:
             yield from self._rest()
             held = None
-        text = self._clean(held.content + item.content if held is not None else item.content)
-        kept = self._beginning(text)
+        text = self._secrets.replace(held.content + item.content if held is not None else item.content)
+        kept = self._secrets.beginning(text)
         self._held = replace(item, content=text[len(text) - kept :]) if kept else None
         shown = text[: len(text) - kept]
         if shown:
@@ -62,61 +137,33 @@ class Redaction:
             yield self._held
             self._held = None
 
-    def _beginning(self, text: str) -> int:
-        """How many characters at the end may be the beginning of a secret."""
-        longest = 0
-        for secret in self._secrets:
-            at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
-            while at >= 0:
-                if secret.startswith(text[at:]):
-                    longest = max(longest, len(text) - at)
-                    break
-                at = text.find(secret[0], at + 1)
-        return longest
-
     def _turn(self, turn: ModelTurn) -> ModelTurn:
         clean = replace(
             turn,
-            content=self._clean(turn.content),
-            reasoning=self._clean(turn.reasoning),
+            content=self._secrets.replace(turn.content),
+            reasoning=self._secrets.replace(turn.reasoning),
             tool_calls=tuple(map(self._call, turn.tool_calls)),
         )
         # Provider items describe the unredacted turn, so they are dropped.
-        leaks = turn.provider is not None and self._has_secret(turn.provider.to_wire())
+        leaks = turn.provider is not None and self._secrets.are_in(turn.provider.to_wire())
         return replace(clean, provider=None) if clean != turn or leaks else turn
 
     def _call(self, call: RequestedCall) -> RequestedCall:
         return replace(
             call,
-            id=self._clean(call.id),
-            name=self._clean(call.name),
+            id=self._secrets.replace(call.id),
+            name=self._secrets.replace(call.name),
             arguments=self._arguments(call.arguments),
-            extra_content=None if self._has_secret(call.extra_content) else call.extra_content,
+            extra_content=None if self._secrets.are_in(call.extra_content) else call.extra_content,
         )
 
     def _arguments(self, arguments: str) -> str:
-        clean = self._clean(arguments)
+        clean = self._secrets.replace(arguments)
         if "\\" not in clean:
             return clean
         try:
             plain = json.dumps(json.loads(clean), ensure_ascii=False)
         except (ValueError, RecursionError):
             return clean
-        escaped = [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in self._secrets]
-        if not any(secret in plain for secret in escaped):
-            return clean
-        for secret in escaped:
-            plain = plain.replace(secret, IN_PLACE)
-        return plain
-
-    def _has_secret(self, value: Any) -> bool:
-        if value is None or not self._secrets:
-            return False
-        text = json.dumps(value, ensure_ascii=False)
-        return any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in self._secrets)
-
-    def _clean(self, text: str) -> str:
-        for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, IN_PLACE)
-        return text
+        replaced = self._secrets.replace(plain)
+        return clean if replaced == plain else replaced

@@ -32,6 +32,7 @@ from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
 from agent_kernel.models.suggestions import OtherModels, near
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
+from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
 
 DEMO_PACE = 0.02
 """Seconds per word, about the speed of a hosted model."""
@@ -66,7 +67,7 @@ class ModelResolver:
         `default` overrides AGENT_KERNEL_MODEL. A key without an address means the provider itself, with its model in
         `agent_kernel.models.known.DEFAULT_MODELS`. With an address and no key (Ollama) a placeholder is sent.
         `environ` is read again for each run, so pass a copy if it must not change; `None` means no variables.
-        `other_secrets` are redacted in answers as keys are.
+        `other_secrets` are redacted as keys are.
         """
         self._configured = {endpoint.name: endpoint for endpoint in endpoints}
         self._configured_default = default
@@ -187,8 +188,10 @@ class ModelResolver:
         return name
 
     def secrets(self) -> tuple[str, ...]:
-        """The texts to redact in answers: the keys of all endpoints, and the host's other secrets."""
-        keys = (endpoint.secret() for endpoint in self.endpoints.values() if isinstance(endpoint, Endpoint))
+        """The texts that are redacted: the keys of all endpoints, those in the environment, whether or not an endpoint
+        uses them, and the host's other secrets."""
+        keys = [endpoint.secret() for endpoint in self.endpoints.values() if isinstance(endpoint, Endpoint)]
+        keys += [self._environ.get(name) for name in ENVIRONMENT_KEYS]
         return (*(key.strip() for key in keys if key), *self._other_secrets)
 
     async def aclose(self) -> None:
@@ -210,7 +213,6 @@ class ModelResolver:
             capabilities=lambda: self._catalogue.capabilities(endpoint, wire_name),
             takes_tools=endpoint.capabilities.tools is not False,
             used=lambda: self._catalogue.probe(endpoint),
-            secrets=self.secrets,
             others=self._others(endpoint),
             name=name,
             retry=self._retry,
@@ -230,7 +232,7 @@ class ModelResolver:
     def _client(self, endpoint: Endpoint) -> SharedClient:
         client = self._clients.get(endpoint.name)
         if client is None:
-            client = self._clients[endpoint.name] = SharedClient(endpoint.connection())
+            client = self._clients[endpoint.name] = SharedClient(endpoint.connection(), self.secrets)
         return client
 
     def _as_named(self, endpoint: Endpoint, wire_name: str) -> str:

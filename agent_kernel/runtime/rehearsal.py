@@ -30,6 +30,9 @@ class _Model:
     def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:  # noqa: ARG002 -- as above
         return self
 
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
 
 def rehearse() -> None:
     """Takes a second: call it in a thread that has no event loop."""

@@ -63,6 +63,9 @@ class InstantModel:
     def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:  # noqa: ARG002
         return self
 
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
 
 class PrintingExecutor(ProbeExecutor):
     """Prints what a call returns, so that there are live outputs as well."""

@@ -64,6 +64,9 @@ class CountedModel:
     def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         return self
 
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
 
 class CountedRuntime:
     """One conversation, and the SQL of its log since the last `clear`."""

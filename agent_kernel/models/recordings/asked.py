@@ -16,10 +16,10 @@ from agent_kernel.models.base import (
     WireMessage,
 )
 from agent_kernel.models.cassette import text_of
-from agent_kernel.models.faults import scrub
 from agent_kernel.models.images import MEDIA_TYPES
 from agent_kernel.models.recordings.format import Asked, RecordedImage, RecordedResult, Settings
 from agent_kernel.models.recordings.normalise import Normaliser
+from agent_kernel.models.redaction import scrub
 from agent_kernel.protocol.first_prompt import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
 
 Clean = Callable[[str], str]
@@ -30,7 +30,7 @@ _MORE_SHAPES = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}|hf_[A-Za-z0-9]{20,255}|AKIA[0-9A-Z]{16}"
     r"|AIza[\w-]{35}|xox[abprs]-[\w-]{10,255})"
 )
-"""Keys of other services, beside those that `faults.scrub` knows."""
+"""Keys of other services, beside those that `redaction.scrub` knows."""
 
 
 @dataclass(frozen=True, slots=True)

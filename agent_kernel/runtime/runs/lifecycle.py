@@ -169,6 +169,7 @@ def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebo
 async def log_prompt(run: ActiveRun, environment: str) -> None:
     """Commit the prompt of a run, with what the notebook looks like."""
     pictures = await prompt_pictures(run, run.spec.prompt, run.spec.prompt_images)
+    environment = run.secrets.clean(environment)
     if run.spec.replaces and await _has_acted(run, run.spec.replaces):
         environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
     await add_user_message(run, run.spec.prompt, environment, pictures, message_id=run.spec.prompt_id)

@@ -7,7 +7,7 @@ is a method here or of one of the parts, each of which says who calls it.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -20,6 +20,7 @@ from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model, facts_of
+from agent_kernel.models.redaction import Secrets
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
 from agent_kernel.protocol.views import ErrorView, NoticeView, PolicyView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
@@ -54,6 +55,10 @@ class ModelSource(Protocol):
     def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         """Paths of recordings are relative to the notebook's folder. Raises `NoModelError` or `ConfigurationError`. May
         block: it is called in a thread."""
+        ...
+
+    def secrets(self) -> Iterable[str]:
+        """The keys and tokens that the host knows."""
         ...
 
 
@@ -231,6 +236,11 @@ class ActiveRun:
     def sends_images(self) -> bool:
         """Whether the model takes pictures, and the site lets it have them."""
         return self.settings.send_images and facts_of(self.model).images
+
+    @property
+    def secrets(self) -> Secrets:
+        """What is replaced in everything that is read with nobody asked."""
+        return Secrets(self._shared.runtime.models.secrets())
 
     def recall(self, sql: sqlite3.Connection) -> None:
         """Read what was said before, unless that was done. For `Log.read`."""

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import weakref
+from collections.abc import Iterator
 
+from agent_kernel.models.redaction import Secrets
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.runtime.batches import Batcher
@@ -16,6 +18,44 @@ _LATE_CHARACTERS = 16_777_216
 """The most output of a call after its end. The kernel limits it too, but is not trusted."""
 
 
+def is_unasked(call: ToolCallView) -> bool:
+    """Whether no person approved the call, so that what it reads is shown without the secrets that are known."""
+    return call.by != "user"
+
+
+class _WithoutSecrets:
+    """Removes known secrets from a call's outputs, also where they are printed in pieces."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._held: OutputView | None = None
+        """What was printed last, where it may be the beginning of a secret."""
+
+    def take(self, output: OutputView) -> Iterator[OutputView]:
+        """The outputs that may be shown."""
+        held = self._held
+        if held is not None and (output.kind, output.name) == (held.kind, held.name):
+            output, self._held = output.model_copy(update={"text": held.text + output.text}), None
+        yield from self.rest()
+        if output.kind != "stream":
+            text = output.model_dump_json()
+            clean = self._secrets.clean(text)
+            yield output if clean == text else OutputView.model_validate_json(clean)
+            return
+        text = self._secrets.replace(output.text)
+        end = len(text) - self._secrets.beginning(text)
+        if end < len(text):
+            self._held = output.model_copy(update={"text": text[end:]})
+        if end > 0:
+            yield output.model_copy(update={"text": self._secrets.clean(text[:end])})
+
+    def rest(self) -> Iterator[OutputView]:
+        """What was held back, where nothing follows it."""
+        held, self._held = self._held, None
+        if held is not None:
+            yield held.model_copy(update={"text": self._secrets.clean(held.text)})
+
+
 class CallOutputs:
     """A thread that a call left behind may show more while the run is open. `add` does not keep the run in memory."""
 
@@ -24,6 +64,7 @@ class CallOutputs:
         self._run = weakref.ref(run)
         self._run_id = run.run_id
         self._tool_call_id = call.tool_call_id
+        self._without_secrets = _WithoutSecrets(run.secrets) if is_unasked(call) else None
         self._index = -1
         self._ended = False
         self._early: list[ToolOutputEvent] | None = []
@@ -35,6 +76,20 @@ class CallOutputs:
         self._batcher: Batcher[ToolOutputEvent] = Batcher(self._write, seconds, first=_FIRST_OUTPUT_SECONDS)
 
     def add(self, output: OutputView) -> None:
+        if self._without_secrets is None:
+            self._add(output)
+            return
+        for clean in self._without_secrets.take(output):
+            self._add(clean)
+        if self._ended:
+            self._add_rest()
+
+    def _add_rest(self) -> None:
+        if self._without_secrets is not None:
+            for clean in self._without_secrets.rest():
+                self._add(clean)
+
+    def _add(self, output: OutputView) -> None:
         self._index += 1
         event = ToolOutputEvent(run_id=self._run_id, tool_call_id=self._tool_call_id, index=self._index, output=output)
         if self._ended:
@@ -45,6 +100,7 @@ class CallOutputs:
 
     async def drain(self) -> list[ToolOutputEvent]:
         """Stop, and return the unwritten outputs, for the commit of the outcome."""
+        self._add_rest()
         self._ended = True
         return await self._batcher.drain()
 

@@ -23,7 +23,7 @@ from agent_kernel.runtime.state.calls import Cut, Execution
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs
+from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
@@ -80,6 +80,8 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     except BaseException:
         await outputs.aclose()
         raise
+    if is_unasked(call):
+        outcome = replace(outcome, content=run.secrets.clean(outcome.content))
     await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), cut)
     outputs.settled()
     run.calls.keep_late(outputs)

@@ -63,7 +63,8 @@ async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Pla
         return None
     try:
         async with asyncio.timeout(_PREVIEW_SECONDS):
-            return await executor.preview(tool_name, tool_input, place)
+            card = await executor.preview(tool_name, tool_input, place)
     except (TimeoutError, KernelGone) as error:
         logger.debug("The file can't be previewed: %s", error)
         return None
+    return card and card.model_copy(update={"diff": run.secrets.clean(card.diff)})

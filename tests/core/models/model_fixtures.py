@@ -1,6 +1,6 @@
 """What the tests of models share."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -35,14 +35,19 @@ async def turn_of(model: Model, request: ModelRequest = REQUEST) -> ModelTurn:
 
 @asynccontextmanager
 async def connected(
-    *script: Scripted, api: WireApi = CHAT, clock: VirtualClock | None = None, **options: Any
+    *script: Scripted,
+    api: WireApi = CHAT,
+    clock: VirtualClock | None = None,
+    others: Callable[[], Iterable[str]] = tuple,
+    **options: Any,
 ) -> AsyncIterator[tuple[FakeService, HttpModel]]:
     """A fake server and a model that talks to it over a real socket. A request that the official client could not have
     sent fails the test."""
     async with api.service(script) as server:
         options.setdefault("base_url", server.url)
         options.setdefault("key", lambda: api.key)
-        model = HttpModel("fake", SharedClient(Connection(**options)), api=api.make(), clock=clock or VirtualClock())
+        client = SharedClient(Connection(**options), others)
+        model = HttpModel("fake", client, api=api.make(), clock=clock or VirtualClock())
         try:
             yield server, model
         finally:
@@ -50,7 +55,7 @@ async def connected(
 
 
 async def error_of(
-    *script: Scripted, api: WireApi = CHAT, clock: VirtualClock | None = None, **options: object
+    *script: Scripted, api: WireApi = CHAT, clock: VirtualClock | None = None, **options: Any
 ) -> ModelError:
     async with connected(*script, api=api, clock=clock, **options) as (_, model):
         with pytest.raises(ModelError) as caught:

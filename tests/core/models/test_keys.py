@@ -9,13 +9,16 @@ import pytest
 
 from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused
 from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.http import HttpModel
+from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import say
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.models.model_apis import WireApi, each_api
 from tests.core.models.model_fixtures import collect, connected, error_of, turn_of
 
-SECRET = "sk-proj-Ab12Cd34Ef56Gh78"
+SECRET = "Ab12Cd34Ef56Gh78Ij90Kl"
+"""It has no shape that would give it away."""
 
 
 @each_api
@@ -41,14 +44,16 @@ LEAKS: dict[str, Callable[[WireApi], Reply]] = {
 
 
 @each_api
+@pytest.mark.parametrize("own", [True, False], ids=["its own", "another one's"])
 @pytest.mark.parametrize("leak", LEAKS)
-async def test_the_key_never_leaks(api: WireApi, leak: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_key_never_leaks(api: WireApi, leak: str, own: bool, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    async with connected(LEAKS[leak](api), api=api, key=lambda: SECRET) as (server, model):
+    key = SECRET if own else "another-key"
+    async with connected(LEAKS[leak](api), api=api, key=lambda: key, others=lambda: [SECRET]) as (server, model):
         with pytest.raises(ModelError) as caught:
             await collect(model)
         shown = [repr(model), repr(model.client.connection)]
-    assert api.sent_key(server.requests[0]) == SECRET
+    assert api.sent_key(server.requests[0]) == key
     error = caught.value
     assert error.__context__ is None
     assert error.__cause__ is None
@@ -115,3 +120,14 @@ async def test_what_the_environment_holds_for_openai_is_not_sent_to_other_endpoi
         await turn_of(model)
     assert own.requests[0].headers["openai-organization"] == "org-secret"
     assert own.requests[0].headers["x-gateway"] == "gate-secret"
+
+
+async def test_keys_in_the_environment_are_hidden_though_no_endpoint_uses_them() -> None:
+    names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+    environ = {name: f"the key {name}" for name in names} | {"OPENAI_BASE_URL": "no address"}
+    models = ModelResolver(
+        environ=environ,
+        endpoints=[Endpoint("lab", "https://lab.example/v1", api_key=lambda: "the key of lab")],
+        other_secrets=["the token"],
+    )
+    assert {*models.secrets()} == {*(f"the key {name}" for name in names), "the key of lab", "the token"}

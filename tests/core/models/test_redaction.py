@@ -1,13 +1,16 @@
 """Keys that a service repeats go no further, however it writes them."""
 
+import html
 import json
+from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, TextDelta, ToolCallDelta
-from agent_kernel.models.redaction import IN_PLACE, Redaction
+from agent_kernel.models.redaction import IN_PLACE, TELLING_CHARACTERS, Redaction, Secrets
 from agent_kernel.testing import calls, requested, say
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, each_api
@@ -39,6 +42,37 @@ def test_what_only_looks_like_a_beginning_is_shown_with_what_follows() -> None:
     assert passed(TextDelta("a sk-te"), TextDelta("nt")) == [TextDelta("a "), TextDelta("sk-tent")]
     assert passed(TextDelta("sk-"), ReasoningDelta("hm")) == [TextDelta("sk-"), ReasoningDelta("hm")]
     assert passed(TextDelta("sk-"), ModelTurn(content="sk-"))[0] == TextDelta("sk-")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        str,
+        repr,
+        json.dumps,
+        lambda text: json.dumps(text, ensure_ascii=False),
+        lambda text: quote(text, safe=""),
+        html.escape,
+    ],
+)
+@pytest.mark.parametrize("secret", [KEY, TOKEN, "back\\slash'<&>"])
+def test_a_key_is_replaced_in_the_writings_of_other_languages(secret: str, write: Callable[[str], str]) -> None:
+    written = write(secret)
+    shown = Secrets([secret]).clean(f"key = {written}.")
+    assert shown.strip("'\"") in (f"key = {IN_PLACE}.", f"key = '{IN_PLACE}'.", f'key = "{IN_PLACE}".')
+
+
+def test_a_key_that_was_cut_off_is_replaced_as_a_whole_one() -> None:
+    key = "sk-proj-" + "aB3_-x9Z" * 20
+    for end in range(TELLING_CHARACTERS, len(key) + 1):
+        for sign in ("", "...", "…", "'...", ", ", "\n"):
+            assert Secrets([key]).clean(f"k = '{key[:end]}{sign}").removesuffix(sign) == f"k = '{IN_PLACE}"
+    assert Secrets([key]).clean("sk-proj-other") == "sk-proj-other"
+
+
+def test_a_key_that_another_one_begins_with_is_no_trouble() -> None:
+    longer = KEY + "-and-more"
+    assert Secrets([KEY, longer]).clean(f"{longer} {KEY}") == f"{IN_PLACE} {IN_PLACE}"
 
 
 def test_words_that_are_short_are_no_secrets() -> None:

@@ -68,6 +68,7 @@ class FunctionExecutor:
     kept: set[str] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    environment: str = "Notebook: test.ipynb"
 
     def name_of(self, approval_id: str) -> str:
         """What the model calls a call that was run."""
@@ -113,7 +114,7 @@ class FunctionExecutor:
         return self.files[address]
 
     async def describe_environment(self) -> str:
-        return "Notebook: test.ipynb"
+        return self.environment
 
 
 class InterruptibleExecutor(FunctionExecutor):
@@ -136,11 +137,15 @@ class InterruptibleExecutor(FunctionExecutor):
 class OneModel:
     """A model source with one model."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, secrets: tuple[str, ...] = ()) -> None:
         self.model = model
+        self._secrets = secrets
 
     def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         return self.model
+
+    def secrets(self) -> tuple[str, ...]:
+        return self._secrets
 
 
 class Stage:
@@ -233,6 +238,7 @@ class Stages(Protocol):
         path: Path | None = None,
         executor: FunctionExecutor | None = None,
         attended: bool = True,
+        secrets: tuple[str, ...] = (),
         **settings: Any,
     ) -> Stage: ...
 
@@ -249,10 +255,11 @@ async def stage(
     executor: FunctionExecutor | None = None,
     *,
     attended: bool = True,
+    secrets: tuple[str, ...] = (),
     **settings: Any,
 ) -> Stage:
     chosen = RuntimeSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings)
-    resources = Resources(await Log.open(path), OneModel(model), chosen, attended, TaskOwner())
+    resources = Resources(await Log.open(path), OneModel(model, secrets), chosen, attended, TaskOwner())
     runtime = Runtime(resources)
     conversation = await runtime.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
     return Stage(runtime, resources, conversation, executor or FunctionExecutor())

@@ -294,3 +294,6 @@ async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted()
 class NoModels:
     def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         raise NoModelError
+
+    def secrets(self) -> tuple[str, ...]:
+        return ()

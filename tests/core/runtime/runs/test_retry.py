@@ -90,6 +90,9 @@ class NoModels:
     def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
         raise NoModelError
 
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
 
 async def failed_before_a_restart(path: Path) -> tuple[str, str]:
     """The ids of a conversation and of its run, which did one call before its model failed."""
