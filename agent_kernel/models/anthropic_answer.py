@@ -8,7 +8,7 @@ import orjson
 
 from agent_kernel.models.answer_reading import AnswerReader, as_text
 from agent_kernel.models.base import ModelTurn, Notice, RequestedCall, TokenUsage, ToolCallDelta
-from agent_kernel.models.faults import Fault, code_of, detail_of, status_fault
+from agent_kernel.models.faults import Fault, error_object_fault, status_fault
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.models.usage import is_count, token_usage
 from agent_kernel.protocol.vocabulary import FinishReason
@@ -310,9 +310,7 @@ def _opaque(block: _Block) -> dict[str, Any] | None:
 def _error_fault(error: Any) -> Fault:
     kind = error.get("type") if isinstance(error, dict) else None
     status = _STATUSES.get(str(kind))
-    if status is None:
-        return Fault("status", detail_of(error), code=code_of(error), retry=True)
-    return status_fault(status, error)
+    return error_object_fault(error) if status is None else status_fault(status, error)
 
 
 def _dump(value: Any) -> str:

@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_kernel.errors import ConfigurationError
@@ -146,6 +146,7 @@ class Catalogue:
             if fault.status in (404, 405):
                 fault = Fault("answer", f"it has no list of models ({fault.status})")
             secrets = self._client(endpoint).secrets()
+            label = replace(label, proxy=(await self._client(endpoint).get()).proxy)
             error = explain(fault, label, tries=1, said_something=False, secrets=secrets)
             return Listing(endpoint.name, fault=str(error))
         except ConfigurationError as wrong:

@@ -5,9 +5,12 @@ The openai client's `post` builds address and headers for each request, which co
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+import os
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -25,7 +28,9 @@ if TYPE_CHECKING:
 PLACEHOLDER_KEY = "no-key-needed"
 """Sent if an endpoint has no key: the client requires one, and local servers ignore it."""
 CONNECT_SECONDS = 10.0
-LONGEST_REFUSAL = 2_000
+CERTIFICATE_SETTINGS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""The variables that name authorities to trust, each as its users know it from OpenSSL, requests and curl."""
+_PROXY_SETTINGS = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 PIECE_BYTES = 262_144
 """The size of the pieces in which a long request is written, in bytes."""
 
@@ -58,13 +63,13 @@ class Client:
     """The address, headers and transport of an `AsyncOpenAI`. Used in one event loop."""
 
     def __init__(self, connection: Connection) -> None:
+        """Raises `ConfigurationError` for certificates and proxies of the environment that can't be used."""
         from httpx2 import Timeout
-        from openai import AsyncOpenAI, DefaultAioHttpClient
+        from openai import AsyncOpenAI
 
         self._connection = connection
         timeout = Timeout(connection.idle_seconds, connect=CONNECT_SECONDS)
-        # A redirect would send the conversation to an address that is not configured.
-        self._http = DefaultAioHttpClient(follow_redirects=False)
+        self._http = _http_client()
         self._openai = AsyncOpenAI(
             api_key=self._key, base_url=connection.base_url, max_retries=0, timeout=timeout, http_client=self._http
         )
@@ -72,6 +77,8 @@ class Client:
             self._openai.organization = self._openai.project = None
             self._openai._custom_headers = {}
         self._base_url = self._openai.base_url
+        self.proxy = _proxy_for(self._http, self._base_url)
+        """The proxy through which it is asked, without credentials, and the variable that names it; empty for none."""
         self._urls: dict[str, URL] = {}
         """The addresses of APIs, by their paths: to join and parse one takes 0.1 ms."""
         theirs = {name: value for name, value in self._openai.default_headers.items() if isinstance(value, str)}
@@ -148,31 +155,85 @@ async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
 
 def _read_json(status: int, body: bytes) -> Any:
     """Raises `Fault`."""
-    try:
-        said = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        said = None
     if not 200 <= status < 300:
-        error = said.get("error", said) if isinstance(said, dict) else body[:LONGEST_REFUSAL].decode(errors="replace")
-        raise status_fault(status, error)
-    if said is None:
-        raise Fault("answer", "its answer is not JSON")
-    return said
+        raise status_fault(status, body)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise Fault("answer", "its answer is not JSON") from None
 
 
 def network_fault(error: BaseException, idle_seconds: float) -> Fault:
     """The fault for a network error, from the root of its chain; the layers above only say "Connection error."."""
+    import aiohttp
     import httpx2
 
     silent = False
     while True:
         silent = silent or isinstance(error, httpx2.ReadTimeout)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            refused = f"the proxy answered {error.status} {error.message}".rstrip()
+            return Fault("connection", refused, retry=error.status >= 500)
         if error.__cause__ is None:
             break
         error = error.__cause__
     if silent:  # not tried again: the server may still be working on it, and a second answer costs as much again
         return Fault("idle", f"nothing came for {idle_seconds:g} s")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Fault("certificate", error.verify_message, code=str(error.verify_code))
     return Fault("connection", str(error) or type(error).__name__, retry=True)
+
+
+def certificates(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | Literal[True]:
+    """The authorities to trust: those of the first of `CERTIFICATE_SETTINGS` that is set, else the client's own.
+
+    Raises `ConfigurationError` if that names no certificates.
+    """
+    for setting in CERTIFICATE_SETTINGS:
+        path = Path(environ.get(setting, ""))
+        if not environ.get(setting):
+            continue
+        try:
+            if not path.exists():
+                raise FileNotFoundError
+            if path.is_dir():
+                return ssl.create_default_context(capath=path)
+            return ssl.create_default_context(cafile=path)
+        except OSError as error:  # `SSLError` among them
+            wrong = "holds no certificates" if isinstance(error, ssl.SSLError) else "can't be read"
+            wrong = "is not there" if isinstance(error, FileNotFoundError) else wrong
+            raise ConfigurationError(
+                f"{setting} names {str(path)!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
+            ) from None
+    return True
+
+
+def _http_client() -> "httpx2.AsyncClient":
+    from httpx2 import InvalidURL
+    from openai import DefaultAioHttpClient
+
+    verify = certificates()
+    try:
+        # A redirect would send the conversation to an address that is not configured.
+        return DefaultAioHttpClient(follow_redirects=False, verify=verify)
+    except (InvalidURL, ValueError):  # its words may hold the proxy's password
+        named = " or ".join(name for name in os.environ if name.lower() in _PROXY_SETTINGS) or "The system's settings"
+        raise ConfigurationError(f"{named} must name an HTTP proxy, such as http://proxy.example.org:3128.") from None
+
+
+def _proxy_for(http: "httpx2.AsyncClient", url: "URL") -> str:
+    """See `Client.proxy`. Raises `ConfigurationError` for a SOCKS proxy, to which aiohttp would speak HTTP."""
+    proxy = getattr(http._transport_for_url(url), "proxy", None)  # the client's own reading of NO_PROXY
+    if proxy is None:
+        return ""
+    names = (f"{url.scheme}_proxy", f"{url.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
+    setting = next((name for name in names if os.environ.get(name)), "the system's settings")
+    if proxy.url.scheme not in ("http", "https"):
+        raise ConfigurationError(
+            f"{setting} names {proxy.url}, and only HTTP proxies can be used. Set it to one (http://), or add "
+            f"{url.host} to NO_PROXY."
+        )
+    return f"{proxy.url} ({setting})"
 
 
 class SharedClient:

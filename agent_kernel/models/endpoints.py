@@ -104,8 +104,11 @@ class Endpoint:
 
     @property
     def default_model(self) -> str | None:
-        """The model if none is named: the provider's default at its own address, `None` elsewhere."""
-        return DEFAULT_MODELS[self.provider] if self.provider is not None else None
+        """The model if none is named: the provider's default at its own address and, as Anthropic's own clients have
+        it, at the address that ANTHROPIC_BASE_URL gives with a key. Elsewhere `None`."""
+        if self.provider is not None:
+            return DEFAULT_MODELS[self.provider]
+        return DEFAULT_MODELS["Anthropic"] if self.ambient and self.name == ANTHROPIC and self.secret() else None
 
     def serves(self, model: str) -> bool:
         return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.models)

@@ -24,7 +24,12 @@ _NAMED: dict[ApiName, re.Pattern[str]] = {
 }
 """Phrases by which refusals name an API."""
 _NO_SUCH_ROUTE = frozenset({404, 405, 501})
-_NO_ROUTE_WORDS = re.compile(r"(?i)unexpected endpoint|unknown (url|endpoint|route)|invalid url")
+_NO_ROUTE_WORDS = re.compile(
+    r"(?i)unexpected endpoint|unknown (url|endpoint|route)|invalid url|404 page not found|cannot post /"
+    r"|no route(s)? matched|['\"]detail['\"]: ?['\"]not found"
+)
+_ABOUT_THE_GROUP = re.compile(r"(?s)[\s.]*Received Model Group=.*")
+"""What LiteLLM adds to each error of an upstream."""
 _REFUSALS = frozenset({400, 404, 405, 415, 422, 500, 501})
 _NO_TOOLS = re.compile(
     r"(?i)(does not|doesn't|do not) support (tools?\b|tool (use|calling|calls)|function calling)"
@@ -52,13 +57,19 @@ def other_api(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
 
 
 def _without_route(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
-    """Whether the service lacks the path, not the model."""
-    about_model = wire_name in fault.detail or "model" in f"{fault.code} {fault.detail}".lower()
-    if about_model or not (fault.status in _NO_SUCH_ROUTE or _NO_ROUTE_WORDS.search(fault.detail)):
+    if not lacks_route(fault, wire_name):
         return None
     if api != "chat":
         return "chat"
     return "messages" if fault.code == "not_found_error" else None  # Anthropic's own code
+
+
+def lacks_route(fault: Fault, wire_name: str) -> bool:
+    """Whether the service, or the one behind it, lacks the path, not the model."""
+    said = _ABOUT_THE_GROUP.sub("", fault.detail)
+    if wire_name in said or "model" in f"{fault.code} {said}".lower():
+        return False
+    return fault.status in _NO_SUCH_ROUTE or _NO_ROUTE_WORDS.search(said) is not None
 
 
 def refuses_tools(fault: Fault) -> bool:
@@ -76,7 +87,8 @@ class Fallbacks:
     def __init__(self, label: ServiceLabel, *, takes_tools: bool = True, others: OtherModels = NO_OTHER_MODELS) -> None:
         self._label = label
         self._others = others
-        self._changed_over = False
+        self._left: tuple[Api, Fault | None] | None = None
+        """The API that was asked at first, where another is asked, and its refusal until the other has answered."""
         self._without_tools = "" if takes_tools else "so it is configured"
         self.takes_images = True
         """False once the service has refused images. A line of text replaces each then."""
@@ -91,11 +103,25 @@ class Fallbacks:
             return request, ""
         return replace(request, tools=()), self._notice()
 
+    def note_answer(self) -> None:
+        """The API that is asked now is the right one."""
+        if self._left is not None:
+            self._left = self._left[0], None
+
+    def told(self, fault: Fault) -> tuple[Fault, Api | None]:
+        """The fault to tell where a request failed for good, and the API to go back to: where the other API is not
+        there either, the first one's words count."""
+        api, first = self._left or (None, None)
+        if first is None or not lacks_route(fault, self._label.model):
+            return fault, None
+        self._left = None
+        return first, api
+
     def amended(self, request: ModelRequest, fault: Fault, api: Api, secrets: Iterable[str]) -> Amendment | None:
         """The request to send after this fault; `None` if no change would help."""
         other = other_api(fault, api.name, self._label.model)
-        if other is not None and not self._changed_over:
-            self._changed_over = True
+        if other is not None and self._left is None:
+            self._left = api, fault
             _log.warning(
                 "%s is asked for %s in the API %r from now on, not in %r: it said %r.",
                 self._label.where,
@@ -116,7 +142,8 @@ class Fallbacks:
         return None
 
     def _notice(self) -> str:
-        others = [name for name in self._others.with_tools() if name != self._label.model][:SUGGESTED]
+        named = self._others.with_tools()
+        others = [shown for name, shown in named.items() if name != self._label.model][:SUGGESTED]
         advice = f" With tools there: {', '.join(others)}." if others else " `%agent models` lists those with tools."
         return f"{self._label.model} takes no tools ({self._without_tools}), so it answers without them.{advice}"
 

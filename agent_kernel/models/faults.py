@@ -1,13 +1,16 @@
 """Failures of model services, and the error messages that users get for them."""
 
-from collections.abc import Iterable
+import ipaddress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
-from agent_kernel.models.length import LARGER_CONTEXT, TooLong, too_long
+from agent_kernel.models.length import LARGER_BODY, LARGER_CONTEXT, too_large, too_long
 from agent_kernel.models.redaction import scrub
+from agent_kernel.models.refusals import read_refusal
 from agent_kernel.models.suggestions import SUGGESTED, near
 from agent_kernel.protocol.vocabulary import ApiName
 
@@ -18,10 +21,15 @@ FORMATS: dict[ApiName, str] = {
     "messages": "Messages API",
 }
 ASK_THE_DOCTOR = " `agent-kernel doctor` asks it, and says what is wrong."
+NOTHING_OFFERED: Mapping[str, str] = MappingProxyType({})
+OTHERWISE_WRONG = frozenset({"9", "10", "62", "63", "64"})
+"""OpenSSL's codes for a certificate that is not yet or no longer valid, or is for another name: no authority that is
+trusted besides would change that."""
 
-FaultKind = Literal["status", "connection", "idle", "answer", "address"]
-"""`status`: an HTTP status or an error object; `connection`: the network; `idle`: silence; `answer`: the stream broke
-off or is malformed; `address`: what answers there is not a model's service."""
+FaultKind = Literal["status", "connection", "certificate", "idle", "answer", "address"]
+"""`status`: an HTTP status or an error object; `connection`: the network; `certificate`: one that is not trusted;
+`idle`: silence; `answer`: the stream broke off or is malformed; `address`: what answers there is not a model's
+service."""
 
 _RETRIED_STATUSES = frozenset({408, 409, 429})
 
@@ -37,6 +45,7 @@ class Fault(Exception):
         status: int | None = None,
         code: str = "",
         param: str = "",
+        structured: bool = False,
         retry: bool = False,
         retry_after: float | None = None,
     ) -> None:
@@ -48,9 +57,13 @@ class Fault(Exception):
         """The service's error code, such as `context_length_exceeded`."""
         self.param = param
         """The field of the request that the fault is about, such as `reasoning.effort`."""
-        self.too_long = too_long(status, code, detail) if kind == "status" else None
+        self.structured = structured
+        """Whether the service itself said it, in JSON. Anything between may send a page or plain text."""
+        self.too_long = too_long(status, code, detail, structured=structured) if kind == "status" else None
         """Set if the service refuses the request for its length, so that retrying it unchanged is pointless."""
-        self.retry = retry and self.too_long is None
+        self.too_large = kind == "status" and self.too_long is None and too_large(status, code, detail)
+        """Whether the service, or a proxy before it, refuses the request for its bytes."""
+        self.retry = retry and self.too_long is None and not self.too_large
         self.retry_after = retry_after
 
 
@@ -65,6 +78,8 @@ class ServiceLabel:
     """The setting that holds the address: `OPENAI_BASE_URL`."""
     model: str
     api: ApiName = "chat"
+    proxy: str = ""
+    """The proxy through which it is asked, without credentials, and the variable that names it; empty for none."""
 
     @property
     def is_near(self) -> bool:
@@ -72,21 +87,22 @@ class ServiceLabel:
         return self.base_url.startswith("http://")
 
     @property
+    def host(self) -> str:
+        return urlsplit(self.base_url).hostname or ""
+
+    @property
     def where(self) -> str:
         parts = urlsplit(self.base_url)
-        host = parts.hostname or ""
-        host = f"[{host}]" if ":" in host else host
+        host = f"[{self.host}]" if ":" in self.host else self.host
         port = f":{parts.port}" if parts.port else ""
         return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
 def status_fault(status: int, body: Any, *, retry_after: float | None = None, should_retry: str | None = None) -> Fault:
-    """The fault for an HTTP status, or for an error object in a stream that contains a status."""
+    """The fault for an HTTP status and its body, or for an error object in a stream that contains a status."""
     retry = status in _RETRIED_STATUSES or status >= 500
     if should_retry is not None:  # OpenAI's servers send this header to override the status
         retry = should_retry == "true"
-    if isinstance(body, dict) and "insufficient_quota" in (body.get("code"), body.get("type")):
-        retry = False
     return _said(body, status, retry=retry, retry_after=retry_after)
 
 
@@ -103,32 +119,21 @@ def error_object_fault(error: Any) -> Fault:
 
 def _said(body: Any, status: int | None, *, retry: bool, retry_after: float | None = None) -> Fault:
     """The fault with all that the service says about it."""
-    code, param = code_of(body), param_of(body)
-    return Fault("status", detail_of(body), status=status, code=code, param=param, retry=retry, retry_after=retry_after)
-
-
-def detail_of(body: Any) -> str:
-    """The server's message, from the formats of OpenAI, Ollama, vLLM and FastAPI."""
-    if isinstance(body, dict):
-        for field in ("message", "error", "detail"):
-            if body.get(field):
-                return detail_of(body[field])
-    return "" if body is None else " ".join(str(body).split())
-
-
-def code_of(body: Any) -> str:
-    """The error's `code`, which is more specific, or else its `type`."""
-    named = [body.get("code"), body.get("type")] if isinstance(body, dict) else []
-    return next((one for one in named if isinstance(one, str) and one), "")
-
-
-def param_of(body: Any) -> str:
-    param = body.get("param") if isinstance(body, dict) else None
-    return param if isinstance(param, str) else ""
+    said = read_refusal(body)
+    return Fault(
+        "status",
+        said.detail,
+        status=status,
+        code=said.codes[0] if said.codes else "",
+        param=said.param,
+        structured=said.structured,
+        retry=retry and "insufficient_quota" not in said.codes,
+        retry_after=retry_after,
+    )
 
 
 def is_about_the_name(fault: Fault) -> bool:
-    """Whether the service says that it has no model of that name."""
+    """Whether the service may say that it has no model of that name."""
     return fault.kind == "status" and (fault.status == 404 or fault.code == "model_not_found")
 
 
@@ -139,38 +144,66 @@ def explain(
     tries: int,
     said_something: bool,
     secrets: Iterable[str],
-    offered: Iterable[str] = (),
+    offered: Mapping[str, str] = NOTHING_OFFERED,
 ) -> ModelError:
     """The error for the user. No secret appears in it, whatever the server echoed. `offered` are the models that the
-    service is known to have."""
+    service is known to have, each with its name for `--model`."""
     detail = scrub(fault.detail, secrets)
     if len(detail) > DETAIL_CHARACTERS:
         detail = detail[: DETAIL_CHARACTERS - 1] + "…"
     if said_something:
         return ModelUnavailable(_sentence(f"The answer of {label.model} was cut off", detail))
-    if fault.too_long is not None:
-        return _exceeded(fault.too_long, fault.status, label, detail)
+    if fault.too_long is not None or fault.too_large:
+        return _exceeded(fault, label, detail)
+    through = _through(label) if not fault.structured else ""
     if fault.kind == "address":
-        return ModelRefused(
-            _sentence(f"{label.where} does not speak the {FORMATS[label.api]}", detail)
-            + f" Check {label.address_setting}; it usually ends in /v1."
-        )
+        head = _sentence(f"{label.where} does not speak the {FORMATS[label.api]}", detail)
+        return ModelRefused(f"{head} Check {label.address_setting}; it usually ends in /v1.{through}")
+    if fault.kind == "certificate":
+        return ModelRefused(_distrusted(fault, label, detail) + through)
     if is_about_the_name(fault):
-        return _unknown_name(fault, label, detail, list(offered))
+        return ModelRefused(_unknown_name(fault, label, detail, offered) + through)
     if fault.kind == "status" and fault.status is not None and not fault.retry:
-        return _refused(fault.status, label, detail)
+        return ModelRefused(_refused(fault, label, detail) + through)
     after = f" after {tries} tries" if tries > 1 else ""
     wait = f" It asks to wait {fault.retry_after:.0f} s." if fault.retry_after else ""
     match fault.kind:
         case "connection":
             head = f"{label.where} can't be reached{after}"
-            wait = _unreachable(label)
+            wait, through = through + _unreachable(label), ""
         case "idle":
             head = f"{label.where} went silent{after}"
         case _:
             code = f" ({fault.status})" if fault.status else ""
             head = f"{label.where} failed{after}{code}"
-    return ModelUnavailable(_sentence(head, detail) + wait)
+    return ModelUnavailable(_sentence(head, detail) + wait + through)
+
+
+def _through(label: ServiceLabel) -> str:
+    """What a user should know of the proxy, which may be what failed."""
+    if not label.proxy:
+        return ""
+    said = f" It was asked through the proxy {label.proxy}."
+    if not _is_in_own_network(label.host):
+        return said
+    return f"{said} For this address that is hardly meant: add {label.host} to NO_PROXY where Jupyter is started."
+
+
+def _is_in_own_network(host: str) -> bool:
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".localhost", ".internal"))
+
+
+def _distrusted(fault: Fault, label: ServiceLabel, detail: str) -> str:
+    head = _sentence(f"The certificate of {label.where} is not trusted here", detail)
+    if fault.code in OTHERWISE_WRONG:
+        return f"{head} {label.address_setting} sets the address." if label.address_setting else head
+    return (
+        f"{head} If it is signed by an authority of your own, as behind a company's proxy, set SSL_CERT_FILE to the "
+        "file of that authority's certificates where Jupyter is started."
+    )
 
 
 def _unreachable(label: ServiceLabel) -> str:
@@ -181,27 +214,38 @@ def _unreachable(label: ServiceLabel) -> str:
     return f" {question}{setting}{ASK_THE_DOCTOR}"
 
 
-def _unknown_name(fault: Fault, label: ServiceLabel, detail: str, offered: list[str]) -> ModelRefused:
-    head = f"{label.where} does not know the model {label.model!r} ({fault.status or fault.code})"
-    if names := near(label.model, offered):
-        advice = f" Near that: {', '.join(names)}. Name one with --model or AGENT_KERNEL_MODEL."
-    elif offered:
-        advice = f" It has {', '.join(offered[:SUGGESTED])}. Name one with --model or AGENT_KERNEL_MODEL."
+def _unknown_name(fault: Fault, label: ServiceLabel, detail: str, offered: Mapping[str, str]) -> str:
+    says_so = fault.code == "model_not_found" or label.model in detail or "model" in detail.lower()
+    said = f"does not know the model {label.model!r}" if says_so else f"refused a request for the model {label.model!r}"
+    head = _sentence(f"{label.where} {said} ({fault.status or fault.code})", detail)
+    others = {name: shown for name, shown in offered.items() if name != label.model}
+    if names := near(label.model, others):
+        advice = f"Near that: {', '.join(others[name] for name in names)}. Name one with --model or AGENT_KERNEL_MODEL."
+    elif others:
+        some = ", ".join(list(others.values())[:SUGGESTED])
+        advice = f"It has {some}. Name one with --model or AGENT_KERNEL_MODEL."
     else:
-        advice = " Name another with --model or AGENT_KERNEL_MODEL."
-        if label.address_setting:
-            advice += f" If the address is wrong, set {label.address_setting}; it usually ends in /v1."
-    return ModelRefused(f"{_sentence(head, detail)}{advice} `%agent models` lists what there is.")
+        advice = "Name another with --model or AGENT_KERNEL_MODEL."
+    if label.model in offered:
+        advice = f"It lists that model, but perhaps not for the {FORMATS[label.api]}. {advice}"
+    elif not offered and label.address_setting:
+        advice += f" If the address is wrong, set {label.address_setting}; it usually ends in /v1."
+    return f"{head} {advice} `%agent models` lists what there is."
 
 
-def _exceeded(length: TooLong, status: int | None, label: ServiceLabel, detail: str) -> ContextExceeded:
-    head = f"{label.where} says that the request is too long for {label.model}" + (f" ({status})" if status else "")
-    return ContextExceeded(f"{_sentence(head, detail)} {LARGER_CONTEXT}", size=length.size, limit=length.limit)
+def _exceeded(fault: Fault, label: ServiceLabel, detail: str) -> ContextExceeded:
+    status = f" ({fault.status})" if fault.status else ""
+    if fault.too_long is None:
+        head = _sentence(f"{label.where} takes no request of this size{status}", detail)
+        return ContextExceeded(f"{head} {LARGER_BODY}")
+    head = _sentence(f"{label.where} says that the request is too long for {label.model}{status}", detail)
+    return ContextExceeded(f"{head} {LARGER_CONTEXT}", size=fault.too_long.size, limit=fault.too_long.limit)
 
 
-def _refused(status: int, label: ServiceLabel, detail: str) -> ModelRefused:
+def _refused(fault: Fault, label: ServiceLabel, detail: str) -> str:
+    status = fault.status or 0
     match status:
-        case 401 | 403:
+        case 401 | 403 if fault.structured or not label.proxy:
             head = f"{label.where} refused the API key ({status})"
             advice = f" Set {label.key_setting} to a key that may use {label.model}, and restart."
         case 429:
@@ -211,7 +255,7 @@ def _refused(status: int, label: ServiceLabel, detail: str) -> ModelRefused:
             advice = f" Set {label.address_setting} to the final address."
         case _:
             head, advice = f"{label.where} refused the request ({status})", ""
-    return ModelRefused(_sentence(head, detail) + advice)
+    return _sentence(head, detail) + advice
 
 
 def _sentence(head: str, detail: str) -> str:

@@ -140,6 +140,7 @@ class HttpModel:
                             yield item
                 if not parts[-1].paused or len(parts) > MOST_PAUSES:
                     self._used()
+                    self._fallbacks.note_answer()
                     yield _joined(parts)
                     return
                 request, tried = _continued(request, parts[-1]), 0
@@ -185,10 +186,12 @@ class HttpModel:
         return amendment
 
     async def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
+        fault, api = self._fallbacks.told(fault)
+        self._api = api or self._api
         if is_about_the_name(fault):
             await self._others.refresh()
         secrets = self.client.secrets()
-        site = replace(self._label, api=self._api.name)
+        site = replace(self._label, api=self._api.name, proxy=(await self.client.get()).proxy)
         offered = self._others.names()
         error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets, offered=offered)
         if isinstance(error, ContextExceeded):
@@ -239,13 +242,9 @@ class HttpModel:
                 await response.aclose()
 
     def _status_fault(self, response: "httpx2.Response", body: bytes) -> Fault:
-        try:
-            said = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            said = body.decode(errors="replace")
         return status_fault(
             response.status_code,
-            said.get("error", said) if isinstance(said, dict) else said,
+            body,
             retry_after=parse_retry_after(response.headers, self._clock.now()),
             should_retry=response.headers.get("x-should-retry"),
         )

@@ -13,16 +13,25 @@ LARGER_CONTEXT = (
     "For Ollama raise OLLAMA_CONTEXT_LENGTH (num_ctx)."
 )
 """Advice for a conversation that does not fit even when it is shortened."""
+LARGER_BODY = (
+    "The service, or a proxy before it, limits the bytes of a request: raise that (nginx: client_max_body_size), ask "
+    "for less at once, or begin a new conversation with %agent new."
+)
+"""Advice for a request that has too many bytes even without its pictures."""
 _CODES = frozenset(
     {
         "context_length_exceeded",
         "exceed_context_size_error",
         "context_exceeded",
         "model_context_window_exceeded",
-        "request_too_large",
     }
 )
 _TOO_LARGE = 413
+_TOO_LARGE_WORDS = re.compile(
+    r"(?i)(?:payload|body|entity|request)(?: size)? (?:is )?too large|(?:payload|body) size exceeds"
+    r"|maximum request body"
+)
+"""Phrases of nginx, Express, Starlette, aiohttp, Vertex AI and Azure."""
 _WORDS = re.compile(
     r"(?i)context (?:length|window|size)|context limit|maximum context|prompt is too long|prompt too long"
     r"|input is too long|input token count|(?:maximum|max) (?:prompt|input|model) length"
@@ -69,14 +78,27 @@ class TooLong:
     """Tokens that the model takes."""
 
 
-def too_long(status: int | None, code: str, detail: str) -> TooLong | None:
-    """The refusal's numbers, or `None` if it has another reason."""
+def too_long(status: int | None, code: str, detail: str, *, structured: bool) -> TooLong | None:
+    """The refusal's numbers, or `None` if it has another reason. Only the service's own error, which is `structured`,
+    is believed about its numbers."""
     detail = detail[:_READ]
     if status not in (None, 400, _TOO_LARGE, 422, 500) or _OTHERWISE.search(detail):
         return None
-    if code in _CODES or status == _TOO_LARGE or _WORDS.search(detail):
-        return TooLong(size=_number(_SIZES, detail), limit=_number(_LIMITS, detail))
-    return None
+    if code not in _CODES and not _WORDS.search(detail):
+        return None
+    if not structured:
+        return TooLong(None, None)
+    return TooLong(size=_number(_SIZES, detail), limit=_number(_LIMITS, detail))
+
+
+def too_large(status: int | None, code: str, detail: str) -> bool:
+    """Whether a request was refused for its bytes, by the service or by a proxy before it."""
+    detail = detail[:_READ]
+    if _OTHERWISE.search(detail):  # Groq answers 413 to what exceeds a key's tokens per minute
+        return False
+    if status == _TOO_LARGE or code == "request_too_large":
+        return True
+    return status in (400, 422, 500) and _TOO_LARGE_WORDS.search(detail) is not None
 
 
 def _number(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:

@@ -220,8 +220,8 @@ class ModelResolver:
         )
 
     def _others(self, endpoint: Endpoint) -> OtherModels:
-        def named(wire_names: Iterable[str]) -> list[str]:
-            return [self._as_named(endpoint, other) for other in wire_names]
+        def named(wire_names: Iterable[str]) -> dict[str, str]:
+            return {wire_name: self._as_named(endpoint, wire_name) for wire_name in wire_names}
 
         return OtherModels(
             refresh=lambda: self._catalogue.listings([endpoint]),

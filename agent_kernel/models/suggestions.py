@@ -1,7 +1,7 @@
 """Suggests other models of an endpoint in error messages, for an unknown name or a model that takes no tools."""
 
 import difflib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 SUGGESTED = 5
@@ -15,12 +15,13 @@ async def _do_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class OtherModels:
-    """Access to an endpoint's list of models. `names` and `with_tools` return what is known at the moment."""
+    """Access to an endpoint's list of models. `names` and `with_tools` return what is known at the moment: the names
+    that the service gives its models, each with its name for `--model`."""
 
     refresh: Callable[[], Awaitable[object]] = _do_nothing
     """Fetch the endpoint's list. Takes a few seconds at most, and raises nothing."""
-    names: Callable[[], Iterable[str]] = list
-    with_tools: Callable[[], Iterable[str]] = list
+    names: Callable[[], Mapping[str, str]] = dict
+    with_tools: Callable[[], Mapping[str, str]] = dict
 
 
 NO_OTHER_MODELS = OtherModels()

@@ -57,9 +57,11 @@ def test_a_token_in_place_of_the_key_is_read_as_anthropics_own_client_reads_it()
     assert both.read_key() == SECRET
 
 
-def test_an_address_for_anthropics_api_is_asked_in_that_api_and_wants_a_model_to_be_named() -> None:
+def test_an_address_for_anthropics_api_is_asked_in_that_api_and_with_a_key_for_the_default_claude() -> None:
+    assert environ(ANTHROPIC_BASE_URL="http://localhost:4000").default is None
     resolver = environ(ANTHROPIC_BASE_URL="http://localhost:4000", ANTHROPIC_API_KEY="anything")
-    assert resolver.default is None
+    assert address(resolver) == f"HttpModel('{DEFAULT_MODELS['Anthropic']}' at http://localhost:4000/v1)"
+    assert resolver.default_reason == "ANTHROPIC_API_KEY is set, and nothing names a model."
     endpoint = resolver.endpoints["anthropic"]
     assert isinstance(endpoint, Endpoint)
     assert endpoint.first_api == "messages"

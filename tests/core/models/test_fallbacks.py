@@ -106,7 +106,7 @@ async def test_a_model_that_knows_no_tools_answers_without_them_and_the_run_says
         say("Hi"),
         say("Hi again"),
         turns=2,
-        others=OtherModels(with_tools=lambda: ["fake", "qwen3", "llama3.1"]),
+        others=OtherModels(with_tools=lambda: {"fake": "lab/fake", "qwen3": "qwen3", "llama3.1": "llama3.1"}),
     )
     notices = [item.content for item in items if isinstance(item, Notice)]
     assert len(notices) == 2

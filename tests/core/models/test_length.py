@@ -54,17 +54,17 @@ OTHERWISE = (
 @pytest.mark.parametrize("said", SAID)
 def test_what_services_say_of_a_request_that_is_too_long_is_understood(said: str) -> None:
     size, limit = SAID[said]
-    assert too_long(400, "", said) == TooLong(size=size, limit=limit)
+    assert too_long(400, "", said, structured=True) == TooLong(size=size, limit=limit)
 
 
 @pytest.mark.parametrize("said", OTHERWISE)
 def test_other_refusals_are_not_taken_for_one(said: str) -> None:
-    assert too_long(400, "", said) is None
-    assert too_long(401, "", "The context window is not for this key.") is None
+    assert too_long(400, "", said, structured=True) is None
+    assert too_long(401, "", "The context window is not for this key.", structured=True) is None
 
 
 def test_a_megabyte_that_is_no_error_message_is_read_in_no_time() -> None:
-    assert too_long(400, "", "1" * 1_000_000) is None
+    assert too_long(400, "", "1" * 1_000_000, structured=True) is None
 
 
 async def test_a_user_is_told_what_to_do_and_nothing_is_tried_again() -> None:
