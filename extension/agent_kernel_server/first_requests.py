@@ -11,6 +11,7 @@ from jupyter_server.serverapp import ServerWebApplication
 from tornado import httputil, web
 from tornado.routing import Router
 
+from agent_kernel_server.bodies import BodyHandler
 from agent_kernel_server.identity import AUTH_RESOURCE
 from agent_kernel_server.standby import Standby
 
@@ -97,21 +98,16 @@ class _Held(httputil.HTTPMessageDelegate):
             self._handler.on_connection_close()
 
 
-class StrangerHandler(APIHandler):
+class StrangerHandler(BodyHandler):
     """Answers requests without a user: a browser that asks for a page of another origin gets Jupyter's answer, and all
     others are refused."""
-
-    async def prepare(self) -> None:  # type: ignore[override]
-        await super().prepare()
-        if not self._finished and self.request.method != "OPTIONS":
-            raise web.HTTPError(403)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         self.set_cors_headers()  # as `AgentKernelHandler.write_error`
         super().write_error(status_code, **kwargs)
 
 
-class NoRunsHandler(APIHandler):
+class NoRunsHandler(BodyHandler):
     """The list of open runs, where there are none."""
 
     auth_resource = AUTH_RESOURCE
@@ -122,7 +118,7 @@ class NoRunsHandler(APIHandler):
         self.finish("[]")
 
 
-class NotLoadedHandler(APIHandler):
+class NotLoadedHandler(BodyHandler):
     """Answers every request with what is wrong."""
 
     auth_resource = AUTH_RESOURCE

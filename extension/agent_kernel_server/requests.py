@@ -1,13 +1,12 @@
-"""The base class of the HTTP handlers: authentication, validated bodies, JSON answers, and errors as statuses."""
+"""The base class of the API's handlers: authorization, validated bodies, JSON answers, and errors as statuses."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import Context
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, TypeVar
 
 import orjson
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
 from pydantic import BaseModel, ValidationError
 from tornado import web
@@ -23,6 +22,7 @@ from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
 from agent_kernel.runtime.clients.commands import reply_for
 from agent_kernel.runtime.runtime import Runtime
+from agent_kernel_server.bodies import BodyHandler
 from agent_kernel_server.identity import AUTH_RESOURCE, person_of
 from agent_kernel_server.notebooks.paths import ListedT
 from agent_kernel_server.service import Service
@@ -75,37 +75,9 @@ def invalid_body(error: ValidationError) -> Refusal:
     return Refusal(400, f"{first['field']}: {first['message']}", field=first["field"], errors=faults)
 
 
-@web.stream_request_body
-class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
-    """Bodies are streamed, so that a refused one is neither read to its end nor kept: the user and the declared length
-    are checked when the headers have come."""
-
+class AgentKernelHandler(ExtensionHandlerMixin, BodyHandler):
     auth_resource = AUTH_RESOURCE
     most_bytes = MAX_FRAME_BYTES
-    """The longest body."""
-
-    def initialize(self, *arguments: Any, **named: Any) -> None:
-        super().initialize(*arguments, **named)
-        self._body = bytearray()
-
-    async def prepare(self) -> None:  # type: ignore[override]
-        """Raises `HTTPError` 403 without a user, `Refusal` 413 for a body that is too long."""
-        await super().prepare()
-        if self._finished or self.request.method == "OPTIONS":  # a browser asks without a token whether it may send one
-            return
-        if self.current_user is None:
-            raise web.HTTPError(403)
-        length = self.request.headers.get("Content-Length", "0")
-        if length.isdecimal() and int(length) > self.most_bytes:
-            self._refuse_size()
-
-    def data_received(self, chunk: bytes) -> None:
-        """One piece of the body. The first one beyond the limit is kept, as a sign of it; later ones are dropped."""
-        if len(self._body) <= self.most_bytes:
-            self._body += chunk
-
-    def _refuse_size(self) -> NoReturn:
-        raise Refusal(413, f"The body is larger than {self.most_bytes} bytes.")
 
     @property
     def service(self) -> Service:
@@ -123,7 +95,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
     def read_body(self, model: type[BodyT]) -> BodyT:
         """The validated body. Raises `Refusal` 400, which names the field, or 413."""
         if len(self._body) > self.most_bytes:
-            self._refuse_size()
+            self.refuse_size()
         body = bytes(self._body) or b"{}"
         try:
             return model.model_validate(loads_once(body))

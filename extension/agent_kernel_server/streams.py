@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from tornado.iostream import StreamClosedError
 
@@ -21,7 +22,7 @@ class StreamHandler(AgentKernelHandler):
     """A response that is written piece by piece. Each `write_text` returns when the client's connection took what was
     written, so that a slow client holds up its own stream and nothing else."""
 
-    def initialize(self, *arguments: object, **named: object) -> None:
+    def initialize(self, *arguments: Any, **named: Any) -> None:
         super().initialize(*arguments, **named)
         self._writing = asyncio.Lock()
 

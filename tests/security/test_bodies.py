@@ -3,10 +3,14 @@
 import asyncio
 import json
 import tracemalloc
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import Any
 
+import httpx
 import pytest
 
+from agent_kernel_server.bodies import SHORT_BYTES
 from tests.server.client import Api, Fetch
 
 MEGABYTE = 1_048_576
@@ -80,3 +84,50 @@ async def test_a_body_within_the_bound_arrives_whole(api: Api) -> None:
         "POST", "conversations", conversation_id, "policy", body={"mode": "ask", "x": "y" * 900_000}
     )
     assert (status, body.get("mode", body)) == (200, "ask"), body
+
+
+EARLY = {
+    "a stranger": ({}, b'{"content": "Go."}', 403),
+    "a stranger's long body": ({}, b"x" * 200_000, 403),
+    "a body that is too large": ({"Authorization": ""}, b"x" * (2 * MEGABYTE), 413),
+    "a foreign page": ({"Origin": "https://evil.example", "Cookie": "_xsrf=x"}, b"{}", 404),
+    "another name of this server": ({"Authorization": "", "Host": "evil.example"}, b"{}", 403),
+}
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+@pytest.mark.parametrize("who", EARLY)
+async def test_a_client_that_keeps_its_connection_gets_its_next_answer(
+    api: Api, jp_base_url: str, jp_http_port: int, jp_auth_header: dict[str, str], who: str, loaded: bool
+) -> None:
+    """A body that was not read ends the connection, and the answer says so. A short one is read."""
+    if loaded:
+        await api.new_conversation()
+    headers, body, expected = EARLY[who]
+    headers = {name: value or jp_auth_header["Authorization"] for name, value in headers.items()}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{jp_http_port}{jp_base_url}agent-kernel/api/") as client:
+        for _ in range(20):
+            refused = await client.post("conversations", content=body, headers=headers)
+            kept = len(body) <= SHORT_BYTES
+            assert (refused.status_code, refused.headers.get("Connection")) == (expected, None if kept else "close")
+            assert (await client.get("status", headers=jp_auth_header)).status_code == 200
+
+
+async def test_one_connection_serves_short_refusals_and_answers(
+    api: Api, jp_base_url: str, jp_http_port: int, jp_auth_header: dict[str, str]
+) -> None:
+    await api.new_conversation()
+    path = f"{jp_base_url}agent-kernel/api/status"
+
+    def ask() -> tuple[list[int], int]:
+        statuses, sockets = [], set()
+        with closing(HTTPConnection("127.0.0.1", jp_http_port)) as connection:
+            for headers in ({}, jp_auth_header) * 5:
+                connection.request("GET" if headers else "POST", path, None if headers else b"{}", headers)
+                sockets.add(connection.sock)
+                answer = connection.getresponse()
+                answer.read()
+                statuses.append(answer.status)
+        return statuses, len(sockets)
+
+    assert await asyncio.to_thread(ask) == ([403, 200] * 5, 1)
