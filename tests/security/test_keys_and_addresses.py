@@ -16,6 +16,7 @@ from tests.security.conftest import Liar, declaration
 from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
+OTHER_KEY = "sk-ant-api03-" + "Zz9_-" * 19
 
 
 async def test_a_kernel_chooses_neither_the_address_nor_who_gets_the_key(
@@ -141,3 +142,47 @@ class TestAServerThatHidesItsKeys:
         assert model.requests[0].headers["authorization"] == f"Bearer {FAKE_KEY}"
         names = "[n for n in __import__('os').environ if n.startswith(('OPENAI_', 'LAB_', 'ANTHROPIC_'))]"
         assert await kernel.text(f"print({names})") == "['OPENAI_BASE_URL']\n"
+
+
+class TestAServerWithSeveralKeys:
+    @pytest.fixture
+    def extension_traits(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        monkeypatch.setenv("LAB_KEY", OTHER_KEY)
+        return {"endpoints": {"lab": {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "LAB_KEY"}}}
+
+    async def test_repeats_none_that_is_read_unasked_or_in_an_error(
+        self,
+        api: Api,
+        client: OpenChannel,
+        kernel: Kernel,
+        model: FakeOpenAI,
+        jp_root_dir: Path,
+        jp_auth_header: dict[str, str],
+    ) -> None:
+        token = jp_auth_header["Authorization"].split()[-1]
+        secrets = (FAKE_KEY, token, OTHER_KEY)
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"keys = {secrets!r}")])
+        nbformat.write(notebook, jp_root_dir / "other.ipynb")
+        (jp_root_dir / "settings.ini").write_text("\n".join(f"key = {secret}" for secret in secrets))
+        await kernel.run(f"%cd -q {jp_root_dir}")
+        await kernel.run(f"a, b, c = keys = {secrets!r}; keys")
+        reads = [
+            call("inspect_variables", call_id="a"),
+            call("read_notebook", call_id="b", path="other.ipynb"),
+            call("read_file", call_id="c", path="settings.ini"),
+            call("search_files", call_id="d", query="key"),
+        ]
+        model.add(calls(*reads), failure(400, f"The keys {' '.join(secrets)} are no good, {OTHER_KEY!r}."))
+        conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+        page = await client(conversation_id)
+        await api.start_run(conversation_id)
+        await page.until("complete")
+        view = await api.ended(conversation_id)
+        assert [one["state"] for one in view["tool_calls"]] == ["success"] * 4
+        assert "[API key] [API key] [API key] are no good" in view["runs"][0]["error"]["message"]
+        asked = [json.dumps(request.body) for request in model.requests]
+        assert "[API key]" in asked[0], "the description of the notebook has its cells"
+        assert all("[API key]" in one["result"] for one in view["tool_calls"])
+        for text in (*asked, json.dumps(view), json.dumps(page.frames)):
+            for secret in secrets:
+                assert secret[:20] not in text
