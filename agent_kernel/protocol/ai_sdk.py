@@ -21,7 +21,7 @@ REASON_CHARACTERS = 10_000
 
 class SentApproval(Body):
     id: str = Field(max_length=200)
-    approved: bool | None = None
+    approved: bool | None = Field(default=None, strict=True)
     reason: str | None = Field(default=None, max_length=REASON_CHARACTERS)
 
 
@@ -38,7 +38,7 @@ class SentPart(Body):
     url: str | None = None
     """Of a file: what it has, as a data URL."""
     mediaType: str | None = Field(default=None, max_length=200)  # noqa: N815
-    preliminary: bool | None = None
+    preliminary: bool | None = Field(default=None, strict=True)
 
 
 class SentMessage(Body):

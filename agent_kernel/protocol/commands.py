@@ -141,7 +141,7 @@ class CancelCommand(Command):
 
 class ResumeCommand(Command):
     type: Literal["resume"] = "resume"
-    last_seq: int = Field(ge=0)
+    last_seq: int = Field(ge=0, strict=True)
 
 
 class ShownCommand(Command):

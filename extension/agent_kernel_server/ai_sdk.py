@@ -43,6 +43,7 @@ class ChatHandler(ChatStreamHandler):
     """Takes what `DefaultChatTransport` sends, and answers with a UI message stream."""
 
     most_bytes = MOST_BYTES
+    action = "execute"
 
     @for_those_who_may("execute")
     async def post(self) -> None:

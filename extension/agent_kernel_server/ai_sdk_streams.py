@@ -8,7 +8,7 @@ from typing import Any
 from orjson import dumps, loads
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.runtime.clients.commands import reply_for
+from agent_kernel.runtime.clients.commands import NotAllowed, reply_for
 from agent_kernel.runtime.clients.ui_answers import Answer, Chunk, Piece, answer_id
 from agent_kernel.runtime.clients.ui_messages import History, missing
 from agent_kernel.runtime.conversation import Conversation
@@ -70,6 +70,11 @@ class ChatStreamHandler(StreamHandler):
     """What the endpoint's two streams share."""
 
     _follower: Follower | None = None
+    _refused = False
+
+    async def refuse(self) -> None:
+        self._refused = True
+        self.close()
 
     def close(self) -> None:
         if self._follower is not None:
@@ -99,7 +104,7 @@ class ChatStreamHandler(StreamHandler):
         async with self.open_stream():
             try:
                 await self._follow(follower, target)
-            except AgentKernelError as error:
+            except (AgentKernelError, NotAllowed) as error:
                 await self._write({"type": "error", "errorText": reply_for(error).message})
             await self.write_text(b"data: [DONE]\n\n")
 
@@ -116,6 +121,8 @@ class ChatStreamHandler(StreamHandler):
                     await self._write_unbegun(event, target)
                 if _is_done(follower, target):
                     break
+        if self._refused:
+            raise NotAllowed("read")
         if target.answer is not None:
             await self._write_end(target.answer, target)
 

@@ -1,6 +1,7 @@
 """The WebSocket to one client: carries the frames of a `ClientSession`."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from agent_kernel.errors import ConfigurationError, UnknownConversation
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of
+from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of, until_refused
 from agent_kernel_server.service import Service
 
 ANNOUNCED_SECONDS = 5.0
@@ -24,12 +25,15 @@ ACCEPTED_FRAME_BYTES = 64 * 1024 * 1024
 """Tornado closes the socket on a larger frame, before anything can be answered. Frames between the protocol's
 `MAX_FRAME_BYTES` and this one are read and refused with INVALID_FORMAT."""
 
+NOT_PERMITTED = 1008
+"""The close code of RFC 6455 for a client that may not look any more."""
+
 
 class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
     auth_resource = AUTH_RESOURCE
     conversation: Conversation
     session: ClientSession | None = None
-    _running: asyncio.Task[None] | None = None
+    _tasks: Sequence[asyncio.Task[None]] = ()
     _left = False
     """Whether the client has gone, which may be before its channel is open."""
 
@@ -70,18 +74,25 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             self.conversation,
             self,
             person=person_of(self.current_user),
-            may_act=partial(may, self, "execute"),
+            may=partial(may, self),
             on_shown=self._on_shown,
         )
         self.service.channels.add(self)
         name = f"channel of {self.conversation.conversation_id}"
-        self._running = self.service.tasks.spawn(self._run(self.session), name)
+        self._tasks = [
+            self.service.tasks.spawn(self._run(self.session), name),
+            self.service.tasks.spawn(self._watch_rights(self.session), f"rights of the {name}"),
+        ]
 
     async def _run(self, session: ClientSession) -> None:
         try:
             await session.run()
         finally:
-            self.close()
+            self.close(*((NOT_PERMITTED, "not permitted") if session.refused else ()))
+
+    async def _watch_rights(self, session: ClientSession) -> None:
+        await until_refused(self, "read")
+        await session.refuse()
 
     async def send(self, frame: bytes) -> None:
         try:
@@ -108,6 +119,6 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             pings.stop()  # else it holds this handler until the next ping is due
         if self.session is not None:
             self.session.close()
-        if self._running is not None:
-            self._running.cancel()
+        for task in self._tasks:
+            task.cancel()
         super().on_close()

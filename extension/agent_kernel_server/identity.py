@@ -1,13 +1,22 @@
 """The person behind a request, and what they are authorized to do."""
 
+import asyncio
+import logging
 from typing import Any, Literal
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.base.handlers import JupyterHandler
 
+logger = logging.getLogger(__name__)
 AUTH_RESOURCE = "agent-kernel"
 """The resource name for a site's Authorizer. Its actions are `read`, `write` (create and delete conversations) and
 `execute` (start runs and decide)."""
+
+
+Action = Literal["read", "write", "execute"]
+
+ASK_SECONDS = 60.0
+"""How often the Authorizer is asked again about a connection that stays open."""
 
 
 def person_of(user: Any) -> str | None:
@@ -24,9 +33,21 @@ def person_of(user: Any) -> str | None:
     return name if account in (None, "", name) else f"{name} ({account})"
 
 
-async def may(handler: JupyterHandler, action: Literal["read", "write", "execute"]) -> bool:
+async def may(handler: JupyterHandler, action: Action) -> bool:
     """Whether the Authorizer permits the request's user this action."""
     allowed: bool = await ensure_async(
         handler.authorizer.is_authorized(handler, handler.current_user, action, AUTH_RESOURCE)
     )
     return allowed
+
+
+async def until_refused(handler: JupyterHandler, action: Action) -> None:
+    """Ask again from time to time. Returns when the Authorizer does not permit any more what it did, or fails."""
+    permitted = True
+    while permitted:
+        await asyncio.sleep(ASK_SECONDS)
+        try:
+            permitted = await may(handler, action)
+        except Exception:
+            logger.exception("The Authorizer failed, so a connection is closed")
+            return

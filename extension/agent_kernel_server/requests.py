@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import Context
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 from jupyter_server.auth.decorator import authorized
@@ -23,7 +23,7 @@ from agent_kernel.protocol.json_once import loads_once
 from agent_kernel.runtime.clients.commands import reply_for
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.bodies import BodyHandler
-from agent_kernel_server.identity import AUTH_RESOURCE, person_of
+from agent_kernel_server.identity import AUTH_RESOURCE, Action, person_of
 from agent_kernel_server.notebooks.paths import ListedT
 from agent_kernel_server.service import Service
 
@@ -32,7 +32,7 @@ Method = Callable[..., Awaitable[None] | None]
 NUMBER = re.compile("[0-9]{1,9}")
 
 
-def for_those_who_may(action: Literal["read", "write", "execute"]) -> Callable[[Method], Method]:
+def for_those_who_may(action: Action) -> Callable[[Method], Method]:
     """Require an authenticated user whom the server's authorizer allows this action."""
     allowed: Any = authorized(action)
     return lambda method: web.authenticated(allowed(method))

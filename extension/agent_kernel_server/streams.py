@@ -8,6 +8,7 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
+from agent_kernel_server.identity import Action, until_refused
 from agent_kernel_server.requests import NUMBER, AgentKernelHandler, Refusal, for_those_who_may
 
 HEARTBEAT_SECONDS = 15.0
@@ -22,6 +23,9 @@ class StreamHandler(AgentKernelHandler):
     """A response that is written piece by piece. Each `write_text` returns when the client's connection took what was
     written, so that a slow client holds up its own stream and nothing else."""
 
+    action: Action = "read"
+    """The right without which the stream ends."""
+
     def initialize(self, *arguments: Any, **named: Any) -> None:
         super().initialize(*arguments, **named)
         self._writing = asyncio.Lock()
@@ -33,14 +37,18 @@ class StreamHandler(AgentKernelHandler):
         self.set_header("Cache-Control", "no-cache")
         self.set_header("X-Accel-Buffering", "no")
         self.service.streams.add(self)
-        beat = self.service.tasks.spawn(self._beat(), f"heartbeat of {self.request.path}")
+        tasks = [
+            self.service.tasks.spawn(self._beat(), f"heartbeat of {self.request.path}"),
+            self.service.tasks.spawn(self._watch_rights(), f"rights of {self.request.path}"),
+        ]
         try:
             await self._flush()
             yield
         except ClientGone:
             return
         finally:
-            beat.cancel()
+            for task in tasks:
+                task.cancel()
             self.service.streams.discard(self)
 
     async def write_text(self, text: bytes) -> None:
@@ -64,6 +72,14 @@ class StreamHandler(AgentKernelHandler):
                 except ClientGone:
                     self.close()
                     return
+
+    async def _watch_rights(self) -> None:
+        await until_refused(self, self.action)
+        await self.refuse()
+
+    async def refuse(self) -> None:
+        """End the stream, because its user has lost the right to it, and say so."""
+        raise NotImplementedError
 
     def on_connection_close(self) -> None:
         super().on_connection_close()
@@ -102,6 +118,10 @@ class EventsHandler(StreamHandler):
         """Send a frame of the session. Its id is not always its `seq`: missed events may follow the `session`."""
         assert self._session is not None
         await self.write_text(b"id: %d\ndata: %b\n\n" % (self._session.cursor, frame))
+
+    async def refuse(self) -> None:
+        if self._session is not None:
+            await self._session.refuse()
 
     def close(self) -> None:
         if self._session is not None:

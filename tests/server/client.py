@@ -117,6 +117,10 @@ class Client:
                 self._ended = await self._socket.read_message() is None
         return True
 
+    @property
+    def close_code(self) -> int | None:
+        return self._socket.close_code
+
     async def send(self, frame: Frame | str | bytes) -> None:
         text = frame if isinstance(frame, str | bytes) else json.dumps(frame)
         await self._socket.write_message(text, binary=isinstance(text, bytes))

@@ -13,10 +13,12 @@ from tornado.httpclient import HTTPClientError
 
 from agent_kernel.log import events
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server import ai_sdk, ai_sdk_streams
+from agent_kernel.testing.wire.reply import Reply
+from agent_kernel_server import ai_sdk, ai_sdk_streams, identity
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Fetch, Kernel, loaded
+from tests.server.test_channel import Switchable
 from tests.server.test_server_routes import ReadOnly
 from tests.waiting import until
 
@@ -337,3 +339,42 @@ class TestWithAnAuthorizer:
     async def test_who_may_only_look_starts_nothing(self, api: Api, model: FakeOpenAI) -> None:
         assert (await api("POST", *CHAT, body=asking()))[0] == 403
         assert (await api("GET", "conversations"))[1] == []
+
+
+class TestAReaderWhoLosesTheRight:
+    @pytest.fixture
+    def server_traits(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+        return {"authorizer_class": Switchable}
+
+    async def test_is_shown_no_more_of_an_answer(
+        self, api: Api, post: Post, jp_fetch: Fetch, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model.add(Reply(hang_after=0))
+        monkeypatch.setattr(Switchable, "blind", lambda: bool(model.requests))
+        refused = {"type": "error", "errorText": "You may not look at this conversation any more."}
+        chunks = await post(asking())
+        assert chunks[-1] == refused
+        assert "finish" not in [chunk["type"] for chunk in chunks]
+
+        monkeypatch.setattr(Switchable, "blind", lambda: False)
+        read: list[bytes] = []
+        resumed = jp_fetch(
+            "agent-kernel", "api", *CHAT, "chat", "stream", request_timeout=60, streaming_callback=read.append
+        )
+        await until(lambda: b"start" in b"".join(read))
+        monkeypatch.setattr(Switchable, "blind", lambda: True)
+        await resumed
+        assert json.loads(b"".join(read).decode().split("\n\n")[-3].removeprefix("data: ")) == refused
+        monkeypatch.setattr(Switchable, "blind", lambda: False)
+        [run] = (await api("GET", "runs", params={"state": "running"}))[1]
+        assert (await api("POST", "conversations", "chat", "runs", run["run_id"], "cancel"))[0] == 200
+
+
+@pytest.mark.parametrize("said", ["yes", "true", "1", 1, 0, "false", [True], {}])
+async def test_an_approval_is_a_boolean_and_nothing_like_it(api: Api, said: object) -> None:
+    part = {"type": "tool-run_python", "toolCallId": "c", "state": "approval-responded"}
+    answered = part | {"approval": {"id": "apr_0", "approved": said}}
+    messages = [*asking()["messages"], {"id": "u1-answer", "role": "assistant", "parts": [answered]}]
+    status, refusal = await api("POST", *CHAT, body=asking(messages=messages))
+    assert (status, refusal["field"]) == (400, "messages.1.parts.0.approval.approved")

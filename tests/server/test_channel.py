@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pytest
 from jupyter_server.auth import Authorizer
@@ -13,7 +14,7 @@ from agent_kernel.runtime.clients import session
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel_server import channel
+from agent_kernel_server import channel, identity
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, OpenChannel, loaded
 from tests.waiting import until
@@ -238,11 +239,14 @@ class TestAnAllowedOrigin:
 
 
 class Switchable(Authorizer):
-    """Everything is allowed until the test says that only reading is."""
+    """Everything is allowed until the test says that only reading is, or nothing."""
 
     read_only = False
+    blind: ClassVar[Callable[[], bool]] = staticmethod(lambda: False)
 
     def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        if Switchable.blind():
+            return False
         return action == "read" or not Switchable.read_only
 
 
@@ -272,6 +276,40 @@ class TestAReader:
         await page.send({"type": "ping"})
         assert (await page.next())["type"] == "pong"
         assert (await api("GET", "conversations", conversation_id))[1] == before
+
+    @pytest.mark.parametrize("fails", [False, True])
+    async def test_who_may_not_look_any_more_is_shown_out(
+        self, api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch, fails: bool
+    ) -> None:
+        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+        page = await client(conversation_id := await api.new_conversation())
+        await page.next()
+
+        def refuses() -> bool:
+            if fails:
+                raise RuntimeError("the site's own service is down")
+            return True
+
+        monkeypatch.setattr(Switchable, "blind", refuses)
+        assert (await page.next())["code"] == "ACCESS_DENIED"
+        assert (await page.closed(), page.close_code) == (True, 1008)
+        with pytest.raises(HTTPClientError):
+            await client(conversation_id)
+
+    async def test_who_resumes_is_asked_for_the_right_to_look(
+        self, api: Api, client: OpenChannel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model.add(say("A secret."))
+        page = await client(conversation_id := await api.new_conversation())
+        await page.next()
+        await api.start_run(conversation_id)
+        await api.ended(conversation_id)
+        await page.until("complete")
+        monkeypatch.setattr(Switchable, "blind", lambda: True)
+        await page.send({"type": "resume", "last_seq": 0, "id": "r"})
+        refused = await page.until("error")
+        assert (refused["code"], refused["command_id"]) == ("ACCESS_DENIED", "r")
+        assert (await page.closed(), page.close_code) == (True, 1008)
 
 
 async def test_a_slow_page_loses_no_token(api: Api, client: OpenChannel, model: FakeOpenAI) -> None:

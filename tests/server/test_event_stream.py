@@ -13,7 +13,7 @@ import pytest_asyncio
 from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server import streams
+from agent_kernel_server import identity, streams
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Kernel
 from tests.server.test_server_routes import ReadOnly
@@ -167,10 +167,14 @@ async def test_a_stranger_gets_no_events(api: Api, jp_http_port: int) -> None:
 
 
 class Blind(ReadOnly):
-    """An authorizer that lets nobody look at conversations."""
+    """An authorizer that lets nobody look at conversations, or not any more."""
+
+    blind = True
 
     def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
-        return not (resource == "agent-kernel" and action == "read" and handler.request.path.endswith("/events"))
+        return not (
+            Blind.blind and resource == "agent-kernel" and action == "read" and handler.request.path.endswith("/events")
+        )
 
 
 class TestWithAnAuthorizer:
@@ -181,6 +185,21 @@ class TestWithAnAuthorizer:
     async def test_who_may_not_look_gets_no_events(self, api: Api, follow: Follow) -> None:
         async with follow(await api.new_conversation()) as stream:
             assert stream.response.status == 403
+
+    async def test_a_stream_ends_when_its_user_may_not_look_any_more(
+        self, api: Api, follow: Follow, extension: AgentKernelServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Blind, "blind", False)
+        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+        async with follow(await api.new_conversation()) as stream:
+            await stream.next()
+            monkeypatch.setattr(Blind, "blind", True)
+            assert (await stream.next())[1]["code"] == "ACCESS_DENIED"
+            with pytest.raises(EOFError):
+                await stream.next()
+        service = extension.service
+        assert service is not None
+        await until(lambda: not service.streams)
 
 
 async def test_a_silent_stream_sends_comments(

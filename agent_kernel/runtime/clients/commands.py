@@ -1,7 +1,7 @@
 """Commands of clients: read from frames, carried out, or refused. HTTP routes refuse from the same table."""
 
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 from pydantic import ValidationError
 
@@ -57,9 +57,17 @@ class InvalidFrame(Exception):
         self.command_id = command_id
 
 
+Right = Literal["read", "execute"]
+"""To look at a conversation; to do more in it."""
+
+
 class NotAllowed(Exception):
-    def __init__(self) -> None:
-        super().__init__("You may look at this conversation, but not act in it.")
+    def __init__(self, right: Right) -> None:
+        super().__init__(
+            "You may look at this conversation, but not act in it."
+            if right == "execute"
+            else "You may not look at this conversation any more."
+        )
 
 
 class TooManyFrames(Exception):

@@ -18,6 +18,7 @@ from agent_kernel.protocol.events import AckEvent, ErrorEvent, PongEvent, Reply
 from agent_kernel.runtime.clients.commands import (
     InvalidFrame,
     NotAllowed,
+    Right,
     TooManyFrames,
     handle_command,
     parse_frame,
@@ -52,11 +53,11 @@ class ClientTransport(Protocol):
         next one. Raises `ClientGone`."""
 
 
-MayAct = Callable[[], Awaitable[bool]]
-"""Whether a client may do more than look, asked at each command."""
+May = Callable[[Right], Awaitable[bool]]
+"""Whether a client has a right, asked at each command that needs it."""
 
 
-async def may_always() -> bool:
+async def may_always(_: Right) -> bool:
     return True
 
 
@@ -74,7 +75,7 @@ class ClientSession:
         transport: ClientTransport,
         *,
         person: str | None = None,
-        may_act: MayAct = may_always,
+        may: May = may_always,
         on_shown: Callable[[str], None] | None = None,
         left_off: int | None = None,
         shared: bool = False,
@@ -85,7 +86,9 @@ class ClientSession:
         self.runs_shown: set[str] = set()
         self._transport = transport
         self._person = person
-        self._may_act = may_act
+        self._may = may
+        self.refused = False
+        """Whether it has ended because its client may not look any more."""
         self._on_shown = on_shown
         self._left_off = left_off
         self._shared = shared
@@ -143,11 +146,20 @@ class ClientSession:
                 reply = None if self._closed else await self._answer(frame)
                 if reply is not None:
                     await self._send(reply)
+                if self.refused:
+                    self.close()
         except ClientGone:
             self.close()
         finally:
             self._waiting -= 1
             self._first_frame.set()
+
+    async def refuse(self) -> None:
+        """End it because the client may not look any more, and say so."""
+        self.refused = True
+        with suppress(ClientGone):
+            await self._send(self._error(NotAllowed("read"), None))
+        self.close()
 
     def close(self) -> None:
         self._closed = True
@@ -203,13 +215,16 @@ class ClientSession:
             case PingCommand():
                 return PongEvent(**self._envelope(command.id))
             case ResumeCommand():
+                if not await self._may("read"):
+                    self.refused = True
+                    raise NotAllowed("read")
                 if await self._resume(command):
                     return None
             case ShownCommand():
                 self._note_shown(command)
             case _:
-                if not await self._may_act():
-                    raise NotAllowed
+                if not await self._may("execute"):
+                    raise NotAllowed("execute")
                 await handle_command(command, self.conversation, self._person)
         return None if command.id is None else AckEvent(**self._envelope(command.id))
 

@@ -16,7 +16,7 @@ from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.events import ApprovalResponseEvent
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients import session as sessions
-from agent_kernel.runtime.clients.commands import reply_for
+from agent_kernel.runtime.clients.commands import Right, reply_for
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.tasks import TaskOwner
@@ -411,12 +411,12 @@ async def test_a_frame_that_is_no_command_is_refused_in_words(stages: Stages, fr
 
 
 async def test_who_may_only_look_gets_everything_and_does_nothing(stages: Stages) -> None:
-    async def may_act() -> bool:
-        return False
+    async def may(right: Right) -> bool:
+        return right == "read"
 
     stage = await asking(stages)
     [asked] = await stage.requests(1)
-    line = Socket(stage.conversation, may_act=may_act)
+    line = Socket(stage.conversation, may=may)
     await line.next("session")
     for command in (
         {"type": "message", "content": "Delete everything."},
