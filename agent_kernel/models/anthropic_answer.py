@@ -1,7 +1,8 @@
 """Reads the answers of Anthropic's Messages API."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -10,7 +11,7 @@ from agent_kernel.models.answer_reading import AnswerReader, as_text
 from agent_kernel.models.base import ModelTurn, Notice, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.faults import Fault, error_object_fault, status_fault
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
-from agent_kernel.models.usage import is_count, token_usage
+from agent_kernel.models.usage import is_count, reported_cost, token_usage
 from agent_kernel.protocol.vocabulary import FinishReason
 
 _STATUSES = {
@@ -65,6 +66,7 @@ class MessagesReader(AnswerReader):
         self._stop: str | None = None
         self._explanation = ""
         self._usage: dict[str, Any] = {}
+        self._cost: Decimal | None = None
         self._blocks: list[_Block] = []
         self._open: dict[object, _Block] = {}
 
@@ -125,6 +127,7 @@ class MessagesReader(AnswerReader):
         """Merge token counts. They only grow, and some servers later omit or zero what they sent before."""
         counted = dict(usage) if isinstance(usage, dict) else {}
         details = counted.pop("output_tokens_details", None)
+        self._cost = reported_cost(counted) if counted.get("cost") is not None else self._cost
         counted["thinking_tokens"] = details.get("thinking_tokens") if isinstance(details, dict) else None
         for name in _COUNTERS:
             value = counted.get(name)
@@ -259,7 +262,8 @@ class MessagesReader(AnswerReader):
         new, cached, written, output, thinking = (self._usage.get(name, 0) for name in _COUNTERS)
         # The parts are counted separately; if one is invalid, the sum is unknown.
         whole = new + cached + written if all(map(is_count, (new, cached, written))) else None
-        return token_usage(whole, output, cached=cached, cache_write=written, reasoning=thinking)
+        counted = token_usage(whole, output, cached=cached, cache_write=written, reasoning=thinking)
+        return replace(counted, cost=self._cost)
 
 
 _COUNTERS = (

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agent_kernel.models.provider_items import ProviderItems
@@ -77,6 +78,8 @@ class TokenUsage:
     """The part of the input that was written to the provider's cache."""
     reasoning_tokens: int = 0
     """The part of the output that is reasoning."""
+    cost: Decimal | None = None
+    """US dollars, if the service says what the turn costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,10 @@ class ImageRef:
     height: int
 
 
+LocalServer = Literal["Ollama", "llama.cpp", "LM Studio", "vLLM"]
+"""Programs that run a model themselves, with no price."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """Properties of a model."""
@@ -138,6 +145,10 @@ class ModelFacts:
     tools: bool = True
     context_tokens: int | None = None
     """The context size in tokens, for a request and its answer together; `None` if unknown."""
+    server: LocalServer | None = None
+    """The program that runs the model, if it says so; `None` for hosted services, proxies, and what is unknown."""
+    reports_cost: bool = False
+    """Whether the service has said what a turn costs."""
 
 
 class Model(Protocol):
@@ -170,6 +181,16 @@ class RecordsDecisions(Protocol):
     async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
         """Add a decision of a person or a script, which is bound to its call by the digest. Called in the order of the
         calls, after their step. Raises `ModelError` if it can't be written."""
+        ...
+
+
+@runtime_checkable
+class LearnsFacts(Protocol):
+    """A model whose service may know more of it than anything else."""
+
+    async def learn(self) -> None:
+        """Ask the service, so that `facts` are known before a run begins. Takes a few seconds at most; raises
+        nothing."""
         ...
 
 

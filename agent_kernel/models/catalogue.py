@@ -1,17 +1,18 @@
 """Fetches, parses and caches the lists of models that endpoints offer.
 
-OpenAI and most others list names only. vLLM, Groq, Mistral, OpenRouter and Anthropic say more in the same list; Ollama
-and LM Studio have further lists of their own.
+OpenAI and most others list names only. vLLM, llama.cpp, Groq, Mistral, OpenRouter and Anthropic say more in the same
+list; Ollama and LM Studio have further lists of their own.
 """
 
 import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_kernel.errors import ConfigurationError
+from agent_kernel.errors import AgentKernelError, ConfigurationError
 from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.client import Client, SharedClient
@@ -21,6 +22,8 @@ from agent_kernel.models.known import NOTHING_KNOWN, Capabilities, answers_promp
 
 ANSWER_SECONDS = 5.0
 """The time limit for an endpoint's list, with all requests that belong to it, in seconds."""
+LEARN_SECONDS = 2.0
+"""How long a run waits for the list of a near server before it begins without."""
 KEPT_SECONDS, KEPT_FAULT_SECONDS = 60.0, 5.0
 MOST_OFFERS = 1_000
 MOST_BYTES = 8 << 20
@@ -70,24 +73,39 @@ class Catalogue:
         self._client = client
         self._kept: dict[str, _Kept] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._probes: set[asyncio.Task[None]] = set()
+        self._probes: set[asyncio.Task[list[Listing]]] = set()
+        self._probed: dict[str, Endpoint] = {}
+        """The endpoints that were asked once more after a turn."""
         self._known: dict[str, tuple[Endpoint, Mapping[str, Capabilities]]] = {}
 
     async def listings(self, endpoints: Iterable[Endpoint | BrokenEndpoint], *, fresh: bool = False) -> list[Listing]:
         """The lists of all endpoints, fetched at once. An endpoint that fails has its reason in `fault`."""
         return list(await asyncio.gather(*(self._listing(endpoint, fresh) for endpoint in endpoints)))
 
-    def probe(self, endpoint: Endpoint) -> None:
-        """Fetch a local server's list once, in the background, because nothing else knows its models' capabilities."""
-        kept = self._kept.get(endpoint.name)
-        if endpoint.provider is not None or not endpoint.is_local or (kept is not None and kept.endpoint == endpoint):
+    async def learn(self, endpoint: Endpoint) -> None:
+        """Fetch a near server's list, because nothing else knows its models' capabilities. Waits for the first one, a
+        few seconds at most; a later one comes in the background. Raises nothing."""
+        if not endpoint.is_near:
             return
-        task = asyncio.get_running_loop().create_task(self._probe(endpoint))
+        with suppress(AgentKernelError, OSError, ValueError):  # its first import may take longer than the list
+            await self._client(endpoint).get()
+        fetching = self._fetch(endpoint, fresh=False)
+        if not self._known_of(endpoint):
+            await asyncio.wait({fetching}, timeout=LEARN_SECONDS)
+
+    def probe(self, endpoint: Endpoint, wire_name: str) -> None:
+        """Fetch a near server's list once more, in the background, after a turn: Ollama and LM Studio tell a model's
+        context once they have loaded it."""
+        known = self.capabilities(endpoint, wire_name).context_tokens is not None
+        if endpoint.is_near and not known and self._probed.get(endpoint.name) != endpoint:
+            self._probed[endpoint.name] = endpoint
+            self._fetch(endpoint, fresh=True)
+
+    def _fetch(self, endpoint: Endpoint, *, fresh: bool) -> asyncio.Task[list[Listing]]:
+        task = asyncio.get_running_loop().create_task(self.listings([endpoint], fresh=fresh))
         self._probes.add(task)
         task.add_done_callback(self._probes.discard)
-
-    async def _probe(self, endpoint: Endpoint) -> None:
-        await self.listings([endpoint])
+        return task
 
     async def aclose(self) -> None:
         """Cancel the background requests of this event loop."""
@@ -172,25 +190,39 @@ class _ListQuery:
         anthropic = self._endpoint.provider == "Anthropic"
         rows = rows_of(await self._get("models?limit=1000" if anthropic else "models"))
         found = list(read_rows(rows))
-        if self._endpoint.provider is not None or not self._endpoint.is_local:
-            return found
-        if any(said != NOTHING_KNOWN for _, said in found):
-            return found
-        return await self._own_lists([name for name, _ in found]) or found
+        return await self._of_near(rows, found) if self._endpoint.is_near else found
 
-    async def _own_lists(self, names: list[str]) -> list[tuple[str, Capabilities]]:
+    async def _of_near(
+        self, rows: list[dict[str, Any]], found: list[tuple[str, Capabilities]]
+    ) -> list[tuple[str, Capabilities]]:
+        """What a near server says on pages of its own. It counts as the program that runs the models only if such a
+        page agrees with its list: a proxy may pass on the list of another server."""
+        match [*{str(row.get("owned_by")) for row in rows}]:
+            case ["llamacpp"]:
+                own = read_props(await self._try("../props"))
+                return [(name, said.over(own)) for name, said in found]
+            case ["vllm"] if isinstance(await self._try("../version"), dict):
+                return [(name, said.over(Capabilities(server="vLLM"))) for name, said in found]
+            case _ if any(said != NOTHING_KNOWN for _, said in found):
+                return found
+            case _:
+                return await self._of_studio_or_ollama([name for name, _ in found]) or found
+
+    async def _of_studio_or_ollama(self, names: list[str]) -> list[tuple[str, Capabilities]]:
         """The capabilities from the further lists of LM Studio and Ollama; empty for other servers."""
         studio, running = await asyncio.gather(self._try("../api/v0/models"), self._try("../api/ps"))
         rows = rows_of(studio)
         if rows and any("state" in row for row in rows):
-            return list(read_rows(rows))
+            return [(name, said.over(Capabilities(server="LM Studio"))) for name, said in read_rows(rows)]
         if not isinstance(running, dict) or "models" not in running:
             return []
         loaded = {row.get("model") or row.get("name"): row for row in rows_of(running)}
+        here = {_name(row) for row in rows_of(await self._try("../api/tags")) if not row.get("remote_host")}
         shown = names[:MOST_PROBED]
         answers = await asyncio.gather(*(self._try("../api/show", {"model": name}) for name in shown))
         said = {name: read_ollama(answer, loaded.get(name)) for name, answer in zip(shown, answers, strict=True)}
-        return [(name, said.get(name, NOTHING_KNOWN)) for name in names]
+        own = Capabilities(server="Ollama")
+        return [(name, said.get(name, NOTHING_KNOWN).over(own if name in here else NOTHING_KNOWN)) for name in names]
 
     async def _get(self, path: str, body: dict[str, Any] | None = None) -> Any:
         return await self._client.ask(self._api, path, body, MOST_BYTES)
@@ -236,6 +268,15 @@ def read_ollama(shown: Any, running: Any) -> Capabilities:
     )
 
 
+def read_props(props: Any) -> Capabilities:
+    """What llama.cpp's `/props` says. Its context size is that of one slot, as the server was started. (`n_ctx_train`,
+    which the list has too, is that with which the model was trained.)"""
+    settings = props.get("default_generation_settings") if isinstance(props, dict) else None
+    if not isinstance(settings, dict):
+        return NOTHING_KNOWN
+    return Capabilities(context_tokens=_count(settings.get("n_ctx")), server="llama.cpp")
+
+
 def _name(row: Mapping[str, Any]) -> str:
     name = row.get("id") or row.get("name") or row.get("key")
     if not isinstance(name, str) or len(name) > LONGEST_NAME or not name.isprintable() or " " in name:
@@ -255,6 +296,7 @@ def _capabilities(row: Mapping[str, Any]) -> Capabilities:
     if "state" not in row:  # Mistral's is the actual size; LM Studio's, with `state`, the largest possible one
         contexts.append(_count(row.get("max_context_length")))
     contexts.append(_count(_part(row, "top_provider").get("context_length")))
+    contexts.append(_count(_part(row, "meta").get("n_ctx")))  # llama.cpp
     known = [context for context in contexts if context is not None]
     return Capabilities(images=_images(row), tools=_tools(row), context_tokens=min(known) if known else None)
 

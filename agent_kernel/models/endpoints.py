@@ -85,7 +85,7 @@ class Endpoint:
         return HOMES.get(urlsplit(self.base_url).hostname or "")
 
     @property
-    def is_local(self) -> bool:
+    def is_near(self) -> bool:
         """Whether it is probably the user's own server: hosted services use TLS."""
         return self.base_url.startswith("http://")
 

@@ -7,9 +7,9 @@ one. The `Api` object makes the bodies and reads the answers.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -24,7 +24,6 @@ from agent_kernel.models.base import (
     ModelRequest,
     ModelTurn,
     Notice,
-    TokenUsage,
     WireMessage,
 )
 from agent_kernel.models.chat import ChatApi
@@ -38,6 +37,7 @@ from agent_kernel.models.redaction import Redaction
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
 from agent_kernel.models.suggestions import NO_OTHER_MODELS, OtherModels
 from agent_kernel.models.unpacking import read_whole, unpacked
+from agent_kernel.models.usage import summed, with_cost_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -68,13 +68,14 @@ class HttpModel:
         capabilities: Callable[[], Capabilities] = Capabilities,
         others: OtherModels = NO_OTHER_MODELS,
         takes_tools: bool = True,
+        learn: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0),
         used: Callable[[], None] = lambda: None,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`capabilities` returns what is known of the model (see `Catalogue`). `takes_tools` is false if the
-        configuration says so. `used` is called after each turn."""
+        """`capabilities` returns what is known of the model, and `learn` adds to it (see `Catalogue`). `takes_tools` is
+        false if the configuration says so. `used` is called after each turn."""
         self._name = name or wire_name
         self.client = client
         self._api: Api = api or ChatApi()
@@ -84,9 +85,10 @@ class HttpModel:
         self._label = ServiceLabel(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
         self._context_tokens: int | None = None
         """Learned from a refusal that named it."""
+        self._reports_cost = False
         self.target = Target(wire_name, origin=f"{self._label.where} {wire_name}")
         self._capabilities = capabilities
-        self._used = used
+        self._learn, self._used = learn, used
         self._fallbacks = Fallbacks(self._label, takes_tools=takes_tools, others=others)
         self._others = others
 
@@ -106,7 +108,13 @@ class HttpModel:
             images=capabilities.images is True and self._fallbacks.takes_images,
             tools=capabilities.tools is not False and self._fallbacks.takes_tools,
             context_tokens=self._context_tokens or capabilities.context_tokens,
+            server=capabilities.server,
+            reports_cost=self._reports_cost,
         )
+
+    async def learn(self) -> None:
+        """See `LearnsFacts`."""
+        await self._learn()
 
     @property
     def recorded(self) -> bool:
@@ -135,6 +143,7 @@ class HttpModel:
                     async for item in items:
                         said_something = said_something or not isinstance(item, Notice)
                         if isinstance(item, ModelTurn):
+                            self._reports_cost = item.usage.cost is not None
                             parts.append(item)
                         else:
                             yield item
@@ -200,29 +209,27 @@ class HttpModel:
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
         reader, turns = self._api.reader(self.target), loop_turns()
-        async with self._respond(body, reader) as (chunks, line), aclosing(_gathered(chunks, line, turns)) as gathered:
-            size = 0
-            async for chunk in gathered:
-                size += len(chunk)
-                if size > MOST_BYTES:
-                    raise Fault("answer", f"its answer does not end: it has more than {MOST_BYTES:,} bytes")
-                for piece in pieces(chunk):
-                    if len(piece) >= SMALL_BYTES:
-                        await turns.take()
-                    for item in reader.feed(piece):
-                        yield item
-                if reader.done:
-                    await _drain(chunks)
-                    break
+        async with self._respond(body, reader) as response:
+            headers, chunks, size = response.headers, unpacked(response), 0
+            async with aclosing(_gathered(chunks, _transport_of(response), turns)) as gathered:
+                async for chunk in gathered:
+                    size += len(chunk)
+                    if size > MOST_BYTES:
+                        raise Fault("answer", f"its answer does not end: it has more than {MOST_BYTES:,} bytes")
+                    for piece in pieces(chunk):
+                        if len(piece) >= SMALL_BYTES:
+                            await turns.take()
+                        for item in reader.feed(piece):
+                            yield item
+                    if reader.done:
+                        await _drain(chunks)
+                        break
         for item in reader.finish():
-            yield item
+            yield replace(item, usage=with_cost_of(item.usage, headers)) if isinstance(item, ModelTurn) else item
 
     @asynccontextmanager
-    async def _respond(
-        self, body: bytes, reader: AnswerReader
-    ) -> AsyncIterator[tuple[AsyncIterator[bytes], asyncio.ReadTransport | None]]:
-        """The body of the answer, in the pieces the network delivers, and the line on which they come. All that can go
-        wrong becomes a `Fault`."""
+    async def _respond(self, body: bytes, reader: AnswerReader) -> AsyncIterator["httpx2.Response"]:
+        """The answer, with its body unread. All that can go wrong becomes a `Fault`."""
         client = await self.client.get()
 
         import aiohttp
@@ -233,7 +240,7 @@ class HttpModel:
             response = await client.send(self._api, body)
             if not response.is_success:
                 raise self._status_fault(response, await read_whole(response, MOST_REFUSAL_BYTES))
-            yield unpacked(response), _transport_of(response)
+            yield response
         except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
             if not reader.whole:
                 raise network_fault(error, self.client.connection.idle_seconds) from None
@@ -323,7 +330,7 @@ def _joined(parts: Sequence[ModelTurn]) -> ModelTurn:
         parts[-1],
         content="".join(part.content for part in parts),
         reasoning="".join(part.reasoning for part in parts),
-        usage=TokenUsage(*(sum(getattr(part.usage, field.name) for part in parts) for field in fields(TokenUsage))),
+        usage=summed([part.usage for part in parts]),
         provider=provider and replace(provider, items=tuple(item for part in parts for item in _items(part))),
     )
 

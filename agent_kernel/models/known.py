@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 from agent_kernel.models import prices
+from agent_kernel.models.base import LocalServer
 
 Provider = Literal["OpenAI", "Anthropic"]
 
@@ -45,6 +46,8 @@ class Capabilities:
     images: bool | None = None
     tools: bool | None = None
     context_tokens: int | None = None
+    server: LocalServer | None = None
+    """The program that says that it runs the model itself."""
 
     def over(self, other: "Capabilities") -> "Capabilities":
         """Both combined; this one wins where both say something."""
@@ -52,6 +55,7 @@ class Capabilities:
             images=other.images if self.images is None else self.images,
             tools=other.tools if self.tools is None else self.tools,
             context_tokens=self.context_tokens or other.context_tokens,
+            server=self.server or other.server,
         )
 
 

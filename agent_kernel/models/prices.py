@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import urlsplit
 
-from agent_kernel.models.base import Model, TokenUsage, facts_of
+from agent_kernel.models.base import Model, ModelFacts, TokenUsage, facts_of
+from agent_kernel.models.usage import MOST_DOLLARS
 
 logger = logging.getLogger(__name__)
-
-_MOST_DOLLARS = 1_000_000
-"""A larger price of a turn is taken for a fault of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +23,8 @@ class TurnCost:
     """`None` if no price is known, or if there is none, as for local models."""
     partial: bool = False
     """Whether the turn may have cost more than `usd`."""
+    reported: bool = False
+    """Whether `usd` is the service's own figure."""
 
 
 NOTHING = TurnCost(Decimal(0))
@@ -73,7 +73,9 @@ def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
     if model.recorded:
         return NOTHING
     facts = facts_of(model)
-    if facts.base_url is not None and is_local(facts.base_url):
+    if usage.cost is not None:
+        return TurnCost(usage.cost, reported=True)
+    if _runs_here(facts):
         return NO_PRICE
     if facts.base_url is None or usage == TokenUsage():  # a Python object, or a service that did not report usage
         return UNKNOWN
@@ -87,27 +89,29 @@ def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
 
 
 def is_priced(model: Model) -> bool:
-    """Whether the cost of the model's turns can be known: it has a known price, or none."""
-    return not price_turn(model, TokenUsage(input_tokens=1, output_tokens=1)).partial
+    """Whether the cost of the model's turns can be known: its service says it, or it has a known price, or none."""
+    return facts_of(model).reports_cost or not price_turn(model, TokenUsage(input_tokens=1, output_tokens=1)).partial
 
 
 def may_cost(model: Model) -> bool:
     """Whether the model's answers may cost money. A Python object may use any service, so it may."""
-    base_url = facts_of(model).base_url
-    return not model.recorded and (base_url is None or not is_local(base_url))
+    return not model.recorded and not _runs_here(facts_of(model))
+
+
+def _runs_here(facts: ModelFacts) -> bool:
+    """Whether it is known that the model runs on this machine, where tokens cost nothing. An address says too little:
+    behind one of this machine or of a private network there may be a proxy of a paid service."""
+    return facts.server is not None and is_loopback(facts.base_url or "")
 
 
 @functools.lru_cache(maxsize=64)
-def is_local(base_url: str) -> bool:
-    """Whether an address is this machine's or a private network's, where tokens cost nothing."""
+def is_loopback(base_url: str) -> bool:
+    """Whether an address is this machine's own."""
     host = _parts(base_url)[0].rstrip(".")
     try:
-        address = ipaddress.ip_address(host)
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        if not host:
-            return False
-        return "." not in host or host == "host.docker.internal" or host.endswith((".localhost", ".local"))
-    return address.is_private or address.is_loopback or address.is_link_local
+        return host == "localhost" or host.endswith(".localhost")
 
 
 @functools.lru_cache(maxsize=64)
@@ -147,6 +151,6 @@ def _look_up(base_url: str, wire_name: str, usage: TokenUsage) -> TurnCost:
         cache_write_tokens=usage.cache_write_tokens,
     )
     usd = calc_price(counted, wire_name, provider_api_url=address).total_price
-    if not (usd.is_finite() and 0 <= usd <= _MOST_DOLLARS):
+    if not (usd.is_finite() and 0 <= usd <= MOST_DOLLARS):
         raise ValueError(f"the table makes it {usd}")
     return TurnCost(usd, partial)

@@ -1,11 +1,19 @@
-"""Validates the token counts that services report, so that a wrong one can neither mislead nor break anything."""
+"""Validates the counts and costs that services report, so that a wrong one can neither mislead nor break anything."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from decimal import Decimal
 from typing import Any
 
 from agent_kernel.models.base import TokenUsage
 
 MOST_TOKENS = 100_000_000
 """The largest plausible count of a turn; larger ones are taken for faults of the service."""
+MOST_DOLLARS = 10_000
+"""The largest plausible cost of a turn; larger ones are taken for faults of the service, or of a table of prices."""
+_COST_HEADER = "x-litellm-response-cost"
+COUNTS = tuple(field.name for field in fields(TokenUsage) if field.name != "cost")
+"""The names of the counts of tokens in `TokenUsage`."""
 
 
 def token_usage(
@@ -27,8 +35,14 @@ def token_usage(
 
 
 def openai_usage(reported: Any) -> TokenUsage:
-    """The tokens from the `usage` of OpenAI's APIs, in the variants that services send."""
-    if not isinstance(reported, dict) or not any(name in reported for name in _INPUT + _OUTPUT):
+    """The tokens and the cost from the `usage` of OpenAI's APIs, in the variants that services send."""
+    if not isinstance(reported, dict):
+        return TokenUsage()
+    return replace(_openai_tokens(reported), cost=reported_cost(reported))
+
+
+def _openai_tokens(reported: dict[str, Any]) -> TokenUsage:
+    if not any(name in reported for name in _INPUT + _OUTPUT):
         return TokenUsage()
     input_tokens, output_tokens = _first(reported, _INPUT), _first(reported, _OUTPUT)
     reasoning = _first(reported, _REASONING)
@@ -46,6 +60,45 @@ def openai_usage(reported: Any) -> TokenUsage:
     )
 
 
+def reported_cost(usage: dict[str, Any]) -> Decimal | None:
+    """The cost in the `usage` of OpenRouter and LiteLLM, in US dollars, if it is valid. Where a user's own key pays
+    for a model at OpenRouter, `cost` is OpenRouter's fee alone, and what the key pays stands beside it."""
+    cost = _dollars(usage.get("cost"))
+    if cost is None or usage.get("is_byok") is not True:
+        return cost
+    details = usage.get("cost_details")
+    upstream = _dollars(details.get("upstream_inference_cost")) if isinstance(details, dict) else None
+    return None if upstream is None else cost + upstream
+
+
+def with_cost_of(usage: TokenUsage, headers: Mapping[str, str]) -> TokenUsage:
+    """The usage with the cost in LiteLLM's header, if the body has none. The header of a streamed answer is written
+    before the answer, so a 0 in it says nothing."""
+    if usage.cost is not None:
+        return usage
+    said = headers.get(_COST_HEADER, "")[:_LONGEST_NUMBER]
+    try:
+        return replace(usage, cost=_dollars(float(said)) or None)
+    except ValueError:
+        return usage
+
+
+def summed(usages: Sequence[TokenUsage]) -> TokenUsage:
+    """The usage of the parts of one turn. Its cost is known if that of each part is."""
+    counts = {name: sum(getattr(usage, name) for usage in usages) for name in COUNTS}
+    costs = [usage.cost for usage in usages if usage.cost is not None]
+    return TokenUsage(**counts, cost=sum(costs, Decimal(0)) if len(costs) == len(usages) else None)
+
+
+def _dollars(value: Any) -> Decimal | None:
+    """A valid amount: a finite number, neither negative nor larger than any turn costs."""
+    if type(value) not in (int, float) or not 0 <= value <= MOST_DOLLARS:  # false for NaN
+        return None
+    return Decimal(repr(value))
+
+
+_LONGEST_NUMBER = 40
+"""Characters of a header that are read."""
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
 _CACHED = (

@@ -27,7 +27,10 @@ def stats_bundle(report: UsageReport, conversation_id: str) -> dict[str, str]:
         text = f"No model has been asked since {report.since} (UTC). Recorded runs are not counted: they cost nothing."
         return {"text/plain": text, "text/html": f"<p>{escape(text)}</p>"}
     sections = [_here(report, conversation_id), *_lists(report)]
-    note = "Days are in UTC. Cost in US dollars; ≥ where a price is not known in full, empty where nobody is paid."
+    note = (
+        "Days are in UTC. Cost in US dollars, the service's own figure where it gives one; ≥ where it is not known in "
+        "full, empty where nobody is paid."
+    )
     return {"text/plain": _plain(sections, note), "text/html": _html(sections, note)}
 
 

@@ -30,13 +30,14 @@ def money(usd: float, *, at_least: bool = False) -> str:
 
 def spent(usage: "Usage") -> list[str]:
     """The parts of a usage line: `["1.2k in", "340 out", "$0.004"]`; `["about 1.2k in", "340 out"]` if tokens are
-    estimated. The cost is omitted if no price is known."""
+    estimated; `$0.004 by the service` if that is the service's own figure. The cost is omitted if no price is known."""
     about = "about " if usage.estimated else ""
     parts = (
         [f"{about}{tokens(usage.input_tokens)} in", f"{tokens(usage.output_tokens)} out"] if usage.total_tokens else []
     )
     if usage.cost is not None:
-        parts.append(money(usage.cost, at_least=usage.cost_is_partial))
+        whose = " by the service" if usage.cost_is_reported else ""
+        parts.append(money(usage.cost, at_least=usage.cost_is_partial) + whose)
     return parts
 
 

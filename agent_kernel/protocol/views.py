@@ -50,6 +50,8 @@ class Usage(View):
     """US dollars; `None` if no price is known, or if there is none, as for local models."""
     cost_is_partial: bool = False
     """Whether `cost` is a lower bound: a price is unknown or incomplete, or a turn was cut off."""
+    cost_is_reported: bool = False
+    """Whether some of `cost` is the service's own figure, not that of the table of prices."""
     estimated: bool = False
     """Whether some of the tokens are estimated from the text, because a service reported none or a turn was cut off."""
     seconds: float = 0.0

@@ -174,6 +174,9 @@ describe("the run", () => {
     expect(await shows({ budget: { tokens: 200_000, usd: 0.5 } })).toBe(
       "1.2k in · 340 out · $0.004 of $0.50 · 1.6k of 200k tokens",
     );
+    expect(await shows({ budget: { tokens: null, usd: 0.5 } }, { cost_is_reported: true })).toBe(
+      "1.2k in · 340 out · $0.004 of $0.50 by the service",
+    );
     expect(await shows({ budget: { tokens: null, usd: 0.5 } }, { cost: null })).toBe("1.2k in · 340 out · $0 of $0.50");
     expect(await shows({ recorded: true }, { cost: 0 })).toBe("Cost nothing");
     expect(await shows({}, { cost: undefined, total_tokens: 0 })).toBe("");

@@ -149,6 +149,7 @@ test("what a run has spent", () => {
     reasoning_tokens: 0,
     cost: null as number | null,
     cost_is_partial: false,
+    cost_is_reported: false,
     estimated: false,
     seconds: 0,
   };
@@ -157,6 +158,7 @@ test("what a run has spent", () => {
   expect(of({ cost: 0.0042 })).toBe("1.2k in · 340 out · $0.004");
   expect(of({ cost: 0.0042, cost_is_partial: true })).toBe("1.2k in · 340 out · ≥ $0.004");
   expect(of({ cost_is_partial: true })).toBe("1.2k in · 340 out");
+  expect(of({ cost: 0.0042, cost_is_reported: true })).toBe("1.2k in · 340 out · $0.004 by the service");
   expect(of({ estimated: true, cost: 0.0042 })).toBe("about 1.2k in · 340 out · $0.004");
   expect(of({ total_tokens: 0 })).toBe("");
   expect(of({}, true)).toBe("Cost nothing");

@@ -9,7 +9,16 @@ from typing import Any
 
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import InvalidArguments, RecordingDiffers
-from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, Notice, facts_of
+from agent_kernel.models.base import (
+    LearnsFacts,
+    Model,
+    ModelFacts,
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    Notice,
+    facts_of,
+)
 from agent_kernel.models.recordings.asked import Question, Reader, mapped, scrub_keys
 from agent_kernel.models.recordings.decisions import RecordedDecisions, of_scripted
 from agent_kernel.models.recordings.file import RecordingFile
@@ -77,6 +86,11 @@ class RecordingModel:
     @property
     def recorded(self) -> bool:
         return self._model.recorded
+
+    async def learn(self) -> None:
+        """See `LearnsFacts`."""
+        if isinstance(self._model, LearnsFacts):
+            await self._model.learn()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         """Stream a turn of the other model, or one that is kept. Raises what the other model raises,

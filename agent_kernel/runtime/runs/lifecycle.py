@@ -13,7 +13,7 @@ from agent_kernel.log import events, tool_calls
 from agent_kernel.log.events import START, Mark
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
-from agent_kernel.models.base import IMAGES, Model
+from agent_kernel.models.base import IMAGES, LearnsFacts, Model
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
 from agent_kernel.protocol.runs import RunResult
@@ -151,6 +151,8 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
     resources, row = shared.runtime, shared.row
     name = spec.model or row.model or resources.settings.default_model
     model = await asyncio.to_thread(_prepare_apart, resources, name, spec, spec.notebook_path or row.notebook_path)
+    if isinstance(model, LearnsFacts):
+        await model.learn()
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
         resources.tasks.spawn(asyncio.to_thread(load), "prices")
     spec = await _with_folder_limits(resources, row, spec)

@@ -114,6 +114,7 @@ def together(one: Usage, other: Usage) -> Usage:
         seconds=round(one.seconds + other.seconds, 3),
         cost=float(sum(costs)) if costs else None,
         cost_is_partial=one.cost_is_partial or other.cost_is_partial,
+        cost_is_reported=one.cost_is_reported or other.cost_is_reported,
         estimated=one.estimated or other.estimated,
     )
 

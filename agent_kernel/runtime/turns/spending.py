@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import fields
 from decimal import Decimal
 
 from agent_kernel.log.runs import save_spent
@@ -10,13 +9,12 @@ from agent_kernel.log.turns import COST_DIGITS, Turn, add_turn
 from agent_kernel.models import prices
 from agent_kernel.models.base import Model, TokenUsage, facts_of
 from agent_kernel.models.prices import TurnCost
+from agent_kernel.models.usage import COUNTS
 from agent_kernel.protocol.events import UsageEvent
 from agent_kernel.protocol.views import Usage
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import together
 from agent_kernel.runtime.state.run import ActiveRun
-
-_KINDS = tuple(field.name for field in fields(TokenUsage))
 
 
 async def spend(
@@ -64,7 +62,7 @@ def note_unknown_cost(run: ActiveRun) -> None:
 
 def _by_kind(tokens: TokenUsage) -> dict[str, int]:
     """As `asdict`, which copies deeply."""
-    return {kind: getattr(tokens, kind) for kind in _KINDS}
+    return {kind: getattr(tokens, kind) for kind in COUNTS}
 
 
 def _row(model: Model, tokens: TokenUsage, cost: TurnCost) -> Turn:
@@ -86,5 +84,6 @@ def _usage_of(tokens: TokenUsage, cost: TurnCost, calls: int, steps: int, *, est
         steps=steps,
         cost=None if cost.usd is None else float(cost.usd.quantize(Decimal(1).scaleb(-COST_DIGITS))),
         cost_is_partial=cost.partial,
+        cost_is_reported=cost.reported,
         estimated=estimated,
     )

@@ -11,11 +11,13 @@ from agent_kernel.models.catalogue import MOST_OFFERS
 from agent_kernel.models.endpoints import Endpoint, configured
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.models.model_fixtures import turn_of
+from tests.core.runtime.runtime_fixtures import Stages
 from tests.waiting import until
 
 Told = tuple[bool | None, bool | None, int | None]
@@ -101,8 +103,29 @@ def show(body: dict[str, Any]) -> Any:
 
 OLLAMA: dict[str, Page] = {
     "/v1/models": NAMES_ALONE,
+    "/api/tags": {
+        "models": [
+            {"name": "qwen3:8b", "model": "qwen3:8b", "digest": "500a"},
+            {"name": "gemma3:4b", "model": "gemma3:4b", "remote_host": "https://ollama.com:443", "digest": "a2af"},
+        ]
+    },
     "/api/ps": {"models": [{"name": "gemma3:4b", "model": "gemma3:4b", "context_length": 4_096}]},
     "/api/show": show,
+}
+
+
+LLAMA_CPP_LIST = {
+    "models": [{"name": "small.gguf", "model": "small.gguf", "capabilities": ["completion"]}],
+    "object": "list",
+    "data": [{"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 8_192, "n_ctx_train": 32_768}}],
+}
+OLDER_LLAMA_CPP_LIST = {"data": [{"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 32_768}}]}
+PROPS = {"default_generation_settings": {"n_ctx": 4_096}, "total_slots": 1, "build_info": "b11434"}
+LLAMA_CPP: dict[str, Page] = {"/v1/models": LLAMA_CPP_LIST, "/props": PROPS}
+VLLM: dict[str, Page] = {"/v1/models": VLLM_LIST, "/version": {"version": "0.19.1"}}
+STUDIO: dict[str, Page] = {
+    "/v1/models": {"data": [{"id": "google/gemma-3-4b", "owned_by": "organization_owner"}]},
+    "/api/v0/models": STUDIO_LIST,
 }
 
 
@@ -133,14 +156,26 @@ def told(view: EndpointView) -> dict[str, Told]:
         ),
         ({"/v1/models": VLLM_LIST}, {"Qwen/Qwen3-8B": (True, None, 40_960)}),
         ({"/v1/models": MISTRAL_LIST}, {"mistral-next": (True, False, 131_072)}),
-        (
-            {"/v1/models": {"data": [{"id": "google/gemma-3-4b"}]}, "/api/v0/models": STUDIO_LIST},
-            {"google/gemma-3-4b": (True, True, 4_096), "phi-4": (None, False, None)},
-        ),
+        (STUDIO, {"google/gemma-3-4b": (True, True, 4_096), "phi-4": (None, False, None)}),
+        (LLAMA_CPP, {"small.gguf": (None, None, 8_192)}),
+        (LLAMA_CPP | {"/v1/models": OLDER_LLAMA_CPP_LIST}, {"small.gguf": (None, None, 4_096)}),
+        ({"/v1/models": OLDER_LLAMA_CPP_LIST, "/props": failure(501)}, {"small.gguf": (None, None, None)}),
         (OLLAMA, {"qwen3:8b": (True, False, 8_192), "gemma3:4b": (False, True, 4_096)}),
         ({"/v1/models": {"data": [{"id": "models/gemini-3.8-flash"}]}}, {"gemini-3.8-flash": (True, True, None)}),
     ],
-    ids=["OpenAI", "Anthropic", "OpenRouter", "vLLM", "Mistral", "LM Studio", "Ollama", "Gemini"],
+    ids=[
+        "OpenAI",
+        "Anthropic",
+        "OpenRouter",
+        "vLLM",
+        "Mistral",
+        "LM Studio",
+        "llama.cpp",
+        "older llama.cpp",
+        "not llama.cpp",
+        "Ollama",
+        "Gemini",
+    ],
 )
 async def test_each_service_is_understood(pages: Mapping[str, Page], said: dict[str, Told]) -> None:
     assert told(await listed(pages)) == said
@@ -238,6 +273,44 @@ async def test_what_a_service_says_of_a_model_is_known_of_it_from_then_on() -> N
         facts = model.facts
         assert (facts.images, facts.tools, facts.context_tokens) == (True, False, 4_096)
         await resolver.aclose()
+
+
+MIXED = {"data": [*OLDER_LLAMA_CPP_LIST["data"], {"id": "gpt-5", "owned_by": "openai"}]}
+
+
+@pytest.mark.parametrize(
+    ("pages", "name", "server"),
+    [
+        (OLLAMA, "qwen3:8b", "Ollama"),
+        (OLLAMA, "gemma3:4b", None),  # runs in Ollama's cloud
+        (OLLAMA, "gpt-oss:120b-cloud", None),  # so does this one, which was never pulled
+        (LLAMA_CPP, "small.gguf", "llama.cpp"),
+        (STUDIO, "phi-4", "LM Studio"),
+        (VLLM, "Qwen/Qwen3-8B", "vLLM"),
+        ({"/v1/models": VLLM_LIST}, "Qwen/Qwen3-8B", None),  # a proxy that passes on the list of vLLM elsewhere
+        ({"/v1/models": LLAMA_CPP_LIST}, "small.gguf", None),
+        (LLAMA_CPP | {"/v1/models": MIXED}, "small.gguf", None),
+        (LLAMA_CPP | {"/v1/models": {"data": [{"id": "small.gguf", "owned_by": ["llamacpp"]}]}}, "small.gguf", None),
+        (LLAMA_CPP | {"/props": {"default_generation_settings": []}}, "small.gguf", None),
+        ({"/v1/models": {"data": [{"id": "gpt-5", "owned_by": "openai"}]}}, "gpt-5", None),  # LiteLLM
+        ({"/v1/models": Reply(hang_after=0)}, "fake", None),
+    ],
+)
+async def test_a_budget_in_dollars_holds_at_this_machine_but_for_a_model_that_is_known_to_run_on_it(
+    pages: Mapping[str, Page], name: str, server: str | None, stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = isinstance(pages["/v1/models"], Reply)
+    monkeypatch.setattr("agent_kernel.models.catalogue.LEARN_SECONDS", 60)
+    monkeypatch.setattr("agent_kernel.models.catalogue.ANSWER_SECONDS", 0.05 if silent else 60)
+    async with FakeOpenAI([say("Done.", usage=(1_000, 100))] if server else [], pages=pages) as service:
+        resolver = ModelResolver(environ={"OPENAI_BASE_URL": service.url})
+        stage = await stages(resolver.resolve(name), attended=False)
+        result = await (await stage.start(budget=BudgetLimits(usd=0.01))).wait()
+        await resolver.aclose()
+    if server is None:
+        assert result.run.error is not None
+        assert result.run.error.message.startswith(f"No price is known for {name}, so the budget of $0.01 can't be")
+    assert (result.text, result.run.usage.cost) == ("Done." if server else "", None)
 
 
 async def test_a_local_server_is_asked_what_its_model_takes_after_the_first_turn() -> None:

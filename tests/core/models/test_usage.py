@@ -1,11 +1,20 @@
 """What is believed of the tokens that a service says it has counted."""
 
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from agent_kernel.models.base import TokenUsage
-from agent_kernel.models.usage import MOST_TOKENS, openai_usage, token_usage
+from agent_kernel.models.base import ModelTurn, TokenUsage
+from agent_kernel.models.usage import MOST_DOLLARS, MOST_TOKENS, openai_usage, summed, token_usage, with_cost_of
+from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.testing import call, say
+from agent_kernel.testing.wire.reply import Reply
+from tests.core.models.model_apis import CHAT, Events, WireApi, each_api
+from tests.core.models.model_fixtures import TURN, connected, turn_of
+from tests.core.runtime.runtime_fixtures import Stages
+from tests.core.runtime.turns.test_budget import run_view, until_paused
 
 NOT_REPORTED = TokenUsage()
 
@@ -63,3 +72,94 @@ def test_what_holds_no_counts_is_not_reported(nothing: Any) -> None:
 def test_a_part_is_never_larger_than_its_whole() -> None:
     assert token_usage(100, 20, cached=101, reasoning=21) == TokenUsage(100, 20)
     assert token_usage(100, 20, cached=60, cache_write=41) == TokenUsage(100, 20, cached_tokens=60)
+
+
+BYOK = {"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.0001601}}
+"""OpenRouter's fee, where the user's own key pays for the model."""
+
+
+@pytest.mark.parametrize(
+    ("said", "cost"),
+    [
+        ({"cost": 0.00014}, Decimal("0.00014")),
+        ({"cost": 0}, Decimal(0)),
+        (BYOK, Decimal("0.0001601")),
+        (BYOK | {"cost": 0.5}, Decimal("0.5001601")),
+        (BYOK | {"cost_details": None}, None),
+        ({"cost": 0.5, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.5}}, Decimal("0.5")),
+        *(({"cost": odd}, None) for odd in (
+            -0.01, float("nan"), float("inf"), 10**400, MOST_DOLLARS + 1, True, "0.5", None, [], {"total_cost": 0.5},
+        )),
+    ],
+)  # fmt: skip
+def test_a_cost_that_can_not_be_is_not_believed(said: Any, cost: Decimal | None) -> None:
+    assert openai_usage({"prompt_tokens": 9, "completion_tokens": 2} | said) == TokenUsage(9, 2, cost=cost)
+
+
+@pytest.mark.parametrize(
+    ("header", "cost"),
+    [("3.45e-05", Decimal("3.45e-05")), ("0.0", None), ("None", None), ("", None), ("-1", None), ("nan", None),
+     ("inf", None), ("1e9", None), ("9" * 5_000, None), ("0.1, 0.2", None)],
+)  # fmt: skip
+def test_a_header_that_is_written_before_the_answer_costs_nothing_only_if_the_body_says_so(
+    header: str, cost: Decimal | None
+) -> None:
+    headers = {"x-litellm-response-cost": header}
+    assert with_cost_of(TokenUsage(9, 2), headers).cost == cost
+    assert with_cost_of(TokenUsage(9, 2, cost=Decimal(0)), headers).cost == 0
+
+
+def test_the_cost_of_a_paused_turn_is_known_where_that_of_each_part_is() -> None:
+    one = TokenUsage(9, 2, cost=Decimal("0.25"))
+    assert summed([one, one]) == TokenUsage(18, 4, cost=Decimal("0.50"))
+    assert summed([one, TokenUsage(9, 2)]) == TokenUsage(18, 4)
+
+
+def costing(api: WireApi, turn: ModelTurn, cost: Any) -> Events:
+    """The events of a service that says what a turn costs."""
+    events = api.events_of(turn)
+    for event in events:
+        holder = event.get("response") if isinstance(event.get("response"), dict) else event
+        if isinstance(holder.get("usage"), dict):
+            holder["usage"] = holder["usage"] | {"cost": cost}
+    return events
+
+
+@each_api
+async def test_a_cost_in_an_answer_is_read(api: WireApi) -> None:
+    async with connected(Reply(body=api.event_stream(costing(api, TURN, 0.25))), api=api) as (_, model):
+        assert not model.facts.reports_cost
+        assert (await turn_of(model)).usage == replace(TURN.usage, cost=Decimal("0.25"))
+        assert model.facts.reports_cost
+
+
+@each_api
+async def test_litellms_header_is_read(api: WireApi) -> None:
+    answer = replace(api.plain(TURN), headers={"x-litellm-response-cost": "0.25"})
+    async with connected(answer, api=api) as (_, model):
+        assert (await turn_of(model)).usage == replace(TURN.usage, cost=Decimal("0.25"))
+
+
+async def test_a_budget_in_dollars_holds_by_what_a_proxy_says_that_it_costs(stages: Stages) -> None:
+    def turn(said: ModelTurn, cost: Any) -> Reply:
+        return Reply(body=CHAT.event_stream(costing(CHAT, replace(said, usage=TokenUsage(9, 2)), cost)))
+
+    looks = call("look")
+    script = [turn(say("Hi."), 0.25), turn(looks, 0.5), turn(looks, 0.75), turn(looks, -0.01)]
+    async with connected(*script) as (service, model):
+        stage = await stages(model)
+        first = await stage.start("Hello.", budget=BudgetLimits(usd=1))  # nobody knows yet what it will say
+        pause = await until_paused(stage)
+        assert (service.requests, run_view(stage).paused.unpriced) == ([], True)
+        await stage.conversation.raise_budget(first.run_id, pause, BudgetLimits(), without_usd=True)
+        assert (await first.wait()).run.usage.cost == 0.25
+        second = await stage.start("Look.", budget=BudgetLimits(usd=1))
+        await until_paused(stage)
+        assert (run_view(stage).usage.cost, run_view(stage).paused.unpriced) == (1.25, False)
+        assert len(service.requests) == 3
+        await stage.conversation.raise_budget(second.run_id, run_view(stage).paused.pause_id, BudgetLimits(usd=1))
+        await stage.until(lambda: len(service.requests) == 4)
+        await until_paused(stage)  # a cost below zero is none, and can't be checked
+        assert (run_view(stage).usage.cost, run_view(stage).paused.unpriced) == (1.25, True)
+        await stage.conversation.cancel_run(second.run_id)
+        assert (await second.wait()).run.usage.cost_is_partial

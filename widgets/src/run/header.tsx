@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
-import { count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
+import { byTheService, count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { filled, modelWords, policyWords, recordedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
@@ -142,13 +142,14 @@ function Spent({ run }: { run: RunView }): JSX.Element | null {
   const { usage, budget } = run;
   const parts = spent(run);
   if (typeof budget.usd === "number" && !run.recorded) {
-    const soFar =
-      typeof usage.cost === "number"
-        ? parts.pop()
-        : usage.cost_is_partial || run.paused?.unpriced
-          ? "cost not known,"
-          : money(0);
-    parts.push(`${soFar} of ${money(budget.usd)}`);
+    const isKnown = typeof usage.cost === "number";
+    if (isKnown) parts.pop();
+    const soFar = isKnown
+      ? money(usage.cost ?? 0, usage.cost_is_partial)
+      : usage.cost_is_partial || run.paused?.unpriced
+        ? "cost not known,"
+        : money(0);
+    parts.push(`${soFar} of ${money(budget.usd)}${byTheService(usage)}`);
   }
   if (budget.tokens !== null && !run.recorded)
     parts.push(`${usage.estimated ? "about " : ""}${tokens(usage.total_tokens)} of ${limit(budget.tokens)} tokens`);

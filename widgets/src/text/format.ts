@@ -45,7 +45,7 @@ export function money(usd: number, atLeast = false): string {
   return `${atLeast ? "≥ " : ""}$${amount.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: places })}`;
 }
 
-/** What a run has spent: `1.2k in` (`about 1.2k in` where tokens are estimated), `340 out`, `$0.004`; without the cost where no price is known, or where there is none. */
+/** What a run has spent: `1.2k in` (`about 1.2k in` where tokens are estimated), `340 out`, `$0.004`, or `$0.004 by the service` where that is the service's own figure; without the cost where no price is known, or where there is none. */
 export function spent(run: Pick<RunView, "usage" | "recorded">): string[] {
   const { usage } = run;
   if (run.recorded) return ["Cost nothing"];
@@ -54,8 +54,12 @@ export function spent(run: Pick<RunView, "usage" | "recorded">): string[] {
       ? []
       : [`${usage.estimated ? "about " : ""}${tokens(usage.input_tokens)} in`, `${tokens(usage.output_tokens)} out`];
   // Events that an earlier version wrote say nothing of a cost.
-  if (typeof usage.cost === "number") parts.push(money(usage.cost, usage.cost_is_partial));
+  if (typeof usage.cost === "number") parts.push(money(usage.cost, usage.cost_is_partial) + byTheService(usage));
   return parts;
+}
+
+export function byTheService(usage: RunView["usage"]): string {
+  return usage.cost_is_reported ? " by the service" : "";
 }
 
 /** A limit is a round number: 200k, not 200.0k. */

@@ -20,7 +20,8 @@ from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stag
 from tests.core.runtime.turns.test_budget import run_view, until_paused
 
 OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
-OLLAMA = ModelFacts("gpt-oss:20b", "http://localhost:11434/v1")
+OLLAMA = ModelFacts("gpt-oss:20b", "http://localhost:11434/v1", server="Ollama")
+PROXY = ModelFacts("gpt-5", "http://litellm:4000")
 ELSEWHERE = ModelFacts("gpt-5", "https://models.example.org/v1")
 HALF_A_CENT = TokenUsage(2_000, 250)
 CENT = BudgetLimits(usd=0.01)
@@ -62,7 +63,7 @@ async def test_where_nobody_can_be_asked_the_run_ends(stages: Stages) -> None:
     assert result.run.usage.cost == 0.01
 
 
-@pytest.mark.parametrize("facts", [ELSEWHERE, ModelFacts("gpt-5"), ModelFacts("no-such", OPENAI.base_url)])
+@pytest.mark.parametrize("facts", [ELSEWHERE, PROXY, ModelFacts("gpt-5"), ModelFacts("no-such", OPENAI.base_url)])
 async def test_where_no_price_is_known_the_run_asks_before_its_first_request(stages: Stages, facts: ModelFacts) -> None:
     one = model(say("Done."), facts=facts)
     stage = await stages(one)

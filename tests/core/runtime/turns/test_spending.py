@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models import prices
-from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
+from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.models.prices import NO_PRICE, NOTHING, UNKNOWN, TurnCost, price_turn
 from agent_kernel.protocol.events import CompleteEvent, UsageEvent
+from agent_kernel.record import render_record
 from agent_kernel.testing import ScriptedModel, call, say
+from tests.core.record.record_examples import bare
 from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
 
 OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
 ANTHROPIC = ModelFacts("claude-opus-4-7", "https://api.anthropic.com")
-OLLAMA = ModelFacts("gpt-oss:20b", "http://localhost:11434/v1")
+OLLAMA = ModelFacts("gpt-oss:20b", "http://localhost:11434/v1", server="Ollama")
 TURN = TokenUsage(1_000, 100, cached_tokens=400)
 
 
@@ -52,13 +55,24 @@ def test_what_is_written_to_a_cache_has_its_own_price() -> None:
     assert price_turn(model(ANTHROPIC), turn) == TurnCost(expected)
 
 
+LOOPBACK = ("http://localhost:11434/v1", "http://127.0.0.1:8000", "http://[::1]:1/v1", "http://127.9.9.9/v1")
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_a_model_that_is_known_to_run_on_this_machine_has_no_price_whatever_it_is_called(address: str) -> None:
+    assert price_turn(model(ModelFacts("gpt-5", address, server="llama.cpp")), TURN) == NO_PRICE
+
+
 @pytest.mark.parametrize(
-    "address",
-    ["http://localhost:11434/v1", "http://127.0.0.1:8000", "http://[::1]:1/v1", "http://10.2.3.4/v1", "http://gpu1/v1",
-     "http://192.168.0.7:8080/v1", "http://host.docker.internal:11434/v1", "https://box.local/v1"],
+    ("address", "server"),
+    [*((address, None) for address in LOOPBACK), *((address, "vLLM") for address in (
+        "http://10.2.3.4/v1", "http://gpu1/v1", "http://litellm:4000", "http://192.168.0.7:8080/v1",
+        "http://host.docker.internal:11434/v1", "https://box.local/v1", "http://localhost.example.org/v1", "http:///v1",
+    ))],
 )  # fmt: skip
-def test_a_model_at_a_local_address_has_no_price_whatever_it_is_called(address: str) -> None:
-    assert price_turn(model(ModelFacts("gpt-5", address)), TURN) == NO_PRICE
+def test_an_address_that_only_looks_local_may_cost_something(address: str, server: LocalServer | None) -> None:
+    facts = ModelFacts("a-company's-own", address, server=server)
+    assert (price_turn(model(facts), TURN), prices.may_cost(model(facts))) == (UNKNOWN, True)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +153,16 @@ async def test_a_run_adds_up_its_turns(stages: Stages) -> None:
     assert [event.usage.cost for event in stage.of(UsageEvent)] == [0.0018]  # the last turn's is told by the run's end
     await stage.until(lambda: stage.of(CompleteEvent))
     assert stage.of(CompleteEvent)[0].usage == usage
+
+
+async def test_what_the_service_says_that_a_turn_cost_is_used_and_marked_as_its_own(stages: Stages) -> None:
+    step = ModelTurn("", tool_calls=call("look").tool_calls, usage=replace(TURN, cost=Decimal("0.5")))
+    with model(OPENAI, step, said("Done.", TURN)) as one:
+        result = await (await (await stages(one)).start()).wait()
+    usage = result.run.usage
+    assert (usage.cost, usage.cost_is_reported, usage.cost_is_partial) == (0.5018, True, False)
+    record = render_record(result.run, result.messages, result.tool_calls)
+    assert "$0.50 by the service" in bare(record["text/html"])
 
 
 async def rows(stage: Stage) -> list[tuple[Any, ...]]:
