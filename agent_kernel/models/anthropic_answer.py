@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 
 from agent_kernel.models.answer_reading import AnswerReader, as_text
-from agent_kernel.models.base import ModelTurn, Notice, RequestedCall, TokenUsage, ToolCallDelta
+from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.faults import Fault, error_object_fault, status_fault
+from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.models.usage import is_count, reported_cost, token_usage
 from agent_kernel.protocol.vocabulary import FinishReason
@@ -204,11 +205,6 @@ class MessagesReader(AnswerReader):
             block.ended = True
 
     def _end(self) -> None:
-        self._check_whole()
-        if self._stop == "refusal":
-            self._deltas.add(Notice(f"The model's service ended the answer: {self._explanation or 'it was refused.'}"))
-
-    def _check_whole(self) -> None:
         if not self._seen:
             raise Fault("answer", "the server sent no answer", retry=True)
         if self._stop is None and not self.done:
@@ -248,6 +244,7 @@ class MessagesReader(AnswerReader):
                 if one.kind == "tool_use"
             ),
             finish_reason=self._finish_reason(),
+            failure=refused(self._explanation, "The model's service") if self._stop == "refusal" else "",
             usage=self._token_usage(),
             provider=_provider_items(blocks, self._origin),
             paused=self._stop == "pause_turn",

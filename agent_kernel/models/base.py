@@ -52,6 +52,13 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Retraction:
+    """The text of the turn so far is no part of its answer."""
+
+    type: Literal["retraction"] = "retraction"
+
+
+@dataclass(frozen=True, slots=True)
 class RequestedCall:
     """A call as the model wrote it. `arguments` is its raw JSON text, which may be malformed."""
 
@@ -93,12 +100,14 @@ class ModelTurn:
     usage: TokenUsage = field(default_factory=TokenUsage)
     provider: ProviderItems | None = None
     """Data that the provider wants back with the turn, such as encrypted reasoning and signatures."""
+    failure: str = ""
+    """Why the service says that this is no answer, as sentences: it was filtered, or the model refused."""
     paused: bool = False
     """Whether the service paused and continues when the turn is sent back, as `HttpModel` does."""
     type: Literal["turn"] = "turn"
 
 
-ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Notice | ModelTurn
+ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Retraction | Notice | ModelTurn
 
 
 @dataclass(frozen=True, slots=True)

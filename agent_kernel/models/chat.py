@@ -1,22 +1,29 @@
 """The Chat Completions API of OpenAI, which Ollama, vLLM, LM Studio and most hosted services speak too."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from agent_kernel.models.answer_reading import AnswerReader
+from agent_kernel.models.answer_reading import AnswerReader, as_text
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import IMAGES, PROVIDER, ModelRequest, ModelTurn, TokenUsage, WireMessage
 from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.faults import Fault, error_object_fault
 from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
+from agent_kernel.models.no_answer import filtered, malformed_call, refused
 from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason
 
 Part = dict[str, Any]
 """A part of a message's content."""
 
-_LENGTH = frozenset({"length", "max_tokens", "model_length"})
+_LENGTH = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
+_FAILED = frozenset({"error", "insufficient_system_resource", "network_error"})
+"""Faults of the service itself: of OpenRouter, DeepSeek and GLM."""
+_MALFORMED = re.compile(r"malformed|unexpected_tool_call|too_many_tool_calls")
+_FILTERED = re.compile(r"content_?filter|safety|prohibited|blocklist|recitation|spii|sensitive|guardrail|refusal")
+"""Gemini's `content_filter: SAFETY`, and what gateways pass on of Bedrock, GLM and Claude."""
 
 
 class ChatApi:
@@ -111,6 +118,9 @@ class ChatReader(AnswerReader):
         super().__init__()
         self._seen = False
         self._finish: str | None = None
+        self._reason = ""
+        """Why the answer ended, in the words of the service behind a gateway, if it has some."""
+        self._refusal: list[str] = []
         self._usage = TokenUsage()
         self._calls = CallAssembler(self._deltas.size)
 
@@ -132,7 +142,8 @@ class ChatReader(AnswerReader):
         self._seen = True
         choice = choices[0]
         if choice.get("finish_reason"):
-            self._finish = str(choice["finish_reason"])
+            self._finish = str(choice["finish_reason"]).lower()
+            self._reason = as_text(choice.get("native_finish_reason")) or str(choice["finish_reason"])
         delta = choice.get("delta") or choice.get("message")
         if delta:
             self._add_delta(delta, raw)
@@ -151,7 +162,7 @@ class ChatReader(AnswerReader):
             else:
                 self._add_parts(content)
         if delta.get("refusal"):
-            self._deltas.add_text("text", _plain(delta["refusal"]))
+            self._refusal.append(self._deltas.size.take(_plain(delta["refusal"])))
         pieces = _call_pieces(delta)
         if pieces:
             if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in it
@@ -170,7 +181,7 @@ class ChatReader(AnswerReader):
     def _end(self) -> None:
         if not self._seen:
             raise Fault("answer", "the server sent no answer", retry=True)
-        if self._finish == "error":
+        if self._finish in _FAILED and not self._failure:
             raise Fault("answer", "the server ended the answer with an error", retry=True)
         if self._finish is None and not self.done:
             raise Fault("answer", self._cut("the connection ended"), retry=True)
@@ -189,9 +200,22 @@ class ChatReader(AnswerReader):
             content=self._deltas.content,
             reasoning=self._deltas.reasoning,
             tool_calls=self._calls.result(),
-            finish_reason=_finish_reason(self._finish),
+            finish_reason=_finish_reason(self._finish or ""),
+            failure=self._failure,
             usage=self._usage,
         )
+
+    @property
+    def _failure(self) -> str:
+        """See `ModelTurn.failure`."""
+        if any(self._refusal):
+            return refused("".join(self._refusal))
+        ended = f"{self._finish} {self._reason}".lower()
+        if _MALFORMED.search(ended):
+            return malformed_call(self._reason)
+        if _FILTERED.search(ended):
+            return filtered("" if self._reason == "content_filter" else self._reason)
+        return ""
 
 
 def _call_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
@@ -221,7 +245,7 @@ def _plain(part: Any) -> str:
     return ""
 
 
-def _finish_reason(reason: str | None) -> FinishReason:
+def _finish_reason(reason: str) -> FinishReason:
     if reason in _LENGTH:
         return "length"
-    return "content_filter" if reason == "content_filter" else "stop"
+    return "content_filter" if _FILTERED.search(reason) else "stop"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, ToolCallDelta
+from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, Retraction, ToolCallDelta
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
 from agent_kernel.models.faults import ASK_THE_DOCTOR
 from agent_kernel.models.resolver import ModelResolver
@@ -99,7 +99,7 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Findin
                     notices.append(item.content)
                     continue
                 called = isinstance(item, ToolCallDelta) or (isinstance(item, ModelTurn) and bool(item.tool_calls))
-                said += 0 if isinstance(item, ToolCallDelta) else len(item.content)
+                said += 0 if isinstance(item, ToolCallDelta | Retraction) else len(item.content)
                 if called or said > MOST_CHARACTERS:
                     break
     except TimeoutError:

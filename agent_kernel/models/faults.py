@@ -32,6 +32,9 @@ FaultKind = Literal["status", "connection", "certificate", "idle", "answer", "ad
 service."""
 
 _RETRIED_STATUSES = frozenset({408, 409, 429})
+_NOT_RETRIED = frozenset({"insufficient_quota", "content_filter", "content_policy_violation", "data_inspection_failed"})
+"""Codes that make another try pointless, whatever the status: of an empty account, and of the filters of Azure, OpenAI
+and DashScope."""
 
 
 class Fault(Exception):
@@ -127,7 +130,7 @@ def _said(body: Any, status: int | None, *, retry: bool, retry_after: float | No
         code=said.codes[0] if said.codes else "",
         param=said.param,
         structured=said.structured,
-        retry=retry and "insufficient_quota" not in said.codes,
+        retry=retry and _NOT_RETRIED.isdisjoint(said.codes),
         retry_after=retry_after,
     )
 

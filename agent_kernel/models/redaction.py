@@ -20,6 +20,7 @@ from agent_kernel.models.base import (
     Notice,
     ReasoningDelta,
     RequestedCall,
+    Retraction,
     TextDelta,
     ToolCallDelta,
 )
@@ -114,6 +115,9 @@ class Redaction:
             case ToolCallDelta():
                 yield from self._rest()
                 yield replace(item, name=self._secrets.replace(item.name), id=self._secrets.replace(item.id))
+            case Retraction():
+                yield from self._rest()
+                yield item
             case Notice():
                 yield replace(item, content=self._secrets.replace(item.content))
             case ModelTurn():
@@ -142,6 +146,7 @@ class Redaction:
             turn,
             content=self._secrets.replace(turn.content),
             reasoning=self._secrets.replace(turn.reasoning),
+            failure=self._secrets.replace(turn.failure),
             tool_calls=tuple(map(self._call, turn.tool_calls)),
         )
         # Provider items describe the unredacted turn, so they are dropped.

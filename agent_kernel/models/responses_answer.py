@@ -7,6 +7,7 @@ from typing import Any
 from agent_kernel.models.answer_reading import AnswerReader, as_text
 from agent_kernel.models.base import ModelTurn, TokenUsage
 from agent_kernel.models.faults import Fault, error_object_fault, status_fault
+from agent_kernel.models.no_answer import filtered, refused
 from agent_kernel.models.provider_items import ProviderItems
 from agent_kernel.models.responses_items import Outputs, PartKind, arguments_of
 from agent_kernel.models.usage import openai_usage
@@ -157,13 +158,15 @@ class ResponsesReader(AnswerReader):
         raise Fault("answer", f"the server stopped in the middle of {what}", retry=True)
 
     def _turn(self) -> ModelTurn:
-        content = self._deltas.content
-        items = self._outputs.provider_items(content)
+        refusal = self._outputs.refusal
+        content = "" if refusal else self._deltas.content
+        items = () if refusal else self._outputs.provider_items(content)
         return ModelTurn(
             content=content,
             reasoning=self._deltas.reasoning,
             tool_calls=self._outputs.requested(),
             finish_reason=self._finish,
+            failure=refused(refusal) if refusal else filtered() if self._finish == "content_filter" else "",
             usage=self._usage,
             provider=ProviderItems("responses", self._origin, items) if items else None,
         )

@@ -158,6 +158,11 @@ class Outputs:
     def __bool__(self) -> bool:
         return any(item.kind in ("message", "function_call") for item in self.items)
 
+    @property
+    def refusal(self) -> str:
+        """The words in which the model refused, if it did."""
+        return " ".join(part.text for item in self.items for part in item.parts if part.kind == "refusal")
+
     def find(self, kind: str, item_id: Any, index: Any) -> Output:
         """The item that an event belongs to; a new one if it matches none."""
         same = [item for item in self.items if item.kind == kind]
@@ -364,7 +369,7 @@ def _is_telling(item: Output) -> bool:
 def _is_special(raw: dict[str, Any]) -> bool:
     content = raw.get("content")
     parts = content if isinstance(content, list) else []
-    return bool(raw.get("phase")) or any(part.get("annotations") or part.get("type") == "refusal" for part in parts)
+    return bool(raw.get("phase")) or any(part.get("annotations") for part in parts)
 
 
 def _message_frame(item: Output) -> dict[str, Any] | None:
@@ -378,16 +383,13 @@ def _message_frame(item: Output) -> dict[str, Any] | None:
     content: list[dict[str, Any]] = []
     at = 0
     for raw in pieces:
-        name = "text" if as_text(raw.get("text")) else "refusal"
-        if not as_text(raw.get(name)):
+        if not as_text(raw.get("text")):
             continue
         part = parts[len(content)]
         start, at = at + part.apart, at + part.apart + len(part.text)
-        place = {name: [start, at]}
         cited = raw.get("annotations")
         annotations = [one for one in cited if isinstance(one, dict)] if isinstance(cited, list) else []
-        said = {"type": "output_text", "annotations": annotations} if name == "text" else {"type": "refusal"}
-        content.append(said | place)
+        content.append({"type": "output_text", "annotations": annotations, "text": [start, at]})
     frame = {"id": item.whole["id"], "type": "message", "role": "assistant", "status": "completed"}
     frame |= _own(item.whole, "status", "phase") | {"content": content}
     return frame if content and _storable(frame) else None

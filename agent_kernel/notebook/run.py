@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     # Hidden from jedi, by which the tab key completes names: it fails on a class with a property that is a `Literal`.
     from agent_kernel.notebook.kernel.run_state import Status
     from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView, Usage
+    from agent_kernel.protocol.vocabulary import FinishReason
 
 
 class Run:
@@ -88,6 +89,14 @@ class Run:
             return None
         self._state.failure_handled = True
         return end.run.error
+
+    @property
+    def finish_reason(self) -> "FinishReason | None":
+        """How the last answer ended: "stop", or "length" if it was cut off where it reached its length limit.
+
+        It is "error" or "cancelled" as `status` is, and `None` until the run has ended.
+        """
+        return None if self._state.end is None else self._state.end.run.finish_reason
 
     @property
     def run_id(self) -> str:

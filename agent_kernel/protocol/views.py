@@ -12,6 +12,7 @@ from agent_kernel.protocol.vocabulary import (
     DecidedBy,
     Effort,
     ErrorCode,
+    FinishReason,
     Limit,
     PolicyMode,
     Role,
@@ -294,6 +295,8 @@ class RunView(View):
     started_at: str
     ended_at: str | None = None
     error: ErrorView | None = None
+    finish_reason: FinishReason | None = None
+    """How its last answer ended, as in `complete`; `None` before its end, and for runs of earlier versions."""
     paused: PauseView | None = None
     """Set while it waits for a larger budget, or for a decision to go on; its status stays `running`."""
     raises: list[BudgetRaise] = Field(default_factory=list)

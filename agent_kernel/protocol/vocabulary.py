@@ -81,6 +81,9 @@ ErrorCode = Literal[
 RECORDING_CHANGED = "The recording no longer fits"
 """How each message begins that a recording differs from what a model is asked now."""
 
+CUT_BY_LENGTH = "The answer was cut off where it reached its length limit. Ask for the rest, or for less at once."
+"""The notice of a run whose last answer has the finish reason `length`."""
+
 RESULT_MARK = "agent_kernel"
 """The metadata key of outputs that show a run's results. Its value names the run and the number of the call."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from agent_kernel.protocol.figures import spent
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warning
+from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import words
 from agent_kernel.record.outputs import Shown, settled_outputs, shown_outputs
 from agent_kernel.record.results import Result, Results
@@ -95,7 +96,7 @@ class Story:
     prompt: str
     answers: tuple[str, ...]
     error: str
-    """Why the run failed or was stopped."""
+    """Why the run failed or was stopped, or that its answer was cut off."""
     never_begun: bool
     """Whether it was stopped while it was queued."""
     transcript: tuple[Call | Aside, ...]
@@ -132,8 +133,8 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
     items: list[ToolCallView | Aside] = []
     # Notices by the number of the model's turns before them.
     between = [(step.steps, Aside(words.raised(step), varies=True)) for step in run.raises]
-    stopped = _why_stopped(run) if messages else ""
-    between += [(one.steps, Aside(one.content, one.detail)) for one in run.notices if one.content != stopped]
+    end = _notice_of_end(run) if messages else ""
+    between += [(one.steps, Aside(one.content, one.detail)) for one in run.notices if one.content != end]
     between.sort(key=itemgetter(0), reverse=True)
     turns = 0
     for message in messages:
@@ -152,7 +153,7 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
     items.extend(aside for _, aside in reversed(between))
     run_id = "recorded" if run.recorded else run.run_id
     transcript, results = _transcript(items, run_id, run.recorded)
-    error = f"{words.error_words(run.error)} {run.error.message}".strip() if run.error else stopped
+    error = f"{words.error_words(run.error)} {run.error.message}".strip() if run.error else end
     return Story(
         run_id=run_id,
         status=words.run_word(run.status),
@@ -189,9 +190,11 @@ def _sentence(first: Part, *others: Part) -> tuple[Part, ...]:
     return (parts[0], *(replace(part, text=part.text if part.text == "." else f", {part.text}") for part in parts[1:]))
 
 
-def _why_stopped(run: RunView) -> str:
-    reasons = [notice.content for notice in run.notices if notice.content.startswith(words.STOPPED)]
-    return reasons[-1] if run.status == "cancelled" and reasons else ""
+def _notice_of_end(run: RunView) -> str:
+    """The notice that the run was stopped, or that its answer was cut off, which stands before the answer."""
+    about_end = words.STOPPED if run.status == "cancelled" else CUT_BY_LENGTH if run.finish_reason == "length" else None
+    said = [notice.content for notice in run.notices if about_end and notice.content.startswith(about_end)]
+    return said[-1] if said else ""
 
 
 def _transcript(

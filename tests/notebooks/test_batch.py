@@ -125,6 +125,20 @@ def test_calls_that_ask_can_be_approved(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.kernel
 @pytest.mark.slow
+def test_an_empty_answer_fails_its_notebook_and_one_that_was_cut_off_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = "from dataclasses import replace\nrun = agent(replace(say('Half an ans'), finish_reason='length')).run('Go')"
+    path = write_notebook(tmp_path / "ends.ipynb", SETUP, f"{cut}; print(run.status, run.finish_reason)")
+    assert cli.main(["run", str(path)]) == 0
+    assert printed(path)[-1] == "complete length\n"
+    path = write_notebook(tmp_path / "ends.ipynb", SETUP, "agent(say('')).run('Sum the table')")
+    assert cli.main(["run", str(path)]) == 1
+    assert 'The agent\'s run "Sum the table" failed: The answer is empty.' in capsys.readouterr().out
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
 def test_a_cell_that_takes_too_long_ends_its_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_notebook(tmp_path / "slow.ipynb", "print('begun', flush=True)\nimport time; time.sleep(600)")
     assert cli.main(["run", str(path), "--timeout", "10"]) == 1

@@ -13,6 +13,7 @@ OF_A_RUN = [
     "conversation_id",
     "done",
     "error",
+    "finish_reason",
     "messages",
     "prompt",
     "run_id",

@@ -117,6 +117,8 @@ class Answer(_Wire):
     reasoning: str = ""
     calls: tuple[RecordedCall, ...] = ()
     finish_reason: FinishReason = "stop"
+    failure: str = ""
+    """As in `ModelTurn`."""
     usage: RecordedUsage = RecordedUsage()
 
 

@@ -213,6 +213,7 @@ def items_of(placed: Placed) -> list[ModelItem]:
             reasoning=answer.reasoning,
             tool_calls=calls,
             finish_reason=answer.finish_reason,
+            failure=answer.failure,
             usage=TokenUsage(answer.usage.input_tokens, answer.usage.output_tokens),
         )
     )

@@ -164,6 +164,7 @@ class RecordingModel:
                 RecordedCall(name=call.name, arguments=self._arguments(call.arguments)) for call in turn.tool_calls
             ),
             finish_reason=turn.finish_reason,
+            failure=self._scrubbed(turn.failure),
             usage=RecordedUsage(input_tokens=turn.usage.input_tokens, output_tokens=turn.usage.output_tokens),
         )
 

@@ -24,7 +24,7 @@ PRELIMINARY_SECONDS = 0.25
 """The shortest time between two preliminary outputs of a call."""
 
 _STOPPED = "The run was stopped."
-_RESEND = "This message was taken back: the model is asked again."
+_RESEND = "This message was taken back."
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content-filter"}
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 

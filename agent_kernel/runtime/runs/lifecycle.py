@@ -337,6 +337,7 @@ def write_end(
     commit: Commit, ended: RunView, finish: FinishReason, message_id: str | None = None, begun: Mark = START
 ) -> RunResult:
     """Write a run's end, and show it. `begun` is a place in the log before its beginning."""
+    ended = ended.model_copy(update={"finish_reason": finish})
     commit.emit(
         CompleteEvent(
             run_id=ended.run_id, message_id=message_id, finish_reason=finish, usage=ended.usage, error=ended.error

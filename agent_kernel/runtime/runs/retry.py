@@ -46,7 +46,7 @@ async def reopen(log: Log, row: ConversationRow, run_id: str) -> RunView:
         ended = failed_run(commit.sql, commit.number, run_id)
         for message_id in events.unfinished_messages(commit.sql, commit.number, run_id):
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=""))
-        again = ended.model_copy(update={"status": "running", "ended_at": None, "error": None})
+        again = ended.model_copy(update={"status": "running", "ended_at": None, "error": None, "finish_reason": None})
         runs.save_reopened(commit.sql, again)
         commit.emit(RunEvent(run_id=run_id, run=again))
         return again

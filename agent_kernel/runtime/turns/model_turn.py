@@ -1,16 +1,18 @@
 """The model node: one request, with its tokens and calls on the way to the log."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
 from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
 from agent_kernel.log import images, inbox, tool_calls
 from agent_kernel.log.events import append_message
-from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall, TokenUsage
+from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall
+from agent_kernel.models.no_answer import NoAnswer
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ImageRefs, ToolCallView
+from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.runtime.offload import in_slices, read
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import calls_left
@@ -46,6 +48,9 @@ async def call_model(run: ActiveRun) -> list[str]:
         return []
     try:
         streamed = await _stream_within_context(run)
+    except NoAnswer as error:
+        await run.fail("LLM_ERROR", str(error), await _spend_unseen(run, error.turn))
+        return []
     except (ModelError, ConfigurationError) as error:
         await run.fail("LLM_ERROR", str(error))
         return []
@@ -54,6 +59,8 @@ async def call_model(run: ActiveRun) -> list[str]:
     turn, rest = streamed
     run.finish_reason = turn.finish_reason
     proposals = await _record(run, turn, rest)
+    if turn.finish_reason == "length" and not turn.tool_calls:
+        run.notify(CUT_BY_LENGTH)
     return await _check_validity(run, proposals)
 
 
@@ -121,8 +128,7 @@ async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
     """One turn of the model with its last, unwritten events. `None` where the run was stopped while it streamed; the
     text so far is kept. Where the run's time ran out meanwhile and was extended, the model is asked again."""
     while True:
-        turn = TurnStream(run, new_message_id())
-        run.last_message_id = turn.message_id
+        turn = TurnStream(run)
         read = await _read(run, turn)
         if read is not None:
             return read, turn.rest
@@ -136,13 +142,14 @@ async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
     read: ModelTurn | None = None
     try:
         read = await run.stoppable(turn.read(), "model")
-    except ModelError:
-        if turn.begun:
+    except ModelError as error:
+        if turn.begun and not isinstance(error, NoAnswer):
             note_unknown_cost(run)
         raise
     finally:
         if read is None:
             await turn.break_off()
+        run.last_message_id = turn.message_id
     return read
 
 
@@ -162,8 +169,7 @@ async def _is_asked_again(run: ActiveRun, turn: TurnStream) -> bool:
 
 async def _take_back(run: ActiveRun, turn: TurnStream) -> None:
     """Remove an answer that was cut off from the conversation. Its cost still counts."""
-    written = {"role": "assistant", "content": turn.text}
-    write_spent = await spend(run, TokenUsage(), 0, steps=0, counted=completed(run, TokenUsage(), written))
+    write_spent = await _spend_unseen(run, ModelTurn(content=turn.text))
     event = MessageEvent(run_id=run.run_id, message_id=turn.message_id, role="assistant", content="")
 
     def work(commit: Commit) -> None:
@@ -171,6 +177,12 @@ async def _take_back(run: ActiveRun, turn: TurnStream) -> None:
         write_spent(commit)
 
     await run.commit(work)
+
+
+async def _spend_unseen(run: ActiveRun, turn: ModelTurn) -> Callable[[Commit], None]:
+    """As `spend`, for a turn that is no part of the conversation."""
+    written = {"role": "assistant", "content": turn.content}
+    return await spend(run, turn.usage, 0, steps=0, counted=completed(run, turn.usage, written))
 
 
 async def _record(

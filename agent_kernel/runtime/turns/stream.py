@@ -11,32 +11,37 @@ from agent_kernel.models.base import (
     Notice,
     ReasoningDelta,
     RequestedCall,
+    Retraction,
     TextDelta,
     ToolCallDelta,
 )
+from agent_kernel.models.no_answer import NoAnswer, why_no_answer
 from agent_kernel.protocol.events import (
     LoggedEvent,
+    MessageEvent,
     ReasoningEvent,
     TokenEvent,
     ToolCompleteEvent,
     ToolStateEvent,
 )
+from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.runtime.batches import Batcher
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.turns.request_messages import request_messages
 
-Part = TextDelta | ReasoningDelta | ToolStateEvent | ToolCompleteEvent
-"""The parts that a stream writes: text to be joined, and cards that appear or end."""
+Part = TextDelta | ReasoningDelta | Retraction | ToolStateEvent | ToolCompleteEvent
+"""The parts that a stream writes: text to be joined or taken back, and cards that appear or end."""
 
 
 class TurnStream:
     """Reads one turn. `text` is the answer so far, for a run that is stopped in the middle; `rest` are the unwritten
     events at the end, for the commit of the turn."""
 
-    def __init__(self, run: ActiveRun, message_id: str) -> None:
+    def __init__(self, run: ActiveRun) -> None:
         self._run = run
-        self.message_id = message_id
+        self.message_id = new_message_id()
+        """Of the answer. It is another one after what was written of it was taken back."""
         self._texts: list[str] = []
         self._ids: dict[int, str] = {}
         self.rest: list[LoggedEvent] = []
@@ -51,8 +56,8 @@ class TurnStream:
         return "".join(self._texts)
 
     async def read(self) -> ModelTurn:
-        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`. If no turn is
-        returned, whatever the cause, the caller calls `break_off`."""
+        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`, which is
+        `NoAnswer` for a turn that is none. If no turn is returned, whatever the cause, the caller calls `break_off`."""
         request = ModelRequest(
             messages=await request_messages(self._run),
             plain=self._run.transcript.is_plain,
@@ -70,10 +75,20 @@ class TurnStream:
                 self._take(item)
         if turn is None:
             raise ModelError(f"{self._run.model.name} broke off without an end. Try again.")
+        if why := why_no_answer(turn):
+            self._leave(turn.content)
+            raise NoAnswer(why, turn)
         # A card that was not shown yet is shown by the commit of the turn, with its arguments.
         rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
         self.rest = self._events(rest)
         return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
+
+    def _leave(self, text: str) -> None:
+        """Of what was shown of the answer, leave this text, which is not the whole."""
+        if text != self.text:
+            self._take(Retraction())
+            if text:
+                self._take(TextDelta(text))
 
     def _take(self, item: ModelItem) -> None:
         self.begun = self.begun or not isinstance(item, Notice)
@@ -83,6 +98,10 @@ class TurnStream:
                 self._batcher.add(item)
             case ReasoningDelta():
                 self._batcher.add(item)
+            case Retraction():
+                if self._texts:
+                    self._texts.clear()
+                    self._batcher.add(item)
             case Notice():
                 self._run.notify(item.content)
             case ToolCallDelta() if item.id:
@@ -115,20 +134,22 @@ class TurnStream:
         await self._run.emit(*self._events(parts))
 
     def _events(self, parts: Sequence[Part]) -> list[LoggedEvent]:
-        return _join(parts, self._run.run_id, self.message_id)
-
-
-def _join(parts: Sequence[Part], run_id: str, message_id: str) -> list[LoggedEvent]:
-    """Neighbouring deltas of a kind become one event each."""
-    events: list[LoggedEvent] = []
-    texts: list[str] = []
-    for index, part in enumerate(parts):
-        if not isinstance(part, TextDelta | ReasoningDelta):
-            events.append(part)
-            continue
-        texts.append(part.content)
-        if index + 1 == len(parts) or type(parts[index + 1]) is not type(part):
-            make = TokenEvent if isinstance(part, TextDelta) else ReasoningEvent
-            events.append(make(run_id=run_id, message_id=message_id, content="".join(texts)))
-            texts = []
-    return events
+        """Neighbouring deltas of a kind become one event each."""
+        events: list[LoggedEvent] = []
+        texts: list[str] = []
+        for index, part in enumerate(parts):
+            if isinstance(part, Retraction):
+                run_id = self._run.run_id
+                taken_back = MessageEvent(run_id=run_id, message_id=self.message_id, role="assistant", content="")
+                events.append(taken_back)
+                self.message_id = new_message_id()
+                continue
+            if not isinstance(part, TextDelta | ReasoningDelta):
+                events.append(part)
+                continue
+            texts.append(part.content)
+            if index + 1 == len(parts) or type(parts[index + 1]) is not type(part):
+                make = TokenEvent if isinstance(part, TextDelta) else ReasoningEvent
+                events.append(make(run_id=self._run.run_id, message_id=self.message_id, content="".join(texts)))
+                texts = []
+        return events

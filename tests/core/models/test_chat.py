@@ -7,6 +7,7 @@ import pytest
 
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta, TokenUsage
 from agent_kernel.models.faults import Fault
+from agent_kernel.models.no_answer import filtered, malformed_call, refused
 from agent_kernel.testing import requested, say
 from agent_kernel.testing.wire.chat import Chunk, chunks_of, delta, event_stream, usage_chunk
 from tests.core.models import test_answer
@@ -101,8 +102,42 @@ def test_content_as_a_list_of_parts_is_text_and_thinking() -> None:
     assert (turn.reasoning, turn.content) == ("Hm", "Yes")
 
 
-def test_a_refusal_is_shown_as_the_answer() -> None:
-    assert turn_from(delta(refusal="I can't."), delta("stop")).content == "I can't."
+def test_a_refusal_is_no_answer_and_keeps_its_words() -> None:
+    turn = turn_from(delta(refusal="I can"), delta(refusal="'t."), delta("stop"))
+    assert (turn.content, turn.failure) == ("", refused("I can't."))
+
+
+@pytest.mark.parametrize(
+    ("sent", "failure"),
+    [
+        ({"finish_reason": "content_filter"}, filtered()),
+        ({"finish_reason": "content_filter: SAFETY"}, filtered("content_filter: SAFETY")),
+        ({"finish_reason": "SAFETY"}, filtered("SAFETY")),
+        (
+            {"finish_reason": "content_filter", "native_finish_reason": "PROHIBITED_CONTENT"},
+            filtered("PROHIBITED_CONTENT"),
+        ),
+        ({"finish_reason": "sensitive"}, filtered("sensitive")),
+        (
+            {"finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"},
+            malformed_call("function_call_filter: MALFORMED_FUNCTION_CALL"),
+        ),
+        (
+            {"finish_reason": "error", "native_finish_reason": "MALFORMED_FUNCTION_CALL"},
+            malformed_call("MALFORMED_FUNCTION_CALL"),
+        ),
+    ],
+)
+def test_an_answer_that_its_service_withholds_is_none_though_it_has_words(sent: Chunk, failure: str) -> None:
+    end = delta()
+    assert turn_from(delta(content="Hi"), end | {"choices": [end["choices"][0] | sent]}).failure == failure
+
+
+@pytest.mark.parametrize("reason", ["error", "insufficient_system_resource", "network_error"])
+def test_an_answer_that_the_service_broke_off_is_asked_for_again(reason: str) -> None:
+    with pytest.raises(Fault, match="ended the answer with an error") as caught:
+        turn_from(delta(reason))
+    assert caught.value.retry
 
 
 def test_missing_ids_are_left_to_the_loop() -> None:
@@ -208,10 +243,11 @@ def test_helpers_write_what_they_say() -> None:
         ({"message": "Slow down", "code": "429"}, 429, True),
         ({"message": "Bad", "type": "invalid_request_error", "code": None}, 400, False),
         ("Something broke", None, True),
+        ({"message": "Filtered", "code": "content_filter"}, None, False),
     ],
 )
 def test_an_error_object_in_the_stream_is_an_error(error: object, status: int | None, retry: bool) -> None:
     with pytest.raises(Fault) as caught:
         read(event_stream([delta(content="Hel"), {"error": error}]))
     assert (caught.value.status, caught.value.retry) == (status, retry)
-    assert caught.value.detail in ("Slow down", "Bad", "Something broke")
+    assert caught.value.detail in ("Slow down", "Bad", "Something broke", "Filtered")

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.anthropic_answer import MessagesReader
-from agent_kernel.models.base import ModelItem, ModelTurn, Notice, TokenUsage, ToolCallDelta
+from agent_kernel.models.base import ModelItem, ModelTurn, TokenUsage, ToolCallDelta
 from agent_kernel.models.faults import Fault
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.testing import call, calls
@@ -184,12 +184,10 @@ def test_stop_reasons_are_understood(sent: str, kept: str) -> None:
 def test_a_refusal_is_told_with_its_reason_and_runs_nothing() -> None:
     why = {"type": "refusal", "category": "cyber", "explanation": "This may help an attack."}
     items = read(event_stream([start(), *text(0, "Well"), *a_call(1, '{"a'), stop("refusal", stop_details=why), END]))
-    assert Notice("The model's service ended the answer: This may help an attack.") in items
     assert isinstance(items[-1], ModelTurn)
     assert items[-1].tool_calls == ()
-    assert read(event_stream([start(), stop("refusal"), END]))[0] == Notice(
-        "The model's service ended the answer: it was refused."
-    )
+    assert items[-1].failure.startswith("The model's service refused: This may help an attack. ")
+    assert turn_from(stop("refusal"), END).failure.startswith("The model's service refused to answer. ")
 
 
 @pytest.mark.parametrize("length", [150, 350, 500, 700, 900, 1200])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agent_kernel.errors import ModelRefused, ModelUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall, TokenUsage
 from agent_kernel.models.faults import Fault
+from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.testing import VirtualClock, call, calls, say
 from agent_kernel.testing.wire.reply import Reply, event_stream, events
@@ -148,7 +149,6 @@ async def test_all_messages_of_a_turn_go_back_with_their_phase_and_annotations()
     parts = [
         {"type": "output_text", "text": "Cited", "annotations": [citation]},
         {"type": "output_text", "text": ", and not.", "annotations": []},
-        {"type": "refusal", "refusal": "No more."},
     ]
     items = [
         message("Let me look.", item_id="msg_1", phase="commentary"),
@@ -156,7 +156,7 @@ async def test_all_messages_of_a_turn_go_back_with_their_phase_and_annotations()
         {**message("", item_id="msg_2", phase="final_answer"), "content": parts},
         function_call(RequestedCall("a", "f", "{}"), 0),
     ]
-    assert turn_from(*items).content == "Let me look.\n\nCited, and not.\n\nNo more."
+    assert turn_from(*items).content == "Let me look.\n\nCited, and not."
     assert await sent_back(*items) == items
 
 
@@ -225,9 +225,10 @@ def test_reasoning_of_several_parts_is_shown_once_and_apart() -> None:
     assert read_turn(RESPONSES, event_stream(told_twice)).reasoning == "Aha."
 
 
-def test_a_refusal_is_shown_as_the_answer() -> None:
+def test_a_refusal_is_no_answer_and_keeps_its_words() -> None:
     refusal = {**message(""), "content": [{"type": "refusal", "refusal": "I can't."}]}
-    assert turn_from(refusal).content == "I can't."
+    turn = turn_from(message("Well, ", item_id="msg_0"), refusal)
+    assert (turn.content, turn.failure, turn.provider) == ("", refused("I can't."), None)
 
 
 def test_two_messages_whose_pieces_come_in_turns_are_not_mixed() -> None:

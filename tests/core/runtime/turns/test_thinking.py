@@ -13,10 +13,10 @@ from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
+from agent_kernel.protocol.events import ReasoningEvent, RunEvent, TokenEvent
 from agent_kernel.testing import call, calls, record, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
-from agent_kernel.testing.wire.messages import END, SIGNED, block_start, block_stop, delta, start, stop, streamed
+from agent_kernel.testing.wire.messages import SIGNED, block_start, block_stop, delta, start, streamed
 from agent_kernel.testing.wire.reply import events
 from tests.core.models.messages_fixtures import speaking
 from tests.core.models.model_fixtures import connected
@@ -196,15 +196,3 @@ async def test_a_recording_of_it_plays(stages: Stages, tmp_path: Path) -> None:
     played = await (await two.start("Look.")).wait()
     assert played.text == recorded.text == "One."
     assert [m.reasoning for m in played.messages] == [m.reasoning for m in recorded.messages]
-
-
-async def test_a_refusal_ends_the_run_with_its_reason(stages: Stages) -> None:
-    why = {"type": "refusal", "category": "cyber", "explanation": "This may help an attack."}
-    refused = events(start(), stop("refusal", stop_details=why), END)
-    async with speaking(refused, say("Hello.")) as (server, model):
-        one = await stages(model)
-        await (await one.start("Attack.")).wait()
-        await (await one.start("Say hello.")).wait()
-    assert notices(one)[-1] == "The model's service ended the answer: This may help an attack."
-    assert one.of(CompleteEvent)[0].finish_reason == "content_filter"
-    assert [message["role"] for message in server.requests[1].body["messages"]] == ["user"]

@@ -1,0 +1,139 @@
+"""What is no answer ends its run in error, in words, and can be tried again. An answer that was cut off says so."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_kernel.models.base import ModelTurn, TokenUsage
+from agent_kernel.models.no_answer import refused
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, TokenEvent
+from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
+from agent_kernel.record import render_record
+from agent_kernel.testing import ScriptedModel, call, calls, record, say
+from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.wire import chat, messages, responses
+from agent_kernel.testing.wire.reply import Reply, events
+from tests.core.models.model_apis import MESSAGES, WireApi, each_api
+from tests.core.models.model_fixtures import connected
+from tests.core.runtime.runtime_fixtures import Stage, Stages
+
+LOOK = calls(call("look", call_id="call_look"), usage=(10, 1))
+SPENT = TokenUsage(20, 5)
+
+
+def record_of(result: RunResult) -> str:
+    return render_record(result.run, result.messages, result.tool_calls)["text/plain"]
+
+
+def shown(stage: Stage) -> list[str]:
+    """The texts of the model on a card, in order."""
+    texts: dict[str, str] = {}
+    for event in stage.events:
+        if isinstance(event, TokenEvent):
+            texts[event.message_id] = texts.get(event.message_id, "") + event.content
+        elif isinstance(event, MessageEvent) and event.role == "assistant":
+            texts[event.message_id] = event.content
+    return [text for text in texts.values() if text]
+
+
+async def fails_and_is_tried_again(stages: Stages, api: WireApi, bad: Scripted, why: str, left: str = "") -> Stage:
+    """After a call the model sends what is no answer; when it is asked again, an answer."""
+    async with connected(LOOK, bad, say("Done."), api=api) as (server, model):
+        stage = await stages(model)
+        handle = await stage.start("Look.")
+        failed = await handle.wait()
+        assert failed.run.error is not None
+        assert (failed.run.status, failed.run.finish_reason) == ("error", "error")
+        assert (failed.run.error.code, failed.text) == ("LLM_ERROR", "")
+        assert why in failed.run.error.message
+        assert f"The model did not answer. {failed.run.error.message}" in record_of(failed)
+        assert stage.of(CompleteEvent)[-1].error == failed.run.error
+        assert shown(stage) == ([left] if left else [])
+        assert failed.run.usage.total_tokens >= 11
+        again = await (await stage.conversation.retry_run(handle.run_id)).wait()
+    assert (again.run.status, again.run.finish_reason, again.text) == ("complete", "stop", "Done.")
+    assert shown(stage) == ["Done."]
+    *_, first, second = (server.requests[number].body for number in (1, 2))
+    assert first == second
+    return stage
+
+
+@each_api
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        (ModelTurn("", usage=SPENT), "The answer is empty. "),
+        (ModelTurn(" \n", usage=SPENT), "The answer is empty. "),
+        (ModelTurn("", reasoning="Hm.", usage=SPENT), "The answer is empty: the model only reasoned. "),
+        (ModelTurn("", finish_reason="length", usage=SPENT), "length limit before its first word. "),
+        (
+            ModelTurn("", reasoning="Hm.", finish_reason="length", usage=SPENT),
+            "limit while the model was still reasoning",
+        ),
+    ],
+    ids=["empty", "blank", "only reasoning", "cut off before a word", "cut off in its reasoning"],
+)
+async def test_nothing_is_no_answer(stages: Stages, api: WireApi, turn: ModelTurn, why: str) -> None:
+    stage = await fails_and_is_tried_again(stages, api, turn, why, left=turn.content)
+    ended = next(event.run for event in stage.of(RunEvent) if event.run.status == "error")
+    assert ended.usage.total_tokens == 36
+
+
+@each_api
+async def test_a_refusal_is_no_answer_and_is_quoted(stages: Stages, api: WireApi) -> None:
+    said = responses.message("", content=[{"type": "refusal", "refusal": "I can't."}])
+    why = {"type": "refusal", "category": "cyber", "explanation": "I can't."}
+    refusals = {
+        "chat": chat.events(chat.delta(refusal="I can"), chat.delta(refusal="'t."), chat.delta("stop")),
+        "responses": events(*responses.numbered(responses.item_events([said]))),
+        "messages": events(messages.start(), messages.stop("refusal", stop_details=why), messages.END),
+    }
+    await fails_and_is_tried_again(stages, api, refusals[api.name], " refused: I can't. Say it in other words")
+
+
+@each_api
+async def test_a_filtered_answer_is_none_its_words_stay_on_the_card_and_its_calls_do_not_run(
+    stages: Stages, api: WireApi
+) -> None:
+    turn = calls(call("run_python", call_id="c", code="1"), text="Half an ans")
+    filtered = [*api.events_of(turn)[:-1], *api.events_of(ModelTurn("", finish_reason="content_filter"))[-1:]]
+    why = {"chat": "filter stopped", "responses": "filter stopped", "messages": "service refused to answer"}[api.name]
+    stage = await fails_and_is_tried_again(stages, api, Reply(body=api.event_stream(filtered)), why, left="Half an ans")
+    assert [ran.tool_name for ran in stage.executor.ran] == ["look"]
+
+
+@each_api
+async def test_an_answer_that_was_cut_off_after_words_says_so_and_is_complete(stages: Stages, api: WireApi) -> None:
+    async with connected(ModelTurn("Half an ans", finish_reason="length"), say("wer."), api=api) as (_, model):
+        stage = await stages(model)
+        cut = await (await stage.start()).wait()
+        whole = await (await stage.start("Go on.")).wait()
+    assert [(end.run.status, end.run.finish_reason, end.text) for end in (cut, whole)] == [
+        ("complete", "length", "Half an ans"),
+        ("complete", "stop", "wer."),
+    ]
+    assert ([notice.content for notice in cut.run.notices], whole.run.notices) == ([CUT_BY_LENGTH], [])
+    assert record_of(cut).index(CUT_BY_LENGTH) < record_of(cut).index("Half an ans")
+    assert [event.finish_reason for event in stage.of(CompleteEvent)] == ["length", "stop"]
+    assert [run.finish_reason for run in (await stage.conversation.view()).runs] == ["length", "stop"]
+
+
+async def test_calls_that_were_whole_before_the_length_limit_run_and_nothing_is_said_of_it(stages: Stages) -> None:
+    async with connected(replace(LOOK, finish_reason="length"), say("Done."), api=MESSAGES) as (_, model):
+        result = await (await (await stages(model)).start()).wait()
+    assert (result.run.notices, result.run.finish_reason, result.text) == ([], "stop", "Done.")
+
+
+@pytest.mark.parametrize("turn", [ModelTurn("Half", finish_reason="length"), ModelTurn("", failure=refused("No."))])
+async def test_a_replay_ends_as_its_run_did(stages: Stages, tmp_path: Path, turn: ModelTurn) -> None:
+    path = tmp_path / "run.jsonl"
+    with ScriptedModel([turn]) as model:
+        recorded = await (await (await stages(record(path, model))).start()).wait()
+    played = await (await (await stages(RecordedModel(load(path), name="replay"))).start()).wait()
+    ends = [(end.run.status, end.run.error, end.run.finish_reason, len(end.run.notices)) for end in (recorded, played)]
+    assert ends[0] == ends[1]
+    assert ends[0][0] == ("error" if turn.failure else "complete")
