@@ -29,6 +29,7 @@ sent unchanged. `decisions` answer approvals in headless runs. Only `prompt`, `t
 fields are refused.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -38,6 +39,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.base import CONTEXT_OPEN, WireMessage
+from agent_kernel.tools.builtin.opening import FileTooLarge, read_bytes
 from agent_kernel.tools.outcome_texts import DENIED_PREFIX, EDITED_NOTE, NOT_DONE_PREFIXES
 
 LARGEST_CASSETTE = 16 * 1024 * 1024
@@ -95,9 +97,9 @@ class Cassette(_Wire):
 def load_cassette(path: Path) -> Cassette:
     """Read and validate a cassette. Raises `ConfigurationError` with the file's name and its first fault."""
     try:
-        if path.stat().st_size > LARGEST_CASSETTE:
-            raise ConfigurationError(f"{path} is larger than 16 MiB, so it is not read as a recording.")
-        return Cassette.model_validate(orjson.loads(path.read_bytes()))
+        return Cassette.model_validate(orjson.loads(read_bytes(Path(os.path.realpath(path)), LARGEST_CASSETTE)))
+    except FileTooLarge:
+        raise ConfigurationError(f"{path} is larger than 16 MiB, so it is not read as a recording.") from None
     except OSError as error:
         raise ConfigurationError(f"The recording {path} can't be read: {error.strerror}.") from None
     except orjson.JSONDecodeError as error:

@@ -13,6 +13,7 @@ from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, Retraction
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
 from agent_kernel.models.faults import ASK_THE_DOCTOR
 from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.lists import EndpointView
 
 ANSWER_SECONDS = 60.0
@@ -92,7 +93,7 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Findin
     called, said = False, 0
     request = ModelRequest(messages=({"role": "user", "content": _PROMPT},), tools=(_READY,))
     try:
-        model = await asyncio.to_thread(resolver.resolve, name)
+        model = await in_own_thread(lambda: resolver.resolve(name))
         async with asyncio.timeout(ANSWER_SECONDS), aclosing(model.stream(request)) as items:  # type: ignore[type-var]
             async for item in items:
                 if isinstance(item, Notice):

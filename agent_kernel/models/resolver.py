@@ -1,6 +1,5 @@
 """Finds models by name. Endpoints and keys come from the host's configuration, never from a notebook."""
 
-import asyncio
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -31,6 +30,7 @@ from agent_kernel.models.recordings.recorder import RecordingModel
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy
 from agent_kernel.models.suggestions import OtherModels, near
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
 
@@ -342,7 +342,7 @@ class ModelResolver:
         """Build the client of the default model, which reads certificates, before the first run needs it. Whatever is
         wrong is the run's to tell."""
         with suppress(AgentKernelError, OSError, ValueError):
-            model = await asyncio.to_thread(self.resolve)
+            model = await in_own_thread(self.resolve)
             if isinstance(model, HttpModel):
                 await model.client.get()
 

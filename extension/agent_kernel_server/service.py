@@ -12,6 +12,7 @@ from agent_kernel.garbage import settle, uncollected
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.resolver import ModelResolver, warm_up
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.first_prompt import Hello, content_of
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel_questions import read_event
@@ -199,7 +200,7 @@ class Service:
 
     async def _model_name(self) -> str | None:
         try:
-            return (await asyncio.to_thread(self._models.resolve)).name
+            return (await in_own_thread(self._models.resolve)).name
         except AgentKernelError:
             return None
 
@@ -233,7 +234,7 @@ class Service:
         Raises `ConfigurationError` for a model that is not configured."""
         path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
         if model is not None:
-            await asyncio.to_thread(self._models.resolve, model, path)
+            await in_own_thread(lambda: self._models.resolve(model, path))
         runtime = await self.runtime()
         return await runtime.create_conversation(
             kernel_id=kernel_id, model=model, notebook_path=path, conversation_id=conversation_id

@@ -1,5 +1,6 @@
 """Writes recordings. Any number of processes may write to one file: each line is added under a lock."""
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from agent_kernel.models.recordings.format import (
     read,
 )
 from agent_kernel.models.recordings.whole_files import replace_file
+from agent_kernel.tools.builtin.opening import open_to_append
 
 LOCK_SECONDS = 30.0
 _REMEDY = (
@@ -133,7 +135,9 @@ class RecordingFile:
 
 def _append(path: Path, length: int, added: bytes) -> None:
     """Add to a file of this length. Raises `OSError`; the file is as it was then."""
-    with path.open("ab", buffering=0) as file:  # a buffer would be written once more when the file is closed
+    with os.fdopen(
+        open_to_append(Path(os.path.realpath(path))), "ab", buffering=0
+    ) as file:  # a buffer would be written once more when the file is closed
         try:
             rest = memoryview(added)
             while rest:

@@ -12,6 +12,7 @@ Fields that are empty are left out; unknown ones are refused. Version 1 is descr
 """
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Effort, FinishReason
+from agent_kernel.tools.builtin.opening import FileTooLarge, read_bytes
 
 VERSION = 2
 SUFFIX = ".jsonl"
@@ -185,19 +187,19 @@ def load(path: Path) -> Recording:
 
 
 def read(path: Path) -> bytes:
-    """The content of a recording's file, of bounded size. Raises `ConfigurationError`."""
+    """The content of a recording's file, a regular one of bounded size. Raises `ConfigurationError`."""
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        return read_bytes(Path(os.path.realpath(path)), LARGEST_FILE)
     except FileNotFoundError:
         raise ConfigurationError(
             f"There is no recording {path}. Make one with %%agent --record {path.name}, or name another."
         ) from None
+    except FileTooLarge:
+        raise ConfigurationError(
+            f"{path} is larger than {LARGEST_FILE >> 20} MiB, so it is not read as a recording."
+        ) from None
     except OSError as error:
         raise ConfigurationError(f"The recording {path} can't be read: {error.strerror}.") from None
-    if len(content) > LARGEST_FILE:
-        raise ConfigurationError(f"{path} is larger than {LARGEST_FILE >> 20} MiB, so it is not read as a recording.")
-    return content
 
 
 def parse(path: Path, content: bytes) -> Recording:

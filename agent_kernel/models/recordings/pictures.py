@@ -3,6 +3,7 @@
 import base64
 import binascii
 import io
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_kernel.models.images import NoPicture, plain_picture
 from agent_kernel.models.recordings.format import Asked, RecordedImage
 from agent_kernel.models.recordings.whole_files import replace_file
+from agent_kernel.tools.builtin.opening import read_bytes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -53,8 +55,7 @@ def difference(recording: Path, image: RecordedImage, now: RecordedImage, data: 
             return f"it has {now.width} x {now.height} pixels, and the recorded one {image.width} x {image.height}"
     path = directory_of(recording) / image.file_name
     try:
-        with path.open("rb") as file:
-            recorded = file.read(LARGEST_IMAGE)
+        recorded = read_bytes(Path(os.path.realpath(path)), LARGEST_IMAGE)
         share = _changed(recorded, base64.b64decode(data.get(now.sha256, "")))
     except OSError:
         return f"the recorded one, {path.parent.name}/{path.name}, can't be read"

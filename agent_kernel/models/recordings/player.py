@@ -1,6 +1,5 @@
 """A model that plays a recording, with no key and no network. The tool calls in it really run."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from agent_kernel.models.recordings.differences import left_by_other_cells, part
 from agent_kernel.models.recordings.format import Placed, Recording
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.pictures import images_of
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED, OnChange
 
 _ALIKE = 0.6
@@ -136,7 +136,7 @@ class RecordedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         """Stream the recorded turn. Raises `RecordingDiffers`."""
-        found = await asyncio.to_thread(self._find, request)
+        found = await in_own_thread(lambda: self._find(request))
         if found.why:
             yield Notice(found.why)
         for item in items_of(found.placed):

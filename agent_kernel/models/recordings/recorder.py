@@ -32,6 +32,7 @@ from agent_kernel.models.recordings.format import (
 from agent_kernel.models.recordings.names import Anew
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.player import Finder, Found, items_of, unfit
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.version import __version__
 
@@ -98,7 +99,7 @@ class RecordingModel:
         question = await asyncio.to_thread(self._reader.read, request)
         occurrence = self._occurrences.number(question)
         self._latest[question.prompt] = occurrence
-        kept = await asyncio.to_thread(self._kept, question, request)
+        kept = await in_own_thread(lambda: self._kept(question, request))
         self._keeps[question.prompt] = kept is not None
         if kept is not None:
             if kept.why:
@@ -125,7 +126,7 @@ class RecordingModel:
         line = of_scripted(self._without_keys(decision), prompt=prompt, occurrence=self._latest.get(prompt, 1))
         add = self._file.keep_decision if self._keeps.get(prompt) else self._file.add_decision
         async with self._writing:
-            await asyncio.to_thread(add, line)
+            await in_own_thread(lambda: add(line))
 
     async def aclose(self) -> None:
         await self._model.aclose()
@@ -152,8 +153,8 @@ class RecordingModel:
         )
         replaces_later = self._anew.last is None
         async with self._writing:
-            await asyncio.to_thread(
-                self._file.add_turn, turn, question.settings, request.images, replaces_later=replaces_later
+            await in_own_thread(
+                lambda: self._file.add_turn(turn, question.settings, request.images, replaces_later=replaces_later)
             )
 
     def _answer(self, turn: ModelTurn) -> Answer:

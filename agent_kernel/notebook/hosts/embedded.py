@@ -34,6 +34,7 @@ from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.kernel_questions import WaitingRun
 from agent_kernel.protocol.lists import ModelsView, UsageReport
@@ -249,7 +250,7 @@ class EmbeddedHost:
     async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
         """The decisions that a recording has beside its turns, for runs without anybody to ask."""
         try:
-            resolved = await asyncio.to_thread(self._models.resolve, model)
+            resolved = await in_own_thread(lambda: self._models.resolve(model))
         except AgentKernelError:
             return ()  # the run reports it
         find: Any = getattr(resolved, "scripted_decisions", None)

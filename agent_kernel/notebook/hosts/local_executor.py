@@ -9,6 +9,7 @@ from agent_kernel.notebook.kernel.environment import notebook_path
 from agent_kernel.notebook.kernel.replies import tool_verdict, waiting_behind
 from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import OutputView
@@ -71,18 +72,18 @@ class LocalExecutor:
     async def undo(self, approval_id: str) -> None:
         from agent_kernel.notebook.execution.undo import backups
 
-        await asyncio.to_thread(backups.undo, approval_id)
+        await in_own_thread(lambda: backups.undo(approval_id))
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         from agent_kernel.notebook.tools import preview_of
 
-        return await asyncio.to_thread(preview_of, tool_name, arguments_json, place)
+        return await in_own_thread(lambda: preview_of(tool_name, arguments_json, place))
 
     async def read_picture(self, address: str) -> bytes:
         from agent_kernel.notebook.tools import picture_of
 
         cell_id = self._state.cell_of(self._run_id)
-        return await asyncio.to_thread(picture_of, address, notebook_path(), cell_id)
+        return await in_own_thread(lambda: picture_of(address, notebook_path(), cell_id))
 
     async def describe_environment(self) -> str:
         return describe_environment(self._state.shell, notebook_path())

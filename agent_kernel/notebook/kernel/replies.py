@@ -11,6 +11,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.kernel.environment import notebook_path
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import Outcome, ToolVerdict
 from agent_kernel.protocol.first_prompt import Done
 from agent_kernel.protocol.kernel import (
@@ -177,7 +178,7 @@ async def _about_tool(request: ToolRequest, state: KernelState) -> Reply | Done:
             from agent_kernel.notebook.tools import preview_of
 
             # A long file takes a while to compare, and the control thread has more to do.
-            card = await asyncio.to_thread(preview_of, request.tool_name, request.arguments_json, request.place)
+            card = await in_own_thread(lambda: preview_of(request.tool_name, request.arguments_json, request.place))
             return Previewed(card=card)
         case UndoCall():
             try:
@@ -211,7 +212,7 @@ async def _read_picture(request: ReadPicture, state: KernelState) -> PictureRead
     try:
         notebook = notebook_path(request.notebook_path)
         cell_id = state.cell_of(request.run_id)
-        raw = await asyncio.to_thread(picture_of, request.path, notebook, cell_id)
+        raw = await in_own_thread(lambda: picture_of(request.path, notebook, cell_id))
     except ToolFailed as refusal:
         return PictureRead(refusal=str(refusal))
     return PictureRead(data=base64.b64encode(raw).decode())

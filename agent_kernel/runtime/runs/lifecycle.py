@@ -15,6 +15,7 @@ from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_l
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, LearnsFacts, Model
 from agent_kernel.models.prices import load, wants_loading
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
@@ -150,7 +151,7 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
     The limits only ever become tighter. Raises `NoModelError`, `ConfigurationError`, `ToolDeclarationError`."""
     resources, row = shared.runtime, shared.row
     name = spec.model or row.model or resources.settings.default_model
-    model = await asyncio.to_thread(_prepare_apart, resources, name, spec, spec.notebook_path or row.notebook_path)
+    model = await in_own_thread(lambda: _prepare_apart(resources, name, spec, spec.notebook_path or row.notebook_path))
     if isinstance(model, LearnsFacts):
         await model.learn()
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
@@ -184,7 +185,7 @@ async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: 
         return spec
     try:
         async with asyncio.timeout(_FOLDER_SECONDS):
-            found = await asyncio.to_thread(read, spec.notebook_path or row.notebook_path)
+            found = await in_own_thread(lambda: read(spec.notebook_path or row.notebook_path))
     except (TimeoutError, OSError) as error:
         logger.warning("The files of the notebook's folder could not be read: %s", error)
         found = unreadable(FILE_NAME, f"could not be looked for within {_FOLDER_SECONDS:g} s")

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import os
 import resource
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +18,16 @@ import pytest
 
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError, ModelUnavailable, RecordingNotWritten
+from agent_kernel.models.cassette import load_cassette
 from agent_kernel.models.recordings import format as recordings
-from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.format import RecordedImage, load
 from agent_kernel.models.recordings.names import Anew
-from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.models.recordings.pictures import difference
+from agent_kernel.models.recordings.player import Finder, RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel, record
 from agent_kernel.models.replay import DEMO_CASSETTE
 from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.model_fixtures import turn_of
 from tests.core.models.recordings.questions import called, recorded, replayed, request, user
@@ -356,3 +362,101 @@ def test_the_variable_changes_what_names_do(whole: Path, mode: str, name: str, k
 def test_names_that_cannot_be_used(environ: dict[str, str], name: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         ModelResolver(environ=environ).resolve(name)
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _replace_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+OPEN: dict[str, Callable[[], object]] = {
+    "replay": lambda: ModelResolver().resolve("replay:a.jsonl"),
+    "record": lambda: record(Path("a.jsonl"), ScriptedModel([])),
+    "replay version 1": lambda: load_cassette(Path("a.jsonl")),
+}
+
+
+@pytest.mark.parametrize("make", [_pipe, _folder, _device, _socket])
+@pytest.mark.parametrize("kind", OPEN)
+def test_only_a_regular_file_is_a_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], kind: str
+) -> None:
+    """Opening a pipe would wait until somebody writes into it."""
+    monkeypatch.chdir(tmp_path)  # a socket's path is short
+    make(Path("a.jsonl"))
+    with pytest.raises(ConfigurationError, match=r"can't be read: (Not a regular file|Is a directory)"):
+        OPEN[kind]()
+
+
+async def test_a_recording_that_becomes_a_pipe_is_not_written_any_more(whole: Path) -> None:
+    model = record(whole, ScriptedModel([say("Yes."), say("No.")]))
+    await turn_of(model, request(user("Another?")))
+    _replace_by_pipe(whole)
+    with pytest.raises(RecordingNotWritten, match="Not a regular file"):
+        await turn_of(model, request(user("And one more?")))
+
+
+def test_a_recorded_picture_that_is_a_pipe_cannot_be_read(tmp_path: Path) -> None:
+    one, other = (RecordedImage(sha256=digit * 64, media_type="image/png", width=8, height=8) for digit in "ab")
+    (tmp_path / "a.images").mkdir()
+    os.mkfifo(tmp_path / "a.images" / one.file_name)
+    assert "can't be read" in difference(tmp_path / "a.jsonl", one, other, {})
+
+
+async def test_a_file_that_is_never_read_to_its_end_holds_up_only_whoever_waits_for_it(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a drive that is gone. The shared pool has six threads on two cores."""
+    gone = threading.Event()
+    model = ModelResolver().resolve(f"replay:{whole}")
+    monkeypatch.setattr(Finder, "find", lambda *_: gone.wait())
+    try:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            waiting = [group.create_task(turn_of(model, FIRST)) for _ in range(40)]
+            assert await asyncio.to_thread(lambda: 4) == 4
+            for one in waiting:
+                one.cancel()
+    finally:
+        gone.set()
+    assert all(one.cancelled() for one in waiting)
+
+
+def test_a_process_ends_though_a_file_never_answers() -> None:
+    code = """
+import asyncio, threading
+from agent_kernel.own_thread import in_own_thread
+async def main():
+    async with asyncio.timeout(0.01):
+        await in_own_thread(threading.Event().wait)
+try:
+    asyncio.run(main())
+except TimeoutError:
+    print("ended")
+"""
+    said = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
+    assert said.stdout == "ended\n"
+
+
+async def test_what_fails_in_a_thread_of_its_own_fails_where_it_is_awaited() -> None:
+    def fail() -> None:
+        raise ConfigurationError("no such file")
+
+    with pytest.raises(ConfigurationError, match="no such file"):
+        await in_own_thread(fail)
