@@ -32,6 +32,19 @@ _EXPANDS = frozenset(
     )
 )
 """The last alternative matches only with a `$` before it, where it was not read already."""
+_NAME = r"[A-Za-z_]\w*"
+_ARITHMETIC = r"\$?(?:\(\(|\[).*[A-Za-z_$`'\"\\].*"
+_UNREAD = r".*(?<!\\)(?:\$[({\[]|`).*"
+_COMPUTES = {
+    **dict.fromkeys(("arithmetic_expansion", "compound_statement", "command_substitution"), _ARITHMETIC),
+    "c_style_for_statement": r".*",
+    "subscript": rf"{_NAME}\[(?!(?:\d+|[@*])\]$).*",
+    "array": r".*[\s(]\[.*",
+    "expansion": r"\$\{(?:!.*|.*@P\}|#?[\w@*]+(?:\[[^]]*\])?:(?![-=+?]|[\s\d:-]*\}$).*)",
+    **dict.fromkeys(("regex", "extglob_pattern", "word"), _UNREAD),
+}
+"""Nodes in which Bash evaluates the values of variables, which may hold `a[$(...)]`, or runs commands that the grammar
+does not read, with the texts that do so."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SPLIT_WORD = re.compile(r"\S\\\n\S")
 """A continued word, which the grammar takes for two."""
@@ -44,7 +57,7 @@ _PLAIN_TOKENS = frozenset({";", "&&", "||", "|", "\n"})
 _PLAIN_WORD = re.compile(r"(?:[A-Za-z0-9_@%+=:,./^-]|(?<=[A-Za-z0-9])~)+")
 _PLAIN_STRING = re.compile(r'"[^"$`\\]*"')
 _PLAIN_REDIRECT = re.compile(r"[12]?>&[12]|(?:[12]|&)?>>?[ \t]*/dev/null|<[ \t]*/dev/null")
-_RESERVED = frozenset(
+RESERVED = frozenset(
     (
         *("if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in"),
         *("function", "time", "coproc", "!", "[[", "]]", "{", "}"),
@@ -58,6 +71,8 @@ class Word:
     """The word without quotes and backslashes."""
     fixed: bool = True
     """False if the shell expands it to another text, several words, or none."""
+    splits: bool = False
+    """Whether it may become several words, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +104,15 @@ class ShellLine:
     commands: tuple[SimpleCommand, ...] = ()
     """All commands in the order in which they are written, including those within substitutions."""
     redirects: tuple[Redirect, ...] = ()
+    assigned: tuple[str, ...] = ()
+    """The names of all variables that are set."""
     substitutes: bool = False
     """Whether the output of a command becomes a part of the line."""
     readable: bool = True
     """Whether the whole line could be parsed."""
     whole: bool = True
-    """Whether the whole line was understood as well. False for here-documents, which may feed a program."""
+    """Whether the whole line was understood as well. False for here-documents, which may feed a program, and where the
+    values of variables are evaluated."""
     plain: bool = False
     """Whether it consists only of commands with fixed words, in sequence or piped, that redirect to no file."""
 
@@ -110,10 +128,11 @@ def read_line(line: str) -> ShellLine:
     reader = _Reader(source)
     reader.visit(root, 0)
     readable = reader.readable and not root.has_error and not _SPLIT_WORD.search(line)
-    whole = readable and not reader.feeds
+    whole = readable and not reader.opaque
     return ShellLine(
         commands=tuple(reader.commands),
         redirects=tuple(reader.redirects),
+        assigned=tuple(reader.assigned),
         substitutes=reader.substitutes,
         readable=readable,
         whole=whole,
@@ -156,8 +175,9 @@ class _Reader:
         self._source = source
         self.commands: list[SimpleCommand] = []
         self.redirects: list[Redirect] = []
+        self.assigned: list[str] = []
         self.substitutes = False
-        self.feeds = False
+        self.opaque = False
         self.readable = True
 
     def visit(self, node: "Node", depth: int) -> None:
@@ -173,11 +193,22 @@ class _Reader:
         elif node.type == "file_redirect":
             self._redirect(node)
         elif node.type in ("heredoc_redirect", "herestring_redirect"):
-            self.feeds = True
+            self.opaque = True
         elif node.type in ("command_substitution", "process_substitution"):
             self.substitutes = True
+        self._variables(node)
         for child in node.children:
             self.visit(child, depth + 1)
+
+    def _variables(self, node: "Node") -> None:
+        """Note what a node does with variables besides using their values as texts."""
+        if node.type in _COMPUTES and re.fullmatch(_COMPUTES[node.type], self._raw(node), re.DOTALL):
+            self.opaque = True
+        if node.type in ("variable_assignment", "for_statement", "expansion"):
+            found = re.match(
+                rf"({_NAME})(?:\[.*?\])?\+?=|(?:for|select)\s+({_NAME})|\$\{{({_NAME}):?=", self._raw(node)
+            )
+            self.assigned.extend(name for name in (found.groups() if found else ()) if name)
 
     def _command(self, node: "Node") -> None:
         words: list[Word] = []
@@ -203,6 +234,8 @@ class _Reader:
         targets = [child for child in node.children if child.is_named and child.type != "file_descriptor"]
         # The grammar takes arguments after a redirection for further targets.
         self.readable = self.readable and len(targets) <= 1
+        # `{a[...]}>file` sets a variable.
+        self.opaque = self.opaque or self._source[: node.start_byte].endswith(b"}")
         self.redirects.extend(Redirect(operator, self._word(target)) for target in targets)
 
     def _comment(self, node: "Node") -> None:
@@ -218,10 +251,12 @@ class _Reader:
                 return Word(raw[1:-1])
             case "string" if raw.startswith('"'):
                 bare = re.sub(r"\\.", "", raw, flags=re.DOTALL)
-                return Word(re.sub(r'\\([$`"\\\n])', _kept, raw[1:-1]), not re.search("[$`]", bare))
-            case "concatenation":
+                text = re.sub(r'\\([$`"\\\n])', _kept, raw[1:-1])
+                return Word(text, not re.search("[$`]", bare), splits=re.search(r"\$\{?[@\w[]*@", bare) is not None)
+            case "concatenation" if any(child.type != "word" for child in node.children):
                 parts = [self._word(child) for child in node.children]
-                return Word("".join(part.text for part in parts), all(part.fixed for part in parts))
+                text = "".join(part.text for part in parts)
+                return Word(text, all(part.fixed for part in parts), any(part.splits for part in parts))
             case "command_name" | "test_operator" if len(node.children) == 1:
                 return self._word(node.children[0])
             case "variable_assignment":
@@ -229,12 +264,13 @@ class _Reader:
             case _ if not node.is_named:
                 return Word(raw, fixed=raw != "$")
             case _ if node.type in _EXPANDS:
-                return Word(raw, fixed=False)
+                return Word(raw, fixed=False, splits=raw not in ("$?", "$#", "$$", "$!"))
             case _:
                 bare = re.sub(r"\\.", "", raw, flags=re.DOTALL)
                 if _SEPARATES.search(bare):
                     self.readable = False
-                return Word(re.sub(r"\\(.)", _kept, raw, flags=re.DOTALL), bare == "{}" or not _MAY_EXPAND.search(bare))
+                fixed = not _MAY_EXPAND.search(bare.replace("{}", ""))
+                return Word(re.sub(r"\\(.)", _kept, raw, flags=re.DOTALL), fixed, splits=not fixed)
 
     def _raw(self, node: "Node") -> str:
         return self._source[node.start_byte : node.end_byte].decode(errors="replace")
@@ -255,7 +291,7 @@ def _is_plain(root: "Node", source: bytes) -> bool:
             return False
         if before is not None and not gap and not _may_touch(before, leaf):
             return False
-        if leaf.parent is not None and leaf.parent.type == "command_name" and (text in _RESERVED or "=" in text):
+        if leaf.parent is not None and leaf.parent.type == "command_name" and (text in RESERVED or "=" in text):
             return False
         if gap and _in_one_word(before, leaf):
             return False

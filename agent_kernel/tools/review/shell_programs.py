@@ -6,31 +6,22 @@ warnings and are no sandbox.
 
 import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
-from agent_kernel.tools.review.shell_lines import Redirect, ShellLine, SimpleCommand, Word, read_line
+from agent_kernel.tools.review.shell_builtins import changes_state, evaluates, sets_what_runs
+from agent_kernel.tools.review.shell_lines import RESERVED, Redirect, ShellLine, SimpleCommand, Word, read_line
+from agent_kernel.tools.review.shell_runners import (
+    assigned_by,
+    canonical,
+    follow,
+    hides_verb,
+    introduces,
+    is_shell,
+    is_stream,
+    runs_words,
+)
 
-_WRAPPERS = {
-    **dict.fromkeys(
-        ("builtin", "busybox", "chrt", "command", "coproc", "doas", "env", "exec", "firejail", "ionice"), 0
-    ),
-    **dict.fromkeys(
-        ("firejail", "nice", "nohup", "npx", "bunx", "parallel", "pkexec", "setsid", "stdbuf", "strace"), 0
-    ),
-    **dict.fromkeys(("sudo", "time", "toybox", "unbuffer", "uvx", "watch", "xargs", "!"), 0),
-    **dict.fromkeys(("chroot", "flock", "nsenter", "rsh", "runuser", "ssh", "taskset", "timeout", "unshare"), 1),
-}
-"""Programs that run the command in their words, with the number of own words before it."""
-_RUNNERS = {
-    **dict.fromkeys((f"{name} run" for name in ("uv", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi")), 0),
-    **dict.fromkeys((f"{name} run" for name in ("conda", "mamba", "micromamba", "pipx")), 0),
-    **dict.fromkeys(("npm exec", "pnpm exec", "pnpm dlx", "yarn exec", "yarn dlx", "bun x", "bundle exec"), 0),
-    **dict.fromkeys(("git bisect run", "git submodule foreach"), 0),
-    **dict.fromkeys(("docker run", "docker exec", "podman run", "podman exec", "kubectl exec"), 1),
-}
-"""The same, for words that introduce a command."""
 _WITH_VERBS = frozenset(
     (
         *("apt", "apt-get", "aws", "az", "brew", "cargo", "conda", "dbt", "docker", "dvc", "gcloud", "gh", "git", "go"),
@@ -39,48 +30,96 @@ _WITH_VERBS = frozenset(
     )
 )
 """Programs with subcommands."""
-_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash"})
 _OTHER_INTERPRETERS = frozenset(
     (
-        *("perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "Rscript", "R", "julia", "tclsh"),
-        *("expect", "osascript", "pwsh", "powershell", "irb", "ghc", "scala", "groovy", "guile"),
+        *("perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "rscript", "r", "julia", "tclsh"),
+        *("expect", "osascript", "pwsh", "powershell", "irb", "ghc", "scala", "groovy", "guile", "wish", "jshell"),
+        *("jrunscript", "raku", "octave", "gnuplot", "maxima", "sbcl", "clisp", "racket", "erl", "elixir", "iex"),
+        *("ghci", "runghc", "ocaml", "swipl", "bpftrace", "stap", "dtrace", "m4", "dc", "ts-node", "tsx"),
     )
 )
-_PYTHON = r"(?:python|pypy|ipython)[0-9.]*w?"
-_AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
-_WITH_CODE = frozenset({"vi", "vim", "nvim", "view", "ex", "ed", "emacs", "gdb", "lldb", "sqlite3", "psql", "mysql"})
-"""Programs that can run others by their arguments."""
-_STATE = frozenset(
+_PYTHONS = frozenset({"python", "pypy", "ipython", "pythonw"})
+_AWKS = frozenset({"awk", "gawk", "mawk", "nawk", "original-awk", "goawk"})
+_AWK_RUNS = re.compile(r"system|getline|\||@|(?:^| )-(?:[^- ]*[fEliD]|-(?:file|exec|include|load|debug))")
+_WITH_CODE = frozenset(
     (
-        *("alias", "bind", "complete", "declare", "enable", "export", "fc", "hash", "let", "local", "mapfile"),
-        *("readarray", "read", "readonly", "set", "shopt", "test", "trap", "typeset", "unset", "[", "[["),
+        *("vi", "vim", "nvim", "view", "vimdiff", "rvim", "ex", "ed", "red", "emacs", "emacsclient", "nano", "pico"),
+        *("gdb", "lldb", "cgdb", "sqlite", "duckdb", "psql", "mysql", "mariadb", "mongosh", "ftp", "lftp"),
+        *("telnet", "mail", "mailx", "mutt", "at", "batch", "crontab", "run-parts", "start-stop-daemon", "socat"),
+        *("capsh", "coreutils", "dtach", "abduco", "cpan", "pry", "sendmail", "logrotate", "sbatch", "qsub", "nmap"),
+        *("lualatex", "luatex", "texlua", "ansible", "salt", "puppet", "facter", "debugfs", "exiftool", "newgrp"),
     )
 )
-"""Builtins that change what later words mean, or evaluate what they are given."""
-_GIT_OPTIONS = (
-    *("--config-env", "--exec", "--exec-path", "--ext-diff", "--extcmd", "--git-dir", "--open-files-in-pager"),
-    *("--output", "--receive-pack", "--textconv", "--tool", "--upload-pack", "--work-tree", "--config", "--template"),
+"""Programs that can run others by what they are given or read."""
+_GIT_RUNS = (
+    *("--config-env", "--exec", "--exec-path", "--ext-diff", "--extcmd", "--open-files-in-pager"),
+    *("--receive-pack", "--textconv", "--tool", "--upload-pack", "--config"),
 )
-_GIT_WORDS = r"-[^-]*[cCxO].*|ext::.*|filter-branch|difftool|mergetool|config"
-_OPTIONS = {
-    "find": r"-(?:exec|execdir|ok|okdir|delete|fprintf?|fprint0|fls|files0-from)",
-    "fd": r"-[xX].*|--exec.*",
+_GIT_PLACES = ("--git-dir", "--output", "--work-tree", "--template")
+_COMPILER = r"-wrapper|-fplugin.*|-specs.*|--specs.*|-B.*|-fuse-ld.*|-Xclang|-load|@.*"
+_SSH_OPTION = (
+    r"(?i:(?:-[^-]*o)?\s*(?:\w*command|include|match|pkcs11\w*|securitykey\w*|xauth\w*|proxy\w*)\b.*)|-[^-]*F.*"
+)
+_RUNS = {
+    "git": r"-[^-]*[cxO].*|ext::.*|filter-branch|difftool|mergetool|config",
     "tar": r"-[^-]*[IF].*|[A-Za-z]*[IF][A-Za-z]*|--(?:ch|to-|use|in|new|rsh|rmt).*",
+    "bsdtar": r"-[^-]*[IF].*|--use.*",
     "rsync": r"-[^-]*e.*|--(?:rsh|rsync-path).*",
-    "scp": r"-[^-]*[SoDF].*",
-    "sftp": r"-[^-]*[SoDFb].*",
-    "make": r"--ev.*|.*=.*|-[^-]*[fC].*|--(?:fi|mak|di).*",
-    "sort": r"--(?:co|o|f).*|-[^-]*o.*",
+    "ssh": _SSH_OPTION,
+    "scp": rf"{_SSH_OPTION}|-[^-]*[SD].*",
+    "sftp": rf"{_SSH_OPTION}|-[^-]*[SDb].*",
+    "make": r"--(?:ev|fi|mak).*|.*=.*|-[^-]*f.*",
+    "gmake": r"--(?:ev|fi|mak).*|.*=.*|-[^-]*f.*",
+    "cmake": r"-[EP].*|-D.*(?:LAUNCHER|COMPILER|COMMAND).*",
+    "sort": r"--co.*",
     "rg": r"--(?:pre|hostname-bin|search-zip).*|-[^-]*z.*",
     "zip": r"-[^-]*T.*|--(?:un|te).*",
-    "printf": r"-v.*",
-    "less": r"[+-].*",
+    "split": r"--f.*",
     "man": r"-[^-]*[PHC].*|--.*",
-    "curl": r"-[^-]*K.*|--conf.*",
+    "less": r"[+].*|-[^-]*[kP].*|--.*",
+    "more": r"[+].*",
     "wget": r"--(?:use-ask|conf|exec).*|-[^-]*e.*",
+    **dict.fromkeys(("nc", "ncat", "netcat"), r"-[^-]*[ec].*|--(?:e|sh|lua).*"),
+    "tcpdump": r"-[^-]*z.*",
+    **dict.fromkeys(("apt", "apt-get"), r"-[^-]*[oc].*|--(?:op|conf).*"),
+    "dpkg": r"--(?:pre|post)-inv.*",
+    "rpm": r"--(?:eval|pipe|define).*|-[^-]*[ED].*",
+    "pip": r"--(?:python|editor).*",
+    "go": r"-?-(?:exec|toolexec|overlay).*|generate",
+    "cargo": r"--config.*",
+    "npm": r"--(?:script-shell|node-options).*",
+    "openssl": r"-?-?(?:engine|provider).*",
+    **dict.fromkeys(("gcc", "g++", "cc", "c++", "clang", "clang++", "gfortran", "ld"), _COMPILER),
+    **dict.fromkeys(("tex", "latex", "pdftex", "pdflatex", "xetex", "xelatex", "latexmk"), r"-.*(?:sh|wr|e).*"),
+    "pandoc": r"-[^-]*F.*|--(?:filter|lua|pdf-engine|defaults).*",
+    "ctags": r"--(?:options|_).*",
+    "dialog": r"--(?:file|prgbox|programbox).*",
+    "jupyter": r".*(?:PreProcessor|kernel_cmd|preprocessors).*",
 }
-"""Arguments by which programs run others, write, or read commands from elsewhere."""
-_SED = r"[0-9,$]*[pdq=]|s([/|,:#])(?:(?!\1)[^\\\n])*\1(?:(?!\1)[^\\\n])*\1[gIp0-9]*"
+"""Arguments by which programs run others."""
+_WRITES = {
+    "find": r"-(?:exec|execdir|ok|okdir|delete|fprintf?|fprint0|fls|files0-from)",
+    "fd": r"-[xX].*|--exec.*",
+    "git": r"-[^-]*C.*",
+    "scp": r"-[^-]*[oF].*",
+    "sftp": r"-[^-]*[oF].*",
+    "make": r"-[^-]*C.*|--di.*",
+    "sort": r"--(?:o|f).*|-[^-]*o.*",
+    "printf": r"-v.*",
+    "less": r"-.*",
+    "curl": r"-[^-]*K.*|--conf.*",
+}
+"""Arguments by which programs write, or read commands from elsewhere."""
+_SED_REGEX = r"(?:(?!{0})[^\[\\\n]|\\[^\n]|\[\^?(?:(?!{0})[^\]\\\n])+\])*"
+_SED_ADDRESS = rf"(?:[0-9]+(?:~[0-9]+)?|\$|/{_SED_REGEX.format('/')}/I?)"
+_SED_COMMAND = re.compile(
+    rf" ?(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)? ?!? ?"
+    rf"(?:[dDgGhHlnNpPqQx=]|[sy](?P<mark>[/|,:#@_%+!]){_SED_REGEX.format('(?P=mark)')}(?P=mark)"
+    r"(?:(?!(?P=mark))[^\\\n]|\\[^\n])*(?P=mark)[gIp0-9]*) ?(?:;|$)"
+)
+"""A command of sed that only selects or replaces lines, without `e` and `w`."""
+_COMPOUND = RESERVED - {"time", "!", "[["}
+"""Words that begin a compound command, or belong to one."""
 _DEEPEST = 8
 _MOST_WORDS = 20_000
 """The most words of all commands of a line. Each word of `xargs -a -b -c ...` may begin one."""
@@ -126,36 +165,33 @@ def running(line: str) -> Running:
 
 def builds(command: SimpleCommand) -> bool:
     """Whether the command runs, or can be made to run, other programs, so that no rule may allow it."""
-    name, rest = command.program, [word.text for word in command.words[1:]]
-    if name in _WRAPPERS or name in _STATE or name in _WITH_CODE or name in _AWKS or name in ("eval", "source", "."):
+    name, rest = canonical(command.program), [word.text for word in command.words[1:]]
+    if runs_words(command) or runs_code(command) or _runs_others(command) or changes_state(command):
         return True
-    if _is_interpreter(name):
-        return _code_of_interpreter(name, rest)
-    if name == "git":
-        clones = "clone" in rest and any(_is("-[^-]*u.*", word) for word in rest)
-        return clones or any(_is(_GIT_WORDS, word) or _abbreviates(word, _GIT_OPTIONS) for word in rest)
-    if name == "sed":
-        return not rest or not _is_harmless_sed(rest)
-    if runner := _runner(command):
-        return len(rest) < runner or rest[runner - 1].startswith("-")
-    return name in _OPTIONS and any(_is(_OPTIONS[name], word) for word in rest)
+    if name in _AWKS or hides_verb(command):
+        return True
+    if introduced := introduces(command):
+        return len(rest) < introduced or rest[introduced - 1].startswith("-")
+    if name == "git" and any(_abbreviates(word, _GIT_PLACES) for word in rest):
+        return True
+    return name in _WRITES and any(_is(_WRITES[name], word) for word in rest)
 
 
 def runs_code(command: SimpleCommand) -> bool:
     """Whether the command runs code from its arguments or from elsewhere."""
-    name, rest = command.program, [word.text for word in command.words[1:]]
+    name = canonical(command.program)
     if name in ("eval", "source", "."):
         return True
-    return not command.words[0].fixed or (_is_interpreter(name) and _code_of_interpreter(name, rest))
+    return not command.words[0].fixed or (_is_interpreter(name) and _code_of_interpreter(name, command.words[1:]))
 
 
 def spelled_out(command: SimpleCommand) -> int:
     """How many leading words a rule that allows has to name, because they choose what runs: 3 for `uv run pytest x` and
     for `python -m pytest x`."""
-    if runner := _runner(command):
-        return runner + 1
+    if introduced := introduces(command):
+        return introduced + 1
     words = command.words
-    return 3 if re.fullmatch(_PYTHON, command.program) and len(words) > 1 and words[1].text == "-m" else 0
+    return 3 if canonical(command.program) in _PYTHONS and len(words) > 1 and words[1].text == "-m" else 0
 
 
 def first_words(line: str) -> list[str]:
@@ -168,7 +204,7 @@ def first_words(line: str) -> list[str]:
 
 def _first_words(command: SimpleCommand) -> list[str]:
     words, name = [word.text for word in command.words], command.program
-    count = max(spelled_out(command), 2 if name in _WITH_VERBS or _is_interpreter(name) else 1)
+    count = max(spelled_out(command), 2 if name in _WITH_VERBS or _is_interpreter(canonical(name)) else 1)
     return [] if len(words) < count or (name in _WITH_VERBS and words[1].startswith("-")) else words[:count]
 
 
@@ -181,7 +217,7 @@ class _Gathered:
 
     def take_all(self, line: ShellLine, depth: int) -> None:
         self.readable = self.readable and line.readable
-        self.whole = self.whole and line.whole
+        self.whole = self.whole and line.whole and not any(map(sets_what_runs, line.assigned))
         self.redirects.extend(line.redirects)
         for command in line.commands:
             self.take(command, depth)
@@ -193,138 +229,97 @@ class _Gathered:
             self.whole = False
             return
         self.commands.append(command)
-        for part in itertools.takewhile(self._has_room, _commands_in(command)):
-            self.take(part, depth + 1)
-        for code in itertools.takewhile(self._has_room, _shell_code_in(command)):
-            self._take_code(code, depth + 1)
-        name = command.program
-        if name in _AWKS:
-            self.whole = self.whole and all(word.fixed for word in command.words) and "system" not in command.text
-        elif name != "eval" and name not in _SHELLS:  # their code was added above
-            self.whole = self.whole and not runs_code(command)
+        self.whole = self.whole and command.words[0].fixed and not _is_opaque(command)
+        for part in itertools.takewhile(self._has_room, follow(command)):
+            if part is None:
+                self.whole = False
+            elif isinstance(part, Word):
+                self._take_line(part, depth + 1)
+            else:
+                self.take(part, depth + 1)
 
     def _has_room(self, _: object) -> bool:
         return self._words <= _MOST_WORDS and self._lines <= _MOST_LINES
 
-    def _take_code(self, code: Word | None, depth: int) -> None:
+    def _take_line(self, line: Word, depth: int) -> None:
         self._lines += 1
-        if code is None or not code.fixed or self._lines > _MOST_LINES:
+        self.whole = self.whole and line.fixed
+        if self._lines > _MOST_LINES:
             self.whole = False
         elif depth <= _DEEPEST:
-            self.take_all(read_line(code.text), depth)
+            self.take_all(read_line(line.text), depth)
 
 
-def _commands_in(command: SimpleCommand) -> Iterator[SimpleCommand]:
-    """The commands that the words may contain. Not every program's options are known, so a word after an option counts
-    both as its value and as a command."""
-    name = command.program
-    if name == "find":
-        yield from _executed_by_find(command.words)
-        return
-    if name in _WRAPPERS:
-        start, own = 1, _WRAPPERS[name]
-    elif runner := _runner(command):
-        start, own = runner, _RUNNERS[" ".join([name, *(word.text for word in command.words[1:runner])])]
-    elif name in _SHELLS:
-        start, own = 1, 0
-    else:
-        return
-    unseen = (Word("", fixed=False),) if name in ("xargs", "parallel") else ()
-    after_option = False
-    for position in range(start, len(command.words)):
-        text = command.words[position].text
-        if text.startswith("-") and len(text) > 1:
-            after_option = text != "--"
-        elif not (name == "env" and re.match(r"\w+=", text)):
-            yield SimpleCommand((*command.words[position:], *unseen))
-            if not after_option and own <= 0:
-                return
-            own -= 0 if after_option else 1
-            after_option = False
+def _is_opaque(command: SimpleCommand) -> bool:
+    """Whether the command may run what can't be followed."""
+    if command.program in _COMPOUND:  # after `time` or `coproc`
+        return True
+    return evaluates(command) or _runs_others(command) or any(map(sets_what_runs, assigned_by(command)))
 
 
-def _executed_by_find(words: tuple[Word, ...]) -> Iterator[SimpleCommand]:
-    for position, word in enumerate(words):
-        if word.text in ("-exec", "-execdir", "-ok", "-okdir") and position + 1 < len(words):
-            rest = words[position + 1 :]
-            end = next((place for place, other in enumerate(rest) if other.text in (";", "+")), len(rest))
-            if rest[:end]:
-                yield SimpleCommand(
-                    tuple(replace(each, fixed=each.fixed and "{}" not in each.text) for each in rest[:end])
-                )
-
-
-def _shell_code_in(command: SimpleCommand) -> Iterator[Word | None]:
-    """The line that a shell reads from its arguments; `None` if it comes from elsewhere."""
-    name, rest = command.program, command.words[1:]
-    match name:
-        case "eval":
-            yield Word(" ".join(word.text for word in rest), all(word.fixed for word in rest))
-        case "trap":
-            yield from rest[:1]
-        case "alias":
-            yield from (Word(word.text.partition("=")[2], word.fixed) for word in rest)
-        case "su" | "script" | "ssh" | "watch" | "parallel" | "runuser":
-            yield from (word for word in rest if " " in word.text)
-        case "git":
-            yield from (Word(word.text.partition("!")[2], word.fixed) for word in rest if "=!" in word.text)
-        case _ if name in _SHELLS:
-            yield from _code_of_shell(rest)
-
-
-def _code_of_shell(words: tuple[Word, ...]) -> Iterator[Word | None]:
-    options = [word.text for word in words if word.text.startswith(("-", "+"))]
-    operands = [word for word in words if not word.text.startswith(("-", "+"))]
-    if any("c" in option for option in options if not option.startswith("--")):
-        yield from operands
-    elif not operands or "-s" in options:
-        yield None
+def _runs_others(command: SimpleCommand) -> bool:
+    """Whether the command runs programs by its arguments, beside those that `follow` finds."""
+    name, rest = canonical(command.program), [word.text for word in command.words[1:]]
+    if name in _WITH_CODE:
+        return True
+    if _is_interpreter(name) and not is_shell(name):
+        return _code_of_interpreter(name, command.words[1:])
+    if name in _AWKS:
+        program = re.sub(r"\|\||(?:^| )-F ?\S+", "", " ".join(rest))
+        return not all(word.fixed for word in command.words) or _AWK_RUNS.search(program) is not None
+    if name == "sed":
+        return not _is_harmless_sed(command.words[1:])
+    if name == "git":
+        clones = "clone" in rest and any(_is("-[^-]*u.*", word) for word in rest)
+        return clones or any(_is(_RUNS["git"], word) or _abbreviates(word, _GIT_RUNS) for word in rest)
+    return name in _RUNS and any(_is(_RUNS[name], word) for word in rest)
 
 
 def _is_interpreter(name: str) -> bool:
-    return name in _SHELLS or name in _OTHER_INTERPRETERS or re.fullmatch(_PYTHON, name) is not None
+    return is_shell(name) or name in _OTHER_INTERPRETERS or name in _PYTHONS
 
 
-def _code_of_interpreter(name: str, rest: list[str]) -> bool:
+def _code_of_interpreter(name: str, words: tuple[Word, ...]) -> bool:
     """Whether an interpreter's code may be from elsewhere than a file. Only Python's options are known well enough."""
-    if not rest:
-        return True
-    python = re.fullmatch(_PYTHON, name) is not None
-    if python and rest[0] in ("--version", "-V", "-m"):
+    rest = [word.text for word in words]
+    if name in _PYTHONS and rest[:1] in (["--version"], ["-V"], ["-m"]):
         return rest == ["-m"]
     after_option = False
-    for word in rest:
-        if not word.startswith("-") or word == "-":
-            if word == "-":
+    for word in words:
+        if not word.text.startswith(("-", "+")) or word.text == "-":
+            if is_stream(word):
                 return True
             if not after_option:
                 return False
             after_option = False
-        elif not python or not re.fullmatch(r"-[bBdEiIOPqRsSuvWxX]+|-[WX].*", word):
+        elif name not in _PYTHONS or not re.fullmatch(r"-[bBdEiIOPqRsSuvWxX]+|-[WX].*", word.text):
             return True
         else:
             after_option = True
-    return after_option
+    return not rest or after_option
 
 
-def _is_harmless_sed(rest: list[str]) -> bool:
-    operands = [word for word in rest if not word.startswith("-")]
-    options = [word for word in rest if word.startswith("-")]
-    return bool(operands) and re.fullmatch(_SED, operands[0]) is not None and set(options) <= {"-n", "-E", "-r", "-i"}
+def _is_harmless_sed(words: tuple[Word, ...]) -> bool:
+    """Whether a script only selects and replaces, without `e` and `w`."""
+    texts = [word.text for word in words]
+    scripts = [after for before, after in itertools.pairwise(texts) if before in ("-e", "--expression")]
+    scripts = scripts or [text for text in texts if not text.startswith("-")][:1]
+    options = [text for text in texts if text.startswith("-")]
+    known = all(re.fullmatch(r"-[nErzsu]+|-i(?:\.\w+)?|-e|--expression", option) for option in options)
+    return known and bool(scripts) and all(_is_short(text) and not _SED_COMMAND.sub("", text) for text in scripts)
+
+
+def _is_short(word: str) -> bool:
+    """Whether a word is examined."""
+    return len(word) <= _LONGEST_WORD
 
 
 def _is(pattern: str, word: str) -> bool:
     """Whether a word matches one of the arguments. Very long words count as matches without being examined."""
-    return len(word) > _LONGEST_WORD or re.fullmatch(pattern, word) is not None
+    return not _is_short(word) or re.fullmatch(pattern, word, re.DOTALL) is not None
 
 
 def _abbreviates(word: str, options: tuple[str, ...]) -> bool:
     """Whether a word is a prefix of a long option, which git accepts."""
     name = word.partition("=")[0]
     return len(name) > 2 and any(option.startswith(name) for option in options)
-
-
-def _runner(command: SimpleCommand) -> int:
-    """The number of leading words of a command that runs another one, such as `env` or `uv run`; else 0."""
-    texts = [command.program, *(word.text for word in command.words[1:3])]
-    return next((count for count in (2, 3) if " ".join(texts[:count]) in _RUNNERS), 0)

@@ -253,6 +253,9 @@ ODD = [
     *("if", "then", "fi", "do", "for", "case", "in", "esac"),
     *("time", "function", "[[", "]]", "coproc", "eval", "command"),
     *("<(", ">(", "$'", '$"', "<<<", ">&", "2>", "&>", "1"),
+    *("test -v ", "[ -v ", "'a[$(pwn)]'", "printf -v ", "y='a[$(pwn)]';", "((y))", "${y@P}", "trap "),
+    *("read ", "declare ", "PS4='$(pwn)';", "set -x;", "unset ", "${a[y]}", "builtin "),
+    *("[[ y -eq ", "exec ", "let ", "y=", "-- "),
     *("/dev/null", "a=(", "{a,b}", "..", "then\n", "while", "done"),
 ]  # fmt: skip
 LINES = st.lists(
