@@ -277,6 +277,25 @@ def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str)
     return list(begun)
 
 
+def cut_off_answers(
+    sql: sqlite3.Connection, conversation: int, run_id: str, after: Mark = START
+) -> list[dict[str, Any]]:
+    """What was shown of answers that never became whole, such as one whose connection was cut, as `MessageView`s."""
+    begun: dict[str, list[str]] = {}
+    for event in _events_of_run(sql, conversation, run_id, after):
+        match event["type"]:
+            case "token":
+                begun.setdefault(event["message_id"], []).append(event["content"])
+            case "message":
+                begun.pop(event["message_id"], None)
+    said = {message_id: "".join(texts) for message_id, texts in begun.items()}
+    return [
+        message_values(message_id, run_id, {"role": "assistant", "content": text})
+        for message_id, text in said.items()
+        if text.strip()
+    ]
+
+
 def shown_cards(sql: sqlite3.Connection, conversation: int, run_id: str, after: Mark) -> set[str]:
     """The ids of a run's calls whose cards were shown. `after` is a place before the run's beginning."""
     events = _events_of_run(sql, conversation, run_id, after)

@@ -1,5 +1,6 @@
 """The interface of models to the agent loop: requests, and streams of deltas that end in one `ModelTurn`."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -7,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from agent_kernel.models.provider_items import ProviderItems
 from agent_kernel.protocol.decisions import ScriptedDecision
-from agent_kernel.protocol.vocabulary import Effort, FinishReason
+from agent_kernel.protocol.vocabulary import DelayKind, Effort, FinishReason
 
 WireMessage = dict[str, Any]
 """A message in OpenAI's chat format: `role`, `content`, and `tool_calls` or `tool_call_id`. Plain dicts, because
@@ -59,6 +60,23 @@ class Retraction:
 
 
 @dataclass(frozen=True, slots=True)
+class Delay:
+    """There is no answer yet: the model is asked again after `seconds`, or at once when somebody sets `hurry`. It is
+    over with the next item that is no `Notice`."""
+
+    kind: DelayKind
+    seconds: float
+    attempt: int
+    """The number of the next try: 2 after the first one has failed."""
+    tries: int | None
+    """The most tries that there are; `None` where only the time is limited."""
+    cause: str
+    """What went wrong, as a sentence or in the service's words."""
+    hurry: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
+    type: Literal["delay"] = "delay"
+
+
+@dataclass(frozen=True, slots=True)
 class RequestedCall:
     """A call as the model wrote it. `arguments` is its raw JSON text, which may be malformed."""
 
@@ -107,7 +125,7 @@ class ModelTurn:
     type: Literal["turn"] = "turn"
 
 
-ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Retraction | Notice | ModelTurn
+ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Retraction | Notice | Delay | ModelTurn
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ class Listing:
     offers: tuple[Offer, ...] = ()
     fault: str = ""
     """Why there are none, as a sentence."""
+    loading: bool = False
+    """Whether that is because the server is loading its model."""
     left_out: int = 0
     """How many models were dropped beyond `MOST_OFFERS`."""
 
@@ -165,8 +167,8 @@ class Catalogue:
                 fault = Fault("answer", f"it has no list of models ({fault.status})")
             secrets = self._client(endpoint).secrets()
             label = replace(label, proxy=(await self._client(endpoint).get()).proxy)
-            error = explain(fault, label, tries=1, said_something=False, secrets=secrets)
-            return Listing(endpoint.name, fault=str(error))
+            error = explain(fault, label, tries=1, secrets=secrets)
+            return Listing(endpoint.name, fault=str(error), loading=fault.loading)
         except ConfigurationError as wrong:
             return Listing(endpoint.name, fault=str(wrong))
         await asyncio.to_thread(prices.load)

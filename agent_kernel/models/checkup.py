@@ -4,15 +4,17 @@ It costs a few tokens for each endpoint: the answer is abandoned as soon as the 
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, Retraction, ToolCallDelta
+from agent_kernel.models.base import Delay, ModelRequest, ModelTurn, Notice, Retraction, ToolCallDelta
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
 from agent_kernel.models.faults import ASK_THE_DOCTOR
 from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.lists import EndpointView
 
@@ -53,9 +55,20 @@ async def check_up(resolver: ModelResolver, *, ask: bool) -> list[Finding]:
     endpoints = list(resolver.endpoints.values())
     if not ask:
         return findings + [_unasked(endpoint) for endpoint in endpoints]
-    views = {view.name: view for view in (await resolver.listed()).endpoints}
+    views = {view.name: view for view in await _listed(resolver)}
     parts = await asyncio.gather(*(_examine(resolver, endpoint, views[endpoint.name]) for endpoint in endpoints))
     return findings + [finding for part in parts for finding in part]
+
+
+async def _listed(resolver: ModelResolver) -> Sequence[EndpointView]:
+    """The lists of all endpoints. A server that is loading its model is waited for, as it is for an answer."""
+    policy = RetryPolicy()
+    until = resolver.clock.now() + policy.loading_seconds
+    views = (await resolver.listed()).endpoints
+    while any(view.loading for view in views) and resolver.clock.now() < until:
+        await resolver.clock.sleep(policy.loading_pause)
+        views = (await resolver.listed(fresh=True)).endpoints
+    return views
 
 
 def _unasked(endpoint: Endpoint | BrokenEndpoint) -> Finding:
@@ -94,8 +107,12 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Findin
     request = ModelRequest(messages=({"role": "user", "content": _PROMPT},), tools=(_READY,))
     try:
         model = await in_own_thread(lambda: resolver.resolve(name))
-        async with asyncio.timeout(ANSWER_SECONDS), aclosing(model.stream(request)) as items:  # type: ignore[type-var]
+        async with asyncio.timeout(ANSWER_SECONDS) as limit, aclosing(model.stream(request)) as items:  # type: ignore[type-var]
             async for item in items:
+                if isinstance(item, Delay):  # what the service asks for, or loading the model, is none of its time
+                    limit.reschedule(asyncio.get_running_loop().time() + item.seconds + ANSWER_SECONDS)
+                    notices.append(f"It had to be asked again. {item.cause}")
+                    continue
                 if isinstance(item, Notice):
                     notices.append(item.content)
                     continue
@@ -107,7 +124,7 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Findin
         return [Finding("MEND", f"{endpoint}: {name} did not answer within {ANSWER_SECONDS:g} s.")]
     except AgentKernelError as error:
         return [Finding("MEND", f"{endpoint}: {str(error).removesuffix(ASK_THE_DOCTOR)}")]
-    findings = [Finding("note", f"{endpoint}: {notice}") for notice in notices]
+    findings = [Finding("note", f"{endpoint}: {notice}") for notice in dict.fromkeys(notices)]
     if called:
         return [
             Finding("ok", f"{endpoint}: {name} answers and calls tools. It was asked once, for a few tokens."),

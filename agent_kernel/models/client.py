@@ -31,6 +31,7 @@ CONNECT_SECONDS = 10.0
 CERTIFICATE_SETTINGS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The variables that name authorities to trust, each as its users know it from OpenSSL, requests and curl."""
 _PROXY_SETTINGS = frozenset({"http_proxy", "https_proxy", "all_proxy"})
+CUT = "the connection was closed early"
 PIECE_BYTES = 262_144
 """The size of the pieces in which a long request is written, in bytes."""
 
@@ -168,12 +169,15 @@ def network_fault(error: BaseException, idle_seconds: float) -> Fault:
     import aiohttp
     import httpx2
 
-    silent = False
+    silent = cut = False
     while True:
         silent = silent or isinstance(error, httpx2.ReadTimeout)
         if isinstance(error, aiohttp.ClientHttpProxyError):
             refused = f"the proxy answered {error.status} {error.message}".rstrip()
             return Fault("connection", refused, retry=error.status >= 500)
+        cut = cut or isinstance(
+            error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionResetError
+        )
         if error.__cause__ is None:
             break
         error = error.__cause__
@@ -181,6 +185,8 @@ def network_fault(error: BaseException, idle_seconds: float) -> Fault:
         return Fault("idle", f"nothing came for {idle_seconds:g} s")
     if isinstance(error, ssl.SSLCertVerificationError):
         return Fault("certificate", error.verify_message, code=str(error.verify_code))
+    if cut:  # what the layers say of it reads like a status: "400, message: Not enough data to satisfy ..."
+        return Fault("cut", CUT, retry=True)
     return Fault("connection", str(error) or type(error).__name__, retry=True)
 
 

@@ -1,6 +1,7 @@
 """Failures of model services, and the error messages that users get for them."""
 
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, Model
 from agent_kernel.models.length import LARGER_BODY, LARGER_CONTEXT, too_large, too_long
 from agent_kernel.models.redaction import scrub
 from agent_kernel.models.refusals import read_refusal
+from agent_kernel.models.retry import wait_in_body
 from agent_kernel.models.suggestions import SUGGESTED, near
 from agent_kernel.protocol.vocabulary import ApiName
 
@@ -26,15 +28,20 @@ OTHERWISE_WRONG = frozenset({"9", "10", "62", "63", "64"})
 """OpenSSL's codes for a certificate that is not yet or no longer valid, or is for another name: no authority that is
 trusted besides would change that."""
 
-FaultKind = Literal["status", "connection", "certificate", "idle", "answer", "address"]
-"""`status`: an HTTP status or an error object; `connection`: the network; `certificate`: one that is not trusted;
-`idle`: silence; `answer`: the stream broke off or is malformed; `address`: what answers there is not a model's
-service."""
+FaultKind = Literal["status", "connection", "certificate", "cut", "idle", "answer", "address"]
+"""`status`: an HTTP status or an error object; `connection`: the service can't be reached; `certificate`: one that is
+not trusted; `cut`: the connection was closed early; `idle`: silence; `answer`: the stream broke off or is malformed;
+`address`: what answers there is not a model's service."""
 
 _RETRIED_STATUSES = frozenset({408, 409, 429})
 _NOT_RETRIED = frozenset({"insufficient_quota", "content_filter", "content_policy_violation", "data_inspection_failed"})
 """Codes that make another try pointless, whatever the status: of an empty account, and of the filters of Azure, OpenAI
 and DashScope."""
+_LOADING = re.compile(r"(?i)\bloading (?:the )?model\b|\bmodel\b.{0,200}\bloading\b")
+"""Phrases of llama.cpp, Ollama and Hugging Face."""
+SLOW_SECONDS = 20.0
+"""A try that a gateway ends after so long without an answer probably took longer than the gateway waits."""
+_GATEWAY_STATUSES = frozenset({408, 499, 502, 503, 504, 524})
 
 
 class Fault(Exception):
@@ -68,6 +75,19 @@ class Fault(Exception):
         """Whether the service, or a proxy before it, refuses the request for its bytes."""
         self.retry = retry and self.too_long is None and not self.too_large
         self.retry_after = retry_after
+        self.took = 0.0
+        """Seconds that the try took, once it is known."""
+
+    @property
+    def loading(self) -> bool:
+        """Whether the server says that it is loading the model."""
+        return self.retry and (self.status or 0) >= 500 and _LOADING.search(self.detail) is not None
+
+    @property
+    def is_slow_start(self) -> bool:
+        """Whether something between here and the model probably did not wait long enough for a first word."""
+        ended = self.kind in ("cut", "answer") or (self.kind == "status" and self.status in _GATEWAY_STATUSES)
+        return ended and self.took >= SLOW_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +122,13 @@ class ServiceLabel:
 
 
 def status_fault(status: int, body: Any, *, retry_after: float | None = None, should_retry: str | None = None) -> Fault:
-    """The fault for an HTTP status and its body, or for an error object in a stream that contains a status."""
+    """The fault for an HTTP status and its body, or for an error object in a stream that contains a status. Without
+    `retry_after`, the wait that `body` asks for counts."""
     retry = status in _RETRIED_STATUSES or status >= 500
     if should_retry is not None:  # OpenAI's servers send this header to override the status
         retry = should_retry == "true"
-    return _said(body, status, retry=retry, retry_after=retry_after)
+    wait = wait_in_body(body) if retry_after is None else retry_after
+    return _said(body, status, retry=retry, retry_after=wait)
 
 
 def error_object_fault(error: Any) -> Fault:
@@ -145,17 +167,16 @@ def explain(
     label: ServiceLabel,
     *,
     tries: int,
-    said_something: bool,
     secrets: Iterable[str],
+    words: int | None = None,
     offered: Mapping[str, str] = NOTHING_OFFERED,
 ) -> ModelError:
-    """The error for the user. No secret appears in it, whatever the server echoed. `offered` are the models that the
-    service is known to have, each with its name for `--model`."""
-    detail = scrub(fault.detail, secrets)
-    if len(detail) > DETAIL_CHARACTERS:
-        detail = detail[: DETAIL_CHARACTERS - 1] + "…"
-    if said_something:
-        return ModelUnavailable(_sentence(f"The answer of {label.model} was cut off", detail))
+    """The error for the user. No secret appears in it, whatever the server echoed. `words` is the length of the answer
+    that came, `None` if nothing did. `offered` are the models that the service is known to have, each with its name
+    for `--model`."""
+    detail = shown_detail(fault, secrets)
+    if words is not None:
+        return ModelUnavailable(_cut_off(label, detail, words))
     if fault.too_long is not None or fault.too_large:
         return _exceeded(fault, label, detail)
     through = _through(label) if not fault.structured else ""
@@ -168,18 +189,52 @@ def explain(
         return ModelRefused(_unknown_name(fault, label, detail, offered) + through)
     if fault.kind == "status" and fault.status is not None and not fault.retry:
         return ModelRefused(_refused(fault, label, detail) + through)
-    after = f" after {tries} tries" if tries > 1 else ""
+    failed = _failed(fault, label, detail, f" after {tries} tries" if tries > 1 else "")
+    if fault.kind == "connection":
+        return ModelUnavailable(failed + through + _unreachable(label))
     wait = f" It asks to wait {fault.retry_after:.0f} s." if fault.retry_after else ""
+    return ModelUnavailable(failed + wait + through)
+
+
+def cause_of(fault: Fault, label: ServiceLabel, secrets: Iterable[str]) -> str:
+    """What went wrong in a try after which there is another, as a sentence without secrets."""
+    return _failed(fault, label, shown_detail(fault, secrets), "")
+
+
+def shown_detail(fault: Fault, secrets: Iterable[str]) -> str:
+    """What the service said, as much of it as is shown, without secrets."""
+    detail = scrub(fault.detail, secrets)
+    return detail if len(detail) <= DETAIL_CHARACTERS else detail[: DETAIL_CHARACTERS - 1] + "…"
+
+
+def _failed(fault: Fault, label: ServiceLabel, detail: str, after: str) -> str:
     match fault.kind:
         case "connection":
             head = f"{label.where} can't be reached{after}"
-            wait, through = through + _unreachable(label), ""
+        case "cut":
+            head, detail = f"{label.where} closed the connection{after}, before a word of the answer came", ""
         case "idle":
             head = f"{label.where} went silent{after}"
+        case _ if fault.loading:
+            head = f"{label.where} is still loading {label.model}"
         case _:
             code = f" ({fault.status})" if fault.status else ""
             head = f"{label.where} failed{after}{code}"
-    return ModelUnavailable(_sentence(head, detail) + wait + through)
+    return _sentence(head, detail) + (_slow(fault) if fault.is_slow_start else "")
+
+
+def _slow(fault: Fault) -> str:
+    return (
+        f" That was after {fault.took:.0f} s: probably the model takes longer to read so long a prompt than a gateway "
+        "on the way waits. A shorter conversation (`%agent new`) or a longer time limit of the gateway helps."
+    )
+
+
+def _cut_off(label: ServiceLabel, detail: str, words: int) -> str:
+    if not words:
+        return _sentence(f"The answer of {label.model} was cut off", detail) + " Try again has the model answer anew."
+    head = f"The answer of {label.model} was cut off after {words:,} {'word' if words == 1 else 'words'}"
+    return _sentence(head, detail) + " What came is kept in the record. Try again has the model answer anew."
 
 
 def _through(label: ServiceLabel) -> str:

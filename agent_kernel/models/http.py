@@ -24,6 +24,8 @@ from agent_kernel.models.base import (
     ModelRequest,
     ModelTurn,
     Notice,
+    Retraction,
+    TextDelta,
     WireMessage,
 )
 from agent_kernel.models.chat import ChatApi
@@ -36,6 +38,7 @@ from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
 from agent_kernel.models.suggestions import NO_OTHER_MODELS, OtherModels
+from agent_kernel.models.tries import Tries
 from agent_kernel.models.unpacking import read_whole, unpacked
 from agent_kernel.models.usage import summed, with_cost_of
 
@@ -133,15 +136,15 @@ class HttpModel:
         if notice:
             yield Notice(notice)
         body = self._body(request)
-        tried = amendments = 0
+        tries, amendments = Tries(self._retry, self._clock), 0
         parts: list[ModelTurn] = []
         while True:
-            tried += 1
-            said_something = False
+            tries.begin()
+            said: list[str] | None = None
             try:
                 async with aclosing(self._try(body)) as items:
                     async for item in items:
-                        said_something = said_something or not isinstance(item, Notice)
+                        said = _with_words(said, item)
                         if isinstance(item, ModelTurn):
                             self._reports_cost = item.usage.cost is not None
                             parts.append(item)
@@ -152,23 +155,25 @@ class HttpModel:
                     self._fallbacks.note_answer()
                     yield _joined(parts)
                     return
-                request, tried = _continued(request, parts[-1]), 0
+                request, tries = _continued(request, parts[-1]), Tries(self._retry, self._clock)
                 body = self._body(request)
                 continue
             except Fault as caught:
                 fault = caught
-            if not said_something and amendments < MOST_AMENDMENTS and (amendment := await self._amend(request, fault)):
+            tries.note_end(fault)
+            if said is None and amendments < MOST_AMENDMENTS and (amendment := await self._amend(request, fault)):
                 amendments += 1
-                tried -= 1
+                tries.take_back()
                 request = amendment.request
                 body = self._body(request)
                 if amendment.notice:
                     yield Notice(amendment.notice)
                 continue
-            delay = self._retry.delay(tried, fault.retry_after) if fault.retry and not said_something else None
+            delay = tries.delay_after(fault, self._label, self.client.secrets()) if said is None else None
             if delay is None:  # raised outside of the handler, so that no traceback holds the request and its headers
-                raise await self._explained(fault, tried, said_something=said_something)
-            await self._clock.sleep(delay)
+                raise await self._explained(fault, tries.count, said)
+            yield delay
+            await tries.wait(delay)
 
     async def aclose(self) -> None:
         await self.client.aclose()
@@ -194,7 +199,7 @@ class HttpModel:
             self._api = amendment.api
         return amendment
 
-    async def _explained(self, fault: Fault, tries: int, *, said_something: bool) -> ModelError:
+    async def _explained(self, fault: Fault, tries: int, said: Sequence[str] | None) -> ModelError:
         fault, api = self._fallbacks.told(fault)
         self._api = api or self._api
         if is_about_the_name(fault):
@@ -202,7 +207,8 @@ class HttpModel:
         secrets = self.client.secrets()
         site = replace(self._label, api=self._api.name, proxy=(await self.client.get()).proxy)
         offered = self._others.names()
-        error = explain(fault, site, tries=tries, said_something=said_something, secrets=secrets, offered=offered)
+        words = None if said is None else len("".join(said).split())
+        error = explain(fault, site, tries=tries, words=words, secrets=secrets, offered=offered)
         if isinstance(error, ContextExceeded):
             self._context_tokens = error.limit or self._context_tokens
         return error
@@ -310,6 +316,18 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
                 pass
     except TimeoutError:
         pass
+
+
+def _with_words(said: list[str] | None, item: ModelItem) -> list[str] | None:
+    """The pieces of the answer so far with one more item; `None` until there is something of an answer."""
+    if isinstance(item, Notice):
+        return said
+    if isinstance(item, Retraction):
+        return []
+    said = [] if said is None else said
+    if isinstance(item, TextDelta):
+        said.append(item.content)
+    return said
 
 
 def _continued(request: ModelRequest, part: ModelTurn) -> ModelRequest:

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from agent_kernel.models.base import (
+    Delay,
     ModelItem,
     ModelTurn,
     Notice,
@@ -120,6 +121,8 @@ class Redaction:
                 yield item
             case Notice():
                 yield replace(item, content=self._secrets.replace(item.content))
+            case Delay():
+                yield replace(item, cause=self._secrets.replace(item.cause))
             case ModelTurn():
                 yield from self._rest()
                 yield self._turn(item)

@@ -28,7 +28,7 @@ from agent_kernel.models.recordings.names import RecordingName, read_name
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel
 from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
-from agent_kernel.models.retry import Clock, RetryPolicy
+from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock
 from agent_kernel.models.suggestions import OtherModels, near
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
@@ -77,7 +77,7 @@ class ModelResolver:
         self._other_secrets = tuple(other_secrets)
         self._demo_pace = demo_pace
         self._retry = retry
-        self._clock = clock
+        self.clock = clock or SystemClock()
         self._registered: dict[str, Model] = {}
         self._clients: dict[str, SharedClient] = {}
         self._left: list[SharedClient] = []
@@ -165,7 +165,12 @@ class ModelResolver:
             for offer in listing.offers
         ]
         return EndpointView(
-            name=endpoint.name, api=endpoint.first_api, models=models, left_out=listing.left_out, error=listing.fault
+            name=endpoint.name,
+            api=endpoint.first_api,
+            models=models,
+            left_out=listing.left_out,
+            error=listing.fault,
+            loading=listing.loading,
         )
 
     def endpoint_of(self, name: str) -> Endpoint | BrokenEndpoint | None:
@@ -217,7 +222,7 @@ class ModelResolver:
             others=self._others(endpoint),
             name=name,
             retry=self._retry,
-            clock=self._clock,
+            clock=self.clock,
         )
 
     def _others(self, endpoint: Endpoint) -> OtherModels:

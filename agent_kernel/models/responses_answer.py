@@ -16,7 +16,6 @@ from agent_kernel.protocol.vocabulary import FinishReason
 _RETRIED = {"server_error": 500, "internal_error": 500, "rate_limit_exceeded": 429, "vector_store_timeout": 504}
 _OVERLOADED = frozenset({"server_is_overloaded", "overloaded", "overloaded_error", "slow_down"})
 _REFUSED = re.compile(r"invalid|image|policy|mismatch|context_length|not_supported|unsupported|not_found")
-_WAIT = re.compile(r"try again in (\d+(?:\.\d+)?)\s*(ms|s)\b")
 _TEXTS: dict[str, PartKind] = {"response.output_text": "output_text", "response.refusal": "refusal"}
 _REASONING: dict[str, PartKind] = {
     "response.reasoning_summary_text": "summary",
@@ -191,12 +190,10 @@ def _failure(error: Any) -> Fault:
         return error_object_fault(error)
     if code == "insufficient_quota":
         return status_fault(429, error)
-    wait = _WAIT.search(str(error.get("message", "")))
-    after = float(wait[1]) / (1000 if wait[2] == "ms" else 1) if wait else None
     if code in _OVERLOADED:
-        return status_fault(503, error, retry_after=after)
+        return status_fault(503, error)
     if code in _RETRIED:
-        return status_fault(_RETRIED[code], error, retry_after=after)
+        return status_fault(_RETRIED[code], error)
     if _REFUSED.search(code):
         return status_fault(400, error)
     return error_object_fault(error)

@@ -1,4 +1,4 @@
-"""The retry policy for model services: when to retry, and after how long.
+"""The retry policy for model services: when to retry, after how long, and what they ask for.
 
 The `openai` client's own retries are off: it does not retry a stream that broke before its first token, and its clock
 can't be replaced in tests.
@@ -7,10 +7,22 @@ can't be replaced in tests.
 import asyncio
 import email.utils
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
+
+_READ_CHARACTERS = 10_000
+"""As much of a refusal is searched for a wait."""
+_IN_A_FIELD = re.compile(
+    r"""(?i)\bretry_?(?:delay|after)(?:_seconds)?\\*['"]: ?\\*['"]?(\d{1,9}(?:\.\d{1,9})?)s?(?![\w.])"""
+)
+"""Google's `RetryInfo` (`"retryDelay": "24.5s"`), also where a proxy quotes it, and proxies' `retry_after`."""
+_TIME = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)(?![a-z])"
+_IN_WORDS = re.compile(rf"(?i)\b(?:try again|retry) (?:in|after) (?:about )?((?:{_TIME} ?)+)")
+"""OpenAI's and Groq's "Please try again in 7m12.5s", Azure's "Please retry after 26 seconds"."""
+_ONE_TIME = re.compile(rf"(?i){_TIME}")
 
 
 class Clock(Protocol):
@@ -40,6 +52,9 @@ class RetryPolicy:
     longest_delay: float = 8.0
     longest_wait: float = 120.0
     """If a server asks for a longer wait, the request fails instead."""
+    loading_seconds: float = 60.0
+    """How long a server may load its model. It is asked every `loading_pause`, and these are no tries."""
+    loading_pause: float = 2.0
     jitter: Callable[[], float] = random.random
 
     def delay(self, tried: int, retry_after: float | None) -> float | None:
@@ -68,3 +83,19 @@ def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
     except ValueError:
         return None
     return max(0.0, date.timestamp() - now)
+
+
+def wait_in_body(body: Any) -> float | None:
+    """The seconds to wait that a refusal's body asks for, in a field or in words."""
+    text = str(body)[:_READ_CHARACTERS]
+    if found := _IN_A_FIELD.search(text):
+        return float(found[1])
+    if found := _IN_WORDS.search(text):
+        return sum(float(amount) * _seconds_of(unit.lower()) for amount, unit in _ONE_TIME.findall(found[1]))
+    return None
+
+
+def _seconds_of(unit: str) -> float:
+    if unit.startswith(("ms", "milli")):
+        return 0.001
+    return {"s": 1.0, "m": 60.0, "h": 3600.0}[unit[0]]

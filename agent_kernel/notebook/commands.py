@@ -38,6 +38,10 @@ def _standing(run: RunState, tool_names: Sequence[str]) -> str:
         return f"Waiting for you ({', '.join(dict.fromkeys(tool_names))})"
     if view is not None and view.paused is not None:
         return f"Waiting for you ({'repeats itself' if view.paused.repeated else 'budget reached'})"
+    if view is not None and view.delay is not None:
+        from agent_kernel.record.words import delayed  # it brings the parsers of Markdown and HTML
+
+        return delayed(view.delay)
     return "Queued" if view is not None and view.status == "queued" else "Running"
 
 

@@ -134,6 +134,13 @@ class RunRetryCommand(Command):
     run_id: str
 
 
+class TryNowCommand(Command):
+    """Ask the model's service again now, without the rest of a run's `delay`. Does nothing where there is none."""
+
+    type: Literal["try_now"] = "try_now"
+    run_id: str
+
+
 class CancelCommand(Command):
     type: Literal["cancel"] = "cancel"
     run_id: str
@@ -169,6 +176,7 @@ ClientCommand = Annotated[
     | PolicyCommand
     | BudgetCommand
     | RunRetryCommand
+    | TryNowCommand
     | CancelCommand
     | ResumeCommand
     | ShownCommand

@@ -1,6 +1,6 @@
 """Events that servers send, version 1. Each is discriminated by `type`; clients ignore unknown types."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -31,9 +31,9 @@ from agent_kernel.protocol.vocabulary import (
 )
 
 
-def utc_now() -> str:
-    """The current time in UTC, as ISO 8601 with milliseconds and `Z`."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def utc_now(later: float = 0.0) -> str:
+    """The current time in UTC, or that in so many seconds, as ISO 8601 with milliseconds and `Z`."""
+    return (datetime.now(UTC) + timedelta(seconds=later)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Event(BaseModel):
@@ -87,7 +87,7 @@ class ReasoningEvent(Event):
 
 
 class RunEvent(Event):
-    """The state of a run, sent whenever it changes: queued, started, paused, policy, notices, ended."""
+    """The state of a run, sent whenever it changes: queued, started, paused, delayed, policy, notices, ended."""
 
     type: Literal["run"] = "run"
     run: RunView

@@ -99,6 +99,8 @@ class EndpointView(View):
     """How many more models it offers."""
     error: str = ""
     """Why there are no models, and what to do."""
+    loading: bool = False
+    """Whether that is because the server is loading its model."""
 
 
 class ModelsView(View):

@@ -10,6 +10,7 @@ from agent_kernel.protocol.vocabulary import (
     BudgetOf,
     CallState,
     DecidedBy,
+    DelayKind,
     Effort,
     ErrorCode,
     FinishReason,
@@ -103,6 +104,22 @@ class BudgetRaise(View):
     decided_by: str | None = None
     steps: int
     """How many turns the model had had by then."""
+
+
+class DelayView(View):
+    """Why a run does not go on at the moment, where that is no person: its model's service is asked again. It goes with
+    the first piece of an answer."""
+
+    kind: DelayKind
+    since: str
+    until: str | None = None
+    """When the next try begins, or began; `None` where that is not worth to be told, as while the model is loaded."""
+    attempt: int
+    """The number of the next try: 2 after the first one has failed."""
+    tries: int | None = None
+    """The most tries that there are."""
+    cause: str
+    """What went wrong, as a sentence or in the service's words."""
 
 
 class NoticeView(View):
@@ -299,6 +316,8 @@ class RunView(View):
     """How its last answer ended, as in `complete`; `None` before its end, and for runs of earlier versions."""
     paused: PauseView | None = None
     """Set while it waits for a larger budget, or for a decision to go on; its status stays `running`."""
+    delay: DelayView | None = None
+    """Set while its model has failed to answer and is asked again; its status stays `running`."""
     raises: list[BudgetRaise] = Field(default_factory=list)
     conversation_budget: ConversationBudget | None = None
     """`None` if the conversation has none."""

@@ -3,14 +3,17 @@ writes to `widgets/src/text/words.gen.ts`."""
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from math import ceil
 from typing import Any, Final, Literal, assert_never
 
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetRaise, ErrorView, PauseView, RuleView, RunView, ToolCallView
+from agent_kernel.protocol.views import BudgetRaise, DelayView, ErrorView, PauseView, RuleView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import (
     RECORDING_CHANGED,
     CallState,
     DecidedBy,
+    DelayKind,
     ErrorCode,
     Limit,
     PolicyMode,
@@ -75,6 +78,17 @@ PAUSED = {
     "unpricedConversation": "the conversation's budget can't be checked",
 }
 PAUSED_BEFORE = "The run is paused before its next model call."
+DELAYS: dict[DelayKind, str] = {
+    "rate_limited": "Rate limited",
+    "overloaded": "The service is overloaded",
+    "loading": "The server is loading the model",
+    "failed": "The model did not answer",
+}
+DELAYED = {
+    "next": "next try in {left}",
+    "now": "trying again",
+    "count": "try {attempt} of {tries}",
+}
 RAISED = {
     "run": "Budget raised by {by}",
     "conversation": "Budget of the conversation raised by {by}",
@@ -111,6 +125,7 @@ ACTIONS = {
     "goOnWithout": "Continue without it",
     "runAgain": "Run again",
     "tryAgain": "Try again",
+    "tryNow": "Try now",
     "stop": "Stop",
 }
 """The names of buttons."""
@@ -269,6 +284,21 @@ def paused(pause: PauseView) -> str:
     return PAUSED["conversation" if pause.of == "conversation" else "run"]
 
 
+def delayed(delay: DelayView, now: datetime | None = None) -> str:
+    """The wait for a model's service: `Rate limited, next try in 24 s (try 2 of 4)`."""
+    what, now = DELAYS[delay.kind], now or datetime.now(UTC)
+    if delay.until is None:
+        return f"{what}, {_whole((now - datetime.fromisoformat(delay.since)).total_seconds())}"
+    left = (datetime.fromisoformat(delay.until) - now).total_seconds()
+    next_try = DELAYED["next"].format(left=_whole(ceil(left))) if left > 0 else DELAYED["now"]
+    count = f" ({DELAYED['count'].format(attempt=delay.attempt, tries=delay.tries)})" if delay.tries else ""
+    return f"{what}, {next_try}{count}"
+
+
+def _whole(seconds: float) -> str:
+    return f"{max(0, round(seconds))} s" if seconds < 60 else duration(1000 * seconds)
+
+
 def raised(step: BudgetRaise) -> str:
     """The sentence `Budget raised by ana: 100,000 tokens, 10 min.`"""
     by = step.decided_by or "you"
@@ -376,6 +406,8 @@ SHARED: Final[dict[str, Any]] = {
     "recordingChanged": RECORDING_CHANGED,
     "paused": PAUSED,
     "pausedBefore": PAUSED_BEFORE,
+    "delays": DELAYS,
+    "delayed": DELAYED,
     "raised": RAISED,
     "modelWithEffort": MODEL_WITH_EFFORT,
     "continues": CONTINUES,

@@ -300,6 +300,15 @@ class Conversation:
                     await unknown_outcomes.continue_all(active, decided_by)
                     await budget_pause.end_for_new_message(active, decided_by)
 
+    async def try_now(self, run_id: str) -> None:
+        """Ask the model's service again without the rest of a run's delay. A run without one stays as it is. Raises
+        `UnknownRun`, `CarriedOutElsewhere`."""
+        active = self._queue.active
+        if active is None or active.run_id != run_id:
+            await self._own_run(run_id)
+        else:
+            active.hurry()
+
     async def cancel_run(self, run_id: str, stop: Stop = BY_A_PERSON) -> None:
         """Stop a run, or take it out of the queue. A run that has ended stays as it is. Raises `UnknownRun`."""
         queued = self._queue.take_out(run_id)

@@ -350,12 +350,15 @@ class Chat:
 
         self._transcript.end_text()
         choices = {"s": words.ACTIONS["stop"], "l": "Leave: the run goes on", "g": "Go on"}
+        if run.delay is not None:
+            choices = {"n": words.ACTIONS["tryNow"], **choices}
         asking = self._keys.key("Stop the run, or leave?", choices, escape="g", guard=False)
         pressed = await self._answer(asking, still)
         if pressed in ("l", INTERRUPT):
             raise Leave
-        if pressed == "s":
-            await self._send(Request(f"conversations/{{conversation_id}}/runs/{run.run_id}/cancel", {}, ()))
+        if pressed in ("s", "n"):
+            route = "cancel" if pressed == "s" else "try-now"
+            await self._send(Request(f"conversations/{{conversation_id}}/runs/{run.run_id}/{route}", {}, ()))
 
     def _say_goodbye(self) -> None:
         if not hasattr(self, "_transcript"):

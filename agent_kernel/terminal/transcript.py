@@ -70,6 +70,8 @@ class Transcript:
         self._outputs: dict[str, Outputs] = {}
         self._headed: set[str] = set()
         self._paused: set[str] = set()
+        self._delayed = ""
+        """When the delay began that was printed last."""
         self._notes: dict[str, tuple[int, int]] = {}
 
     # The past
@@ -223,13 +225,18 @@ class Transcript:
             self._show_end(run)
 
     def _show_changes(self, run: RunView) -> None:
-        """Additions to the budget and notices that came since, and a pause."""
+        """Additions to the budget and notices that came since, a delay, and a pause."""
         raises, notices = self._notes.get(run.run_id, (0, 0))
         self._notes[run.run_id] = (len(run.raises), len(run.notices))
         for step in run.raises[raises:]:
             self.line(safe_prose(words.raised(step)), DIM, MARGIN)
         for notice in run.notices[notices:]:
             self.line(one_line(notice.content, 500), DIM, MARGIN)
+        if run.delay is not None and run.delay.since != self._delayed:
+            self._delayed = run.delay.since
+            hint = f" Ctrl+C: {words.ACTIONS['tryNow']}, {words.ACTIONS['stop']}." if self._asks else ""
+            said = f"{words.delayed(run.delay)}. {run.delay.cause}"
+            self.line(f"{one_line(said, 500)}{hint}", DIM, MARGIN)
         if run.paused is not None and run.paused.pause_id not in self._paused:
             self._paused.add(run.paused.pause_id)
             if not self._asks:

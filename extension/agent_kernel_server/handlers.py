@@ -19,6 +19,7 @@ from agent_kernel.protocol.commands import (
     RunRetryCommand,
     ToolCancelCommand,
     ToolResultCommand,
+    TryNowCommand,
 )
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.views import RunView
@@ -265,7 +266,9 @@ class PolicyHandler(AgentKernelHandler):
 
 
 class RunAnswerHandler(AgentKernelHandler):
-    async def act(self, conversation_id: str, command: BudgetCommand | RunRetryCommand | CancelCommand) -> None:
+    async def act(
+        self, conversation_id: str, command: BudgetCommand | RunRetryCommand | TryNowCommand | CancelCommand
+    ) -> None:
         """Handle a command for a run, and send the run as it is afterwards."""
         runtime = await self.runtime()
         await handle_command(command, await runtime.conversation(conversation_id), self.person)
@@ -283,6 +286,14 @@ class RetryHandler(RunAnswerHandler):
     @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str) -> None:
         await self.act(conversation_id, RunRetryCommand(run_id=run_id))
+
+
+class TryNowHandler(RunAnswerHandler):
+    """Asks the model's service again without the rest of a run's delay."""
+
+    @for_those_who_may("execute")
+    async def post(self, conversation_id: str, run_id: str) -> None:
+        await self.act(conversation_id, TryNowCommand(run_id=run_id))
 
 
 class CancelHandler(RunAnswerHandler):
@@ -325,6 +336,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/conversations/{_ID}/policy", PolicyHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/budget", BudgetHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/retry", RetryHandler),
+    (rf"{_API}/conversations/{_ID}/runs/{_ID}/try-now", TryNowHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/cancel", CancelHandler),
     (rf"{_API}/conversations/{_ID}/channel", ChannelHandler),
     (rf"{_API}/conversations/{_ID}/events", EventsHandler),

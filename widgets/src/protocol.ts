@@ -12,6 +12,7 @@ export type {
   BudgetCommand,
   BudgetLimits,
   BudgetRaise,
+  DelayView,
   NoticeView,
   ConversationView,
   ErrorEvent,

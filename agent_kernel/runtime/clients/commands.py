@@ -39,6 +39,7 @@ from agent_kernel.protocol.commands import (
     ToolResultCommand,
     ToolRetryCommand,
     ToolUndoCommand,
+    TryNowCommand,
     client_command_adapter,
 )
 from agent_kernel.protocol.json_once import loads_once
@@ -46,6 +47,7 @@ from agent_kernel.protocol.vocabulary import ErrorCode
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.stop import Stop
 
+_RunCommand = BudgetCommand | RunRetryCommand | TryNowCommand | CancelCommand
 _CallCommand = ToolResultCommand | ToolCancelCommand | ToolRetryCommand | ToolContinueCommand | ToolUndoCommand
 
 
@@ -167,6 +169,16 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
             await conversation.remove_rule(command.rule_id, decided_by=person)
         case PolicyCommand():
             await conversation.switch_policy(command.mode, decided_by=person)
+        case BudgetCommand() | RunRetryCommand() | TryNowCommand() | CancelCommand():
+            await _handle_run_command(command, conversation, person)
+        case ResumeCommand() | ShownCommand() | PingCommand():
+            return  # they are about the connection, and the session's own
+        case _:
+            assert_never(command)
+
+
+async def _handle_run_command(command: _RunCommand, conversation: Conversation, person: str | None) -> None:
+    match command:
         case BudgetCommand():
             add = BudgetLimits(**command.add.model_dump())
             await conversation.raise_budget(
@@ -174,10 +186,10 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
             )
         case RunRetryCommand():
             await conversation.retry_run(command.run_id)
+        case TryNowCommand():
+            await conversation.try_now(command.run_id)
         case CancelCommand():
             await conversation.cancel_run(command.run_id, Stop(decided_by=person))
-        case ResumeCommand() | ShownCommand() | PingCommand():
-            return  # they are about the connection, and the session's own
         case _:
             assert_never(command)
 

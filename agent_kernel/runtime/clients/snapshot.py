@@ -43,6 +43,8 @@ def read_snapshot(sql: sqlite3.Connection, conversation_id: str) -> Snapshot:
     """The whole conversation, calls with their outputs. Raises `UnknownConversation`."""
     row = runs.read_conversation(sql, conversation_id)
     [(values, pending)] = _read(sql, [(row, events.last_seq(sql, row.number))])
+    if values["runs"] and (last := values["runs"][-1])["status"] == "error":
+        values["messages"] += events.cut_off_answers(sql, row.number, last["run_id"])
     resume_from = _resume_from(sql, row.number, values)
     return Snapshot(conversation_id, orjson.dumps(values), pending, values["last_seq"], resume_from)
 

@@ -282,7 +282,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
     elif run.stopping is not None:
         status, finish = "cancelled", "cancelled"
     usage = run.view.usage.model_copy(update={"seconds": run.meter.rounded})
-    run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None, usage=usage)
+    run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None, delay=None, usage=usage)
 
     def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
         write_tool_messages(commit, run)

@@ -59,7 +59,8 @@ async def close(
             events.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
         move_unread_messages(commit, run.run_id)
         error = ErrorView(code=code, message=said)
-        ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error, "paused": None})
+        no_more = {"paused": None, "delay": None}
+        ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error, **no_more})
         return write_end(commit, ended, "error")
 
     return await commit_to(log, row, work)

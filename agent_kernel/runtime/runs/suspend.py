@@ -70,7 +70,7 @@ async def left_open(
     """As `suspended`, for a run that an earlier process began, or one that is tried again. Raises as `prepare`."""
     row, log = shared.row, shared.runtime.log
     model, now = await prepare(shared, spec)
-    shown = view.model_copy(update={"model": model.name, "recorded": model.recorded})
+    shown = view.model_copy(update={"model": model.name, "recorded": model.recorded, "delay": None})
     if now.limits != spec.limits:
         shown = shown.model_copy(update={"budget": least(view.budget, now.limits.budget)})
     if shown != view or now.limits != spec.limits:

@@ -19,10 +19,10 @@ from agent_kernel.log.events import Mark
 from agent_kernel.log.inbox import KeptMessage
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
-from agent_kernel.models.base import Model, facts_of
+from agent_kernel.models.base import Delay, Model, facts_of
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
-from agent_kernel.protocol.views import ErrorView, NoticeView, PolicyView, RunView, ToolCallView
+from agent_kernel.protocol.views import DelayView, ErrorView, NoticeView, PolicyView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.calls import Calls
@@ -49,6 +49,7 @@ WRITERS = {
     "out_of_time": ("runs.time_limit", "turns.budget_pause"),
 }
 """The fields of `ActiveRun` that modules outside of `state` assign to, and which modules those are."""
+_CAUSE_CHARACTERS = 1_000
 
 
 class ModelSource(Protocol):
@@ -150,6 +151,8 @@ class ActiveRun:
         self._tasks = 0
         """The number of tasks that work or wait: one per call, and one where the whole run waits for a person."""
         self._streaming: asyncio.Task[object] | None = None
+        self._delay: Delay | None = None
+        """What `view.delay` shows."""
 
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
@@ -273,6 +276,25 @@ class ActiveRun:
         finally:
             self._streaming = None
 
+    def delayed(self, delay: Delay | None) -> None:
+        """Show that the model is asked again, or, with `None`, that there is no need any more."""
+        before, self._delay = self._delay, delay
+        if delay is None and before is None:
+            return
+        if delay is not None and before is not None and delay.kind == before.kind == "loading":
+            return  # it is asked every other second
+        self.change(delay=None if delay is None else _shown(delay))
+        self.commit_soon(self.save)
+
+    def hurry(self) -> None:
+        """Have the model asked again now, where that waits."""
+        if self._delay is None or self._delay.hurry.is_set():
+            return
+        self._delay.hurry.set()
+        if self.view.delay is not None and self.view.delay.until is not None:
+            self.change(delay=self.view.delay.model_copy(update={"until": utc_now()}))
+            self.commit_soon(self.save)
+
     def cut_off_model(self) -> None:
         if self._streaming is not None:
             self._streaming.cancel()
@@ -379,3 +401,11 @@ class ActiveRun:
                 noted(commit)
 
         await self.commit(work)
+
+
+def _shown(delay: Delay) -> DelayView:
+    until = None if delay.kind == "loading" else utc_now(delay.seconds)
+    cause = delay.cause[:_CAUSE_CHARACTERS]
+    return DelayView(
+        kind=delay.kind, since=utc_now(), until=until, attempt=delay.attempt, tries=delay.tries, cause=cause
+    )

@@ -98,7 +98,7 @@ async def _compact(run: ActiveRun, context: float) -> bool:
     summary, asked = Summary(""), 0.0
     if after.summarised > before.summarised:
         request = request_for_summary(run.transcript.history, before, after, limit)
-        written = await run.stoppable(write_summary(run.model, request, limit), "summary")
+        written = await run.stoppable(write_summary(run.model, request, limit, run.delayed), "summary")
         if written is None:
             note_unknown_cost(run)
             return False

@@ -10,7 +10,7 @@ from agent_kernel.log.events import START, Mark, append_message
 from agent_kernel.models.base import IMAGES, RecordsDecisions
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
+from agent_kernel.protocol.views import ImageRefs, MessageView, RunView, ToolCallView
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.repeats import EndedCall
 from agent_kernel.runtime.state.run import ActiveRun
@@ -118,4 +118,7 @@ def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after
         for call in tool_calls.list_calls(sql, run_id=view.run_id)
     ]
     answers = [message.content for message in messages if message.role == "assistant" and message.content]
+    if view.status == "error":
+        cut_off = events.cut_off_answers(sql, conversation, view.run_id, after)
+        messages += map(MessageView.model_validate, cut_off)
     return RunResult(run=view, text=answers[-1] if answers else "", messages=messages, tool_calls=run_calls)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from agent_kernel.errors import ModelError
 from agent_kernel.models.base import (
+    Delay,
     ModelItem,
     ModelRequest,
     ModelTurn,
@@ -68,11 +69,14 @@ class TurnStream:
         )
         turn: ModelTurn | None = None
         self.asked = True
-        async for item in self._run.model.stream(request):
-            if isinstance(item, ModelTurn):
-                turn = item
-            else:
-                self._take(item)
+        try:
+            async for item in self._run.model.stream(request):
+                if isinstance(item, ModelTurn):
+                    turn = item
+                else:
+                    self._take(item)
+        finally:
+            self._run.delayed(None)
         if turn is None:
             raise ModelError(f"{self._run.model.name} broke off without an end. Try again.")
         if why := why_no_answer(turn):
@@ -91,8 +95,12 @@ class TurnStream:
                 self._take(TextDelta(text))
 
     def _take(self, item: ModelItem) -> None:
-        self.begun = self.begun or not isinstance(item, Notice)
+        if not isinstance(item, Notice | Delay):
+            self.begun = True
+            self._run.delayed(None)
         match item:
+            case Delay():
+                self._run.delayed(item)
             case TextDelta():
                 self._texts.append(item.content)
                 self._batcher.add(item)

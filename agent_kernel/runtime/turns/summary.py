@@ -1,11 +1,20 @@
 """Asks the model for the summary that replaces older messages."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agent_kernel.errors import ConfigurationError, ModelError
-from agent_kernel.models.base import CONTEXT_OPEN, Model, ModelRequest, ModelTurn, TextDelta, TokenUsage, WireMessage
+from agent_kernel.models.base import (
+    CONTEXT_OPEN,
+    Delay,
+    Model,
+    ModelRequest,
+    ModelTurn,
+    TextDelta,
+    TokenUsage,
+    WireMessage,
+)
 from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN, Compaction
 from agent_kernel.runtime.turns.compaction_plan import summary_tokens
 from agent_kernel.tools.truncation import TextLimits, truncate
@@ -63,12 +72,15 @@ def left_out(before: Compaction, after: Compaction) -> list[int]:
     return [n for n in (*numbers, *range(before.summarised + 1, after.summarised + 1)) if n != after.prompt]
 
 
-async def write_summary(model: Model, request: ModelRequest, limit: float) -> Summary:
-    """Write the summary, bounded in size and time. Errors of the service are returned, not raised."""
+async def write_summary(
+    model: Model, request: ModelRequest, limit: float, delayed: Callable[[Delay | None], None]
+) -> Summary:
+    """Write the summary, bounded in size and time. Errors of the service are returned, not raised. `delayed` is told
+    of each delay, and with `None` of its end."""
     characters = int(summary_tokens(limit) * BYTES_PER_TOKEN)
     try:
         async with asyncio.timeout(SUMMARY_SECONDS):
-            turn = await _read(model, request, 4 * characters)
+            turn = await _read(model, request, 4 * characters, delayed)
     except (ModelError, ConfigurationError) as error:
         return Summary("", failure=str(error))
     except TimeoutError:
@@ -77,7 +89,7 @@ async def write_summary(model: Model, request: ModelRequest, limit: float) -> Su
     return Summary(text, turn.usage, "" if text else "The model wrote nothing.")
 
 
-async def _read(model: Model, request: ModelRequest, most: int) -> ModelTurn:
+async def _read(model: Model, request: ModelRequest, most: int, delayed: Callable[[Delay | None], None]) -> ModelTurn:
     """The answer, or the first `most` characters of one that goes on and on."""
     texts: list[str] = []
     size = 0
@@ -86,12 +98,14 @@ async def _read(model: Model, request: ModelRequest, most: int) -> ModelTurn:
         async for item in items:
             if isinstance(item, ModelTurn):
                 return item
+            delayed(item if isinstance(item, Delay) else None)
             if isinstance(item, TextDelta):
                 texts.append(item.content)
                 size += len(item.content)
             if size > most:
                 break
     finally:
+        delayed(None)
         close = getattr(items, "aclose", None)
         if close is not None:
             await close()

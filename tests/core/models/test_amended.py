@@ -71,7 +71,7 @@ async def test_an_api_is_changed_over_for_good() -> None:
 
 async def test_an_answer_that_has_begun_is_not_asked_for_otherwise() -> None:
     error = {"error": {"message": "No tools", "type": "invalid_request_error", "param": "tools"}}
-    with pytest.raises(Exception, match="cut off: No tools"):
+    with pytest.raises(Exception, match="cut off after 1 word: No tools"):
         await answer(events(delta(content="Hel"), error, pause=0.05))
 
 

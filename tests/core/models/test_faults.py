@@ -107,7 +107,10 @@ async def test_an_answer_that_breaks_off_is_not_begun_again(api: WireApi) -> Non
 async def test_half_a_call_is_never_a_call(api: WireApi) -> None:
     half = api.event_stream(api.half_call("run_shell", '{"command": "rm '), done=False)
     error = await error_of(Reply(body=half), api=api)
-    assert str(error) == ("The answer of fake was cut off: the connection ended in the middle of a call of run_shell.")
+    assert str(error) == (
+        "The answer of fake was cut off: the connection ended in the middle of a call of run_shell. "
+        "Try again has the model answer anew."
+    )
 
 
 @each_api
@@ -121,7 +124,7 @@ async def test_garbage_is_tried_again_and_then_reported(api: WireApi) -> None:
 async def test_an_error_inside_the_stream_is_reported(api: WireApi) -> None:
     error = await error_of(Reply(body=api.broken("Hel", message="GPU lost", status=500), pause=0.05), api=api)
     assert isinstance(error, ModelUnavailable)
-    assert "cut off: GPU lost" in str(error)
+    assert "cut off after 1 word: GPU lost." in str(error)
 
 
 @each_api
@@ -147,7 +150,7 @@ async def test_silence_ends_the_answer(api: WireApi) -> None:
     assert "went silent: nothing came for 0.1 s." in str(error)
     half = api.streamed(TURN, hang_after=len(api.body(TURN)) // 2, pause=0.01)
     error = await error_of(half, idle_seconds=0.1, api=api)
-    assert "cut off: nothing came for 0.1 s." in str(error)
+    assert "nothing came for 0.1 s. What came is kept in the record." in str(error)
 
 
 @each_api

@@ -199,7 +199,7 @@ async def test_a_service_that_is_busy_is_asked_again(reply: Reply, waits: int) -
 async def test_an_answer_that_has_begun_is_not_asked_for_again() -> None:
     begun = [start(), block_start(0, type="text", text=""), delta(0, "text_delta", text="Hel")]
     async with speaking(events(*begun, error("overloaded_error", "Overloaded"), pause=0.05)) as (server, model):
-        with pytest.raises(ModelUnavailable, match="was cut off: Overloaded"):
+        with pytest.raises(ModelUnavailable, match="was cut off after 1 word: Overloaded"):
             await collect(model)
     assert len(server.requests) == 1
 

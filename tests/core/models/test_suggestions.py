@@ -86,7 +86,7 @@ async def test_a_name_that_no_endpoint_lists_is_answered_with_those_that_were_he
 
 def test_a_hosted_service_that_cant_be_reached_asks_about_the_network() -> None:
     label = ServiceLabel("https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", "gpt-6.1-sol")
-    error = explain(Fault("connection", "no route"), label, tries=4, said_something=False, secrets=())
+    error = explain(Fault("connection", "no route"), label, tries=4, secrets=())
     assert isinstance(error, ModelUnavailable)
     assert str(error) == (
         "https://api.openai.com/v1 can't be reached after 4 tries: no route. Is this machine online, and may it reach "

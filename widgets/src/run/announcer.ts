@@ -1,8 +1,8 @@
 /** Announces to screen readers: changes of state, never tokens or output. */
-import { callOf, callsInOrder, pauseOf, runEnded, type Call, type RunState } from "../state";
+import { callOf, callsInOrder, delayOf, pauseOf, runEnded, type Call, type RunState } from "../state";
 import { CALL_STATES } from "../card/looks";
 import { visible } from "../text/invisible";
-import { pausedWords } from "../text/words";
+import { delayWords, pausedWords } from "../text/words";
 
 const RUN_WORDS = {
   complete: "The agent has answered.",
@@ -10,7 +10,8 @@ const RUN_WORDS = {
   error: "The run failed.",
 } as const;
 
-export function announcement(before: RunState, after: RunState): string | null {
+/** `now` is the runtime's present moment in ms. */
+export function announcement(before: RunState, after: RunState, now: number): string | null {
   const said = callsInOrder(after).flatMap((call) => callAnnouncement(callOf(before, call.id), call));
   const status = after.run?.status;
   if (runEnded(after) && !runEnded(before) && status !== undefined && status in RUN_WORDS) {
@@ -19,6 +20,11 @@ export function announcement(before: RunState, after: RunState): string | null {
   const pause = pauseOf(after);
   if (pause !== null && pauseOf(before) === null)
     said.push(`${pausedWords(pause)}. The run is paused and waits for you.`);
+  const delay = delayOf(after);
+  if (delay !== null && delay.since !== delayOf(before)?.since) {
+    const { what, when } = delayWords(delay, now);
+    said.push(`${what}, ${when}.`);
+  }
   return said.length === 0 ? null : said.join(" ");
 }
 

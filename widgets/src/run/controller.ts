@@ -3,7 +3,7 @@ import { batch } from "@preact/signals";
 import { commandFor } from "../card/choice";
 import type { CardRun, Choice, Panel } from "../card/context";
 import type { Channel } from "../channel/channel";
-import type { BudgetLimits, ClientCommand, PauseView } from "../protocol";
+import type { BudgetLimits, ClientCommand, DelayView, PauseView } from "../protocol";
 import { KeyScope } from "../ui/keys";
 import type { CallModel } from "./calls";
 import { FocusOrder } from "./focusOrder";
@@ -137,6 +137,11 @@ export class RunController implements CardRun {
     this.store.triedAt.value = this.store.items.peek().length;
     this.dispatch({ type: "run_retry", run_id: this.runId });
     this.focus.handOver(null);
+  }
+
+  tryNow(delay: DelayView): void {
+    this.store.hurried.value = delay.since;
+    this.dispatch({ type: "try_now", run_id: this.runId });
   }
 
   retryConnection(): void {

@@ -132,6 +132,8 @@ function statusOf(store: RunStore): Status {
       if (store.waiting.value === "kernel") return { word: "Waiting for the kernel", icon: "clock", tone: "ak-calm" };
       if (store.waiting.value === "you")
         return { word: SHARED.states.awaiting_approval, icon: "wait", tone: "ak-turn" };
+      if (store.delay.value !== null)
+        return { word: SHARED.delays[store.delay.value.kind], icon: "clock", tone: "ak-calm" };
       if (run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
       return { word: run === null ? "Starting" : "Running", ...calm };
   }

@@ -17,6 +17,7 @@ import { Message } from "./answer";
 import { BatchBar } from "./batch";
 import { BudgetCard, RaiseLine } from "./budget";
 import { RunController } from "./controller";
+import { DelayBar } from "./delay";
 import { Groups } from "./groups";
 import { Header } from "./header";
 import { ConnectionBar, Note, Notice } from "./notices";
@@ -71,7 +72,7 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
             onStop={(id) => controller.stopAhead(id)}
           />
           <Items controller={controller} />
-          <Announcements store={store} />
+          <Announcements controller={controller} />
         </div>
       </KeyScopeContext.Provider>
       {aheadShown.value && first !== undefined && (
@@ -100,6 +101,7 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
       ))}
       {pause !== null && <BudgetCard controller={controller} pause={pause} />}
       {store.thinking.value && <Thinking thought={store.thought} />}
+      <DelayBar controller={controller} />
     </>
   );
 }
@@ -180,8 +182,8 @@ function Interrupting({ store }: { store: RunStore }): JSX.Element | null {
 }
 
 /** The last announcement. The past is not read out when a page is opened again. */
-function Announcements({ store }: { store: RunStore }): JSX.Element {
-  const state = store.state.value;
+function Announcements({ controller }: { controller: RunController }): JSX.Element {
+  const state = controller.store.state.value;
   const before = useRef(state);
   const said = useRef("");
   const live = useRef(false);
@@ -190,7 +192,7 @@ function Announcements({ store }: { store: RunStore }): JSX.Element {
     return () => clearTimeout(timer);
   }, []);
   if (before.current !== state) {
-    const news = announcement(before.current, state);
+    const news = announcement(before.current, state, controller.now());
     if (live.current && news !== null) said.current = news;
     before.current = state;
   }

@@ -11,6 +11,7 @@ import {
   asksWhatNow,
   callOf,
   callsInOrder,
+  delayOf,
   isMoreText,
   needsYou,
   pauseOf,
@@ -59,6 +60,8 @@ export class RunStore implements RunSignals {
   readonly budgetSent = signal<{ readonly command: string; readonly pause: string } | null>(null);
   /** How much the run showed when it was last tried again: one click, one try. */
   readonly triedAt = signal(-1);
+  /** When the delay began that was hurried here last. */
+  readonly hurried = signal("");
   private readonly models = new Map<string, CallModel>();
   /** What will show the events that have come, and whether at once. */
   private next: { readonly atOnce: boolean; cancel(): void } | null = null;
@@ -84,6 +87,12 @@ export class RunStore implements RunSignals {
   readonly status = computed(() => this.run.value?.status ?? "starting");
   readonly ended = computed(() => runEnded(this.state.value));
   readonly pause = computed(() => pauseOf(this.state.value));
+  /** Why the model is asked again, as this view shows it: what it has hurried waits no more. */
+  readonly delay = computed(() => {
+    const delay = this.stopping.value || this.gone.value ? null : delayOf(this.state.value);
+    const hurried = delay?.until && this.hurried.value === delay.since;
+    return hurried ? { ...delay, until: delay.since } : delay;
+  });
   readonly gone = computed(() => this.connection.value.status === "gone");
   readonly recorded = computed(() => this.run.value?.recorded === true);
   readonly isDemo = computed(() => this.run.value?.model === "demo");

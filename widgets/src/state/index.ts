@@ -6,6 +6,7 @@ export {
   asksWhatNow,
   callOf,
   callsInOrder,
+  delayOf,
   isMoreText,
   keepEndedCalls,
   needsYou,

@@ -2,6 +2,7 @@
 import type {
   BudgetRaise,
   CallState,
+  DelayView,
   ErrorCode,
   PauseView,
   Preview,
@@ -176,6 +177,11 @@ export function keepEndedCalls(before: RunState, after: RunState): RunState {
 /** The pause that waits for the person, if there is one. */
 export function pauseOf(state: RunState): PauseView | null {
   return runEnded(state) ? null : (state.run?.paused ?? null);
+}
+
+/** Why the model's service is asked again, while it is. */
+export function delayOf(state: RunState): DelayView | null {
+  return runEnded(state) ? null : (state.run?.delay ?? null);
 }
 
 /** Nobody can say what became of a call, and the run waits for the person to look. */

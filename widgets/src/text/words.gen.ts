@@ -56,6 +56,17 @@ export const SHARED = {
     "unpricedConversation": "the conversation's budget can't be checked"
   },
   "pausedBefore": "The run is paused before its next model call.",
+  "delays": {
+    "rate_limited": "Rate limited",
+    "overloaded": "The service is overloaded",
+    "loading": "The server is loading the model",
+    "failed": "The model did not answer"
+  },
+  "delayed": {
+    "next": "next try in {left}",
+    "now": "trying again",
+    "count": "try {attempt} of {tries}"
+  },
   "raised": {
     "run": "Budget raised by {by}",
     "conversation": "Budget of the conversation raised by {by}",
@@ -87,6 +98,7 @@ export const SHARED = {
     "goOnWithout": "Continue without it",
     "runAgain": "Run again",
     "tryAgain": "Try again",
+    "tryNow": "Try now",
     "stop": "Stop"
   },
   "card": {

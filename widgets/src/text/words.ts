@@ -1,5 +1,6 @@
 /** Words for a run's model, its policy, its pauses and who decided. */
-import type { BudgetRaise, PauseView, RunView } from "../protocol";
+import type { BudgetRaise, DelayView, PauseView, RunView } from "../protocol";
+import { wholeSeconds } from "./format";
 import { SHARED } from "./words.gen";
 
 /** The model, and how much it was asked to reason. A recording reasons as it did. */
@@ -34,6 +35,17 @@ export function pausedWords({ of, repeated, unpriced }: PauseView): string {
   if (repeated) return capitalised(paused.repeats);
   if (unpriced) return capitalised(of === "conversation" ? paused.unpricedConversation : paused.unpricedRun);
   return capitalised(of === "conversation" ? paused.conversation : paused.run);
+}
+
+/** "Rate limited", "next try in 24 s (try 2 of 4)", and whether that can be hurried. `now` is the runtime's, in ms. */
+export function delayWords(delay: DelayView, now: number): { what: string; when: string; waits: boolean } {
+  const what = SHARED.delays[delay.kind];
+  const { attempt, tries, until } = delay;
+  if (!until) return { what, when: wholeSeconds(now - Date.parse(delay.since)), waits: false };
+  const left = Date.parse(until) - now;
+  const next = left > 0 ? filled(SHARED.delayed.next, { left: wholeSeconds(left + 999) }) : SHARED.delayed.now;
+  const count = tries ? ` (${filled(SHARED.delayed.count, { attempt, tries })})` : "";
+  return { what, when: next + count, waits: left > 0 };
 }
 
 /** "Budget raised by ana" */

@@ -1,0 +1,75 @@
+"""`Tries`: how often one request is sent, why again, and when."""
+
+import asyncio
+from collections.abc import Iterable
+
+from agent_kernel.models.base import Delay
+from agent_kernel.models.faults import Fault, ServiceLabel, cause_of, shown_detail
+from agent_kernel.models.retry import Clock, RetryPolicy
+from agent_kernel.protocol.vocabulary import DelayKind
+
+_OVERLOADED = frozenset({503, 529})
+
+
+class Tries:
+    """The tries of one request until there is an answer."""
+
+    def __init__(self, policy: RetryPolicy, clock: Clock) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._loading_since: float | None = None
+        self._began = clock.now()
+        self.count = 0
+        """The tries so far. Those of a server that is loading its model, and before a person's hurry, are none."""
+
+    def begin(self) -> None:
+        self.count += 1
+        self._began = self._clock.now()
+
+    def note_end(self, fault: Fault) -> None:
+        fault.took = self._clock.now() - self._began
+
+    def take_back(self) -> None:
+        """The last one was not counted, because it was not the same request."""
+        self.count -= 1
+
+    def delay_after(self, fault: Fault, label: ServiceLabel, secrets: Iterable[str]) -> Delay | None:
+        """The pause before the next try; `None` to give up."""
+        if not fault.retry:
+            return None
+        if fault.loading:
+            self.take_back()
+            return self._loading(fault, secrets)
+        self._loading_since = None
+        seconds = self._policy.delay(self.count, fault.retry_after)
+        if seconds is None:
+            return None
+        kind = _kind(fault)
+        cause = cause_of(fault, label, secrets) if kind == "failed" else shown_detail(fault, secrets)
+        return Delay(kind, seconds, self.count + 1, self._policy.tries, cause)
+
+    def _loading(self, fault: Fault, secrets: Iterable[str]) -> Delay | None:
+        now = self._clock.now()
+        self._loading_since = now if self._loading_since is None else self._loading_since
+        left = self._loading_since + self._policy.loading_seconds - now
+        if left <= 0:
+            return None
+        seconds = min(left, self._policy.loading_pause)
+        return Delay("loading", seconds, self.count + 1, None, shown_detail(fault, secrets))
+
+    async def wait(self, delay: Delay) -> None:
+        """Wait until the next try, or until somebody hurries it: what a person asks for is none of the tries."""
+        async with asyncio.TaskGroup() as pauses:
+            sleeping = pauses.create_task(self._clock.sleep(delay.seconds), name="pause before the next try")
+            hurried = pauses.create_task(delay.hurry.wait(), name="hurry of the next try")
+            sleeping.add_done_callback(lambda _: hurried.cancel())
+            hurried.add_done_callback(lambda _: sleeping.cancel())
+        if delay.hurry.is_set() and delay.tries is not None:
+            self.take_back()
+
+
+def _kind(fault: Fault) -> DelayKind:
+    if fault.status == 429:
+        return "rate_limited"
+    overloaded = fault.status in _OVERLOADED or fault.code == "overloaded_error"
+    return "overloaded" if overloaded and not fault.is_slow_start else "failed"

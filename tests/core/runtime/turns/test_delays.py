@@ -1,0 +1,149 @@
+"""A run whose model's service has to be asked again: what is shown, Try now, Stop, and a connection that is cut."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+
+from agent_kernel.errors import UnknownRun
+from agent_kernel.log import events as logged
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.commands import CancelCommand, TryNowCommand
+from agent_kernel.protocol.events import MessageEvent, RunEvent
+from agent_kernel.protocol.views import ConversationView, DelayView
+from agent_kernel.record.story import make_story
+from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.wire.chat import delta
+from agent_kernel.testing.wire.reply import events, failure, json_reply, rate_limited
+from tests.core.runtime.runtime_fixtures import Stage, Stages
+
+LOADING = json_reply({"error": {"code": 503, "message": "Loading model"}}, status=503, times=4)
+
+
+@asynccontextmanager
+async def staged(
+    stages: Stages, *script: Scripted, auto: bool = False
+) -> AsyncIterator[tuple[Stage, FakeOpenAI, VirtualClock]]:
+    clock = VirtualClock(auto=auto)
+    with FakeOpenAI(script) as server:
+        model = HttpModel("m", SharedClient(Connection(server.url, lambda: None)), clock=clock)
+        yield await stages(model), server, clock
+        await model.aclose()
+
+
+def delays(stage: Stage) -> list[DelayView]:
+    return [event.run.delay for event in stage.of(RunEvent) if event.run.delay is not None]
+
+
+async def snapshot(stage: Stage) -> ConversationView:
+    return ConversationView.model_validate(orjson.loads((await stage.conversation.snapshot()).text))
+
+
+async def test_a_rate_limit_is_in_the_view_of_its_run_until_the_answer_begins(stages: Stages) -> None:
+    async with staged(stages, rate_limited(retry_after="30"), say("Hi")) as (stage, _, clock):
+        handle = await stage.start()
+        await stage.until(lambda: delays(stage))
+        [run] = (await snapshot(stage)).runs
+        [delay] = delays(stage)
+        assert run.delay == delay
+        assert (run.status, delay.kind, delay.attempt, delay.tries) == ("running", "rate_limited", 2, 4)
+        assert delay.cause == "Rate limit reached"
+        clock.advance(30)
+        result = await handle.wait()
+    assert (result.text, result.run.delay) == ("Hi", None)
+    shown = [event.run.delay is not None for event in stage.of(RunEvent)]
+    assert shown == [False, True, False, False]  # started, rate limited, answered, complete
+
+
+async def test_try_now_asks_at_once_and_says_so_and_pressed_twice_it_asks_once(stages: Stages) -> None:
+    async with staged(stages, rate_limited(2, retry_after="30"), say("Hi")) as (stage, server, clock):
+        handle = await stage.start()
+        await stage.until(lambda: delays(stage))
+        for _ in range(2):
+            await handle_command(TryNowCommand(run_id=handle.run_id), stage.conversation)
+        first, hurried, second = await stage.until(lambda: delays(stage) if len(delays(stage)) == 3 else None)
+        assert hurried.since == first.since
+        assert hurried.until < first.until
+        assert (second.attempt, second.since > first.since) == (2, True)
+        assert len(server.requests) == 2
+        await stage.conversation.try_now(handle.run_id)
+        assert (await handle.wait()).text == "Hi"
+    assert clock.sleepers == 0
+
+
+async def test_stop_ends_the_wait_at_once_and_nothing_more_is_asked(stages: Stages) -> None:
+    async with staged(stages, rate_limited(retry_after="30")) as (stage, server, clock):
+        handle = await stage.start()
+        await stage.until(lambda: delays(stage))
+        await handle_command(CancelCommand(run_id=handle.run_id), stage.conversation)
+        result = await handle.wait()
+    assert (result.run.status, result.run.delay) == ("cancelled", None)
+    assert len(server.requests) == 1
+    assert clock.sleepers == 0
+
+
+async def test_try_now_changes_nothing_where_nothing_waits_and_is_refused_for_another_conversations_run(
+    stages: Stages,
+) -> None:
+    async with staged(stages, say("Hi")) as (stage, server, _):
+        handle = await stage.start()
+        await handle.wait()
+        await stage.conversation.try_now(handle.run_id)
+        with pytest.raises(UnknownRun):
+            await stage.conversation.try_now("run_nowhere")
+    assert len(server.requests) == 1
+
+
+async def test_a_model_that_is_being_loaded_is_one_wait_however_often_it_is_asked(stages: Stages) -> None:
+    async with staged(stages, LOADING, say("Hi"), auto=True) as (stage, server, _):
+        assert (await (await stage.start()).wait()).text == "Hi"
+    [delay] = delays(stage)
+    assert (delay.kind, delay.until, delay.cause) == ("loading", None, "Loading model")
+    assert len(server.requests) == 5
+
+
+async def test_a_service_that_fails_for_good_leaves_no_delay_behind(stages: Stages) -> None:
+    async with staged(stages, failure(500, "Boom", times=4), auto=True) as (stage, _, __):
+        result = await (await stage.start()).wait()
+    assert [(one.kind, one.attempt) for one in delays(stage)] == [("failed", 2), ("failed", 3), ("failed", 4)]
+    assert (result.run.status, result.run.delay) == ("error", None)
+    assert "failed after 4 tries (500): Boom." in result.run.error.message
+
+
+async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_is_tried_again(stages: Stages) -> None:
+    half = events(delta(content="Half an "), delta(content="answer, then"), pause=0.02, cut_after=10**6)
+    async with staged(stages, half, say("A whole answer.")) as (stage, server, _):
+        handle = await stage.start()
+        failed = await handle.wait()
+        assert failed.run.status == "error"
+        assert failed.run.error.message == (
+            "The answer of m was cut off after 4 words: the connection was closed early. "
+            "What came is kept in the record. Try again has the model answer anew."
+        )
+        assert make_story(failed.run, failed.messages, failed.tool_calls).answers == ("Half an answer, then",)
+        assert [one.content for one in (await snapshot(stage)).messages] == ["Go", "Half an answer, then"]
+        again = await (await stage.conversation.retry_run(handle.run_id)).wait()
+        assert (again.text, [one.content for one in again.messages]) == ("A whole answer.", ["Go", "A whole answer."])
+    assert [message["role"] for message in server.requests[1].body["messages"]] == ["system", "user"]
+    taken_back = [event for event in stage.of(MessageEvent) if event.role == "assistant" and event.content == ""]
+    assert len(taken_back) == 1
+    number = stage.conversation.row.number
+    assert await stage.log.read(lambda sql: logged.cut_off_answers(sql, number, handle.run_id)) == []
+
+
+async def test_a_budget_in_seconds_counts_the_wait_and_ends_it(stages: Stages) -> None:
+    async with staged(stages, rate_limited(retry_after="30")) as (stage, server, clock):
+        handle = await stage.start(budget=BudgetLimits(seconds=0.2))
+        run = await stage.until(
+            lambda: next((event.run for event in stage.of(RunEvent) if event.run.paused is not None), None)
+        )
+        assert (run.paused.reached, run.delay) == (["seconds"], None)
+        await stage.conversation.cancel_run(handle.run_id)
+        await handle.wait()
+    assert len(server.requests) == 1
+    assert clock.sleepers == 0
