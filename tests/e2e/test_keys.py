@@ -72,7 +72,7 @@ HOLD_TIME = """lengths => {
     for (const work of held) work();
   };
 }"""
-KEYS_MS = [400, 800]
+KEYS_MS = [400, 800, 2_000]
 """How long after a decision cards take no key, and how long the notebook takes none that was meant for a card."""
 CALLS_THAT_WAIT_FOR_A_FILE = (
     "import pathlib, time\nwhile not pathlib.Path({name!r}).exists(): time.sleep(0.05)\n{after}"
@@ -387,6 +387,68 @@ def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(
     keyboard.wait_for_focus(cell=MINE, mode="command")
     expect(notebook.record()).to_contain_text("A third time.")
     assert keyboard.focus()["cell"] == MINE, "a record takes no focus that its run did not have"
+
+
+@pytest.mark.parametrize("by", ["a click", "a key"])
+def test_after_an_approval_shift_enter_goes_on_from_the_cell_that_was_active_before(
+    open_notebook: OpenNotebook, model: WrittenModel, by: str
+) -> None:
+    done = Gate(say("There you are."))
+    model.says(call("run_python", code="first = 1"), call("run_python", code="second = 2"), done)
+    notebook = open_notebook([*CELLS, "print('went on')"])
+    keyboard = Keyboard(notebook)
+    notebook.run(0)
+    notebook.page.locator(".jp-Notebook .jp-Cell").nth(RUN).locator(".jp-InputPrompt").click()
+    keyboard.press("Shift+Enter")
+    notebook.wait_for_state("awaiting_approval")
+    keyboard.wait_for_focus(cell=MINE, mode="command")
+    prompt_number = notebook.prompt_number(RUN)
+
+    if by == "a click":
+        notebook.card().get_by_role("button", name="Approve").click()
+    else:
+        notebook.card().locator(".ak-head").click()
+        keyboard.press("a")
+    notebook.wait_for_state("awaiting_approval", card=1)
+    keyboard.wait_for_focus(call=notebook.card(1).get_attribute("data-tool-call-id"))
+    keyboard.free()
+    with keyboard.in_one_breath():
+        keyboard.press("a")
+        notebook.wait_for_state("success", card=1)
+    keyboard.press("Shift+Enter")  # while the model still answers
+    wait_until(lambda: notebook.prompt_number(MINE) == prompt_number + 1, "the next cell to have run")
+    done.open()
+    expect(notebook.record()).to_contain_text("There you are.")
+    keyboard.press("Shift+Enter")
+    wait_until(lambda: notebook.text(MINE + 1) == "went on", "the cell after it to have run")
+    assert notebook.prompt_number(RUN) == prompt_number
+    expect(notebook.record()).to_contain_text("There you are.")
+
+
+def test_when_the_record_comes_the_active_cell_is_that_from_before_and_late_keys_of_a_card_do_nothing(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    done = Gate(say("All done."))
+    model.says(call("run_python", code="first = 1"), done)
+    notebook = open_notebook(CELLS)
+    keyboard = Keyboard(notebook)
+    notebook.run(0)
+    notebook.run(RUN)
+    page.locator(".jp-Notebook .jp-Cell").nth(MINE).locator(".cm-content").click()
+    notebook.wait_for_state("awaiting_approval")
+    before = keyboard.state()
+    notebook.card().get_by_role("button", name="Approve").click()
+    notebook.wait_for_state("success")
+    with keyboard.in_one_breath():
+        done.open()
+        expect(notebook.record()).to_contain_text("All done.")
+        keyboard.wait_for_focus(cell=MINE, mode="command")
+        keyboard.press("d", "d", "a", "a", "Shift+A", "e", "l", "l")
+        assert keyboard.state()["cells"] == before["cells"]
+        assert keyboard.state()["active"] == MINE
+        page.evaluate("at => { Date.now = () => at; }", page.evaluate("Date.now()") + 2_001)
+        keyboard.press("a")
+        wait_until(lambda: len(keyboard.state()["cells"]) == len(CELLS) + 1, "A to be the notebook's again")
 
 
 def test_what_is_typed_into_a_reason_never_reaches_the_notebook_when_the_run_ends_meanwhile(

@@ -4,6 +4,7 @@ import { ICommandPalette } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
+import { answerActivations } from "./activate";
 import { loadsAhead } from "./ahead";
 import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
@@ -25,13 +26,14 @@ const keys: JupyterFrontEndPlugin<void> = {
 
 const cells: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:cells",
-  description: "Copies the code of a run, makes cells of it, and runs a prompt's cell anew.",
+  description: "Copies the code of a run, makes cells of it, runs a prompt's cell anew, and makes cells active.",
   autoStart: true,
   requires: [INotebookTracker],
   optional: [ICommandPalette],
   activate: ({ commands }, tracker: INotebookTracker, palette: ICommandPalette | null) => {
     answerInsertions(tracker);
     answerBeginnings(tracker);
+    answerActivations(tracker);
     tracker.widgetAdded.connect((_, panel) => decorateRecords(panel.content.node));
     const command = "agent-kernel:insert-run";
     const recorded = (): string[] => {

@@ -199,7 +199,6 @@ async function reveal(notebook: Notebook, index: number): Promise<boolean> {
   const cell = notebook.widgets[index];
   if (cell === undefined) return true;
   if (cell.isHidden) NotebookActions.expandParent(cell, notebook);
-  notebook.activeCellIndex = index;
   notebook.deselectAll();
   notebook.mode = "command";
   await notebook.scrollToItem(index, "smart", 0).catch(() => undefined);

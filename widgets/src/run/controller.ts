@@ -153,8 +153,8 @@ export class RunController implements CardRun {
     if (this.focus.goOn()) this.guard();
   }
 
-  focused(target: EventTarget | null): void {
-    this.focus.moved();
+  focused({ target, relatedTarget }: FocusEvent): void {
+    this.focus.moved(relatedTarget);
     const card = target instanceof Element ? target.closest("[data-tool-call-id]") : null;
     this.store.focusedCall.value = card?.getAttribute("data-tool-call-id") ?? null;
   }

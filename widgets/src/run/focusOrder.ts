@@ -6,6 +6,8 @@ import type { RunStore } from "./store";
 export class FocusOrder {
   /** Where an answer left the focus, for want of something else that waits. */
   private left: HTMLElement | null = null;
+  /** Whether something was answered since the focus came into the run. */
+  answered = false;
 
   constructor(
     private readonly store: RunStore,
@@ -16,6 +18,7 @@ export class FocusOrder {
   handOver(answered: string | null): void {
     const root = this.root();
     if (root === null || !root.contains(document.activeElement)) return;
+    this.answered = true;
     const next = this.nextWaiting(answered);
     if (next !== null) next.focus();
     else if (answered === null) rest(root);
@@ -34,9 +37,10 @@ export class FocusOrder {
     return next !== null && next !== left;
   }
 
-  /** The focus has moved: where an answer had left it, it is no more. */
-  moved(): void {
+  /** The focus has moved, within the run or into it: where an answer had left it, it is no more. */
+  moved(from: EventTarget | null): void {
     if (document.activeElement !== this.left) this.left = null;
+    if (from instanceof Node && !this.root()?.contains(from)) this.answered = false;
   }
 
   /** The focus stays on the card when the button that had it goes, or the next letter would be the notebook's. */

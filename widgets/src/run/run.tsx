@@ -8,6 +8,7 @@ import { InterruptNote } from "../card/kernelBusy";
 import type { Channel } from "../channel/channel";
 import type { Item } from "../state";
 import { byWhom } from "../text/words";
+import { cellBefore } from "../ui/focus";
 import { fieldOf } from "../ui/keyboard";
 import { KeyScopeContext } from "../ui/keys";
 import { passOn, recipientOf, SUPPRESS_SHORTCUTS } from "../ui/notebook";
@@ -59,7 +60,7 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
           data-status={store.status.value}
           onClickCapture={() => controller.drawAnswer()}
           onKeyDownCapture={() => controller.drawAnswer()}
-          onFocusIn={(event) => controller.focused(event.target)}
+          onFocusIn={(event) => controller.focused(event)}
           onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
         >
           <Header controller={controller} prompt={prompt} />
@@ -207,6 +208,9 @@ function Announcements({ controller }: { controller: RunController }): JSX.Eleme
 function handleKey(event: KeyboardEvent, controller: RunController, output: Element): void {
   if (!(event.target instanceof Element)) return;
   const recipient = recipientOf(event, fieldOf(event.target) !== "none");
-  // Straight after a decision a second press was meant for it, and runs no cell.
-  passOn(event, output, recipient === "run" && controller.store.guarded.peek() ? "nobody" : recipient);
+  if (recipient !== "run") return passOn(event, output, recipient);
+  // Straight after a decision a second press was meant for it, and runs no cell. Later, Shift+Enter goes on from where the
+  // person was, and does not ask the prompt again.
+  if (controller.store.guarded.peek()) return passOn(event, output, "nobody");
+  passOn(event, output, "run", event.shiftKey && controller.focus.answered ? cellBefore(output) : undefined);
 }

@@ -1,14 +1,38 @@
-/** Keeps the focus where keys are safe: it goes from what is gone to its card, and from a run that is gone to its cell. */
-import { cellOf, leaveTo, SUPPRESS_SHORTCUTS } from "./notebook";
+/** Keeps the focus where keys are safe: it goes from what is gone to its card, and from a run that is gone to the cell that
+ * was active before. */
+import { activeCellAround, cellOf, leaveTo, SUPPRESS_SHORTCUTS } from "./notebook";
+
+/** By the cell of a run, the one that was active before the run's output took the focus. */
+const activeBefore = new WeakMap<HTMLElement, HTMLElement>();
+
+/** The cell that was active before an output took the focus; the output's own where no other was. */
+export function cellBefore(output: Element): HTMLElement | null {
+  const cell = cellOf(output);
+  return (cell && activeBefore.get(cell)) ?? cell;
+}
 
 /** Watches over the focus inside of a run's output. Returns what ends that, to be called before the output goes. */
 export function keepsFocus(el: HTMLElement): () => void {
   let last: HTMLElement | null = null;
   let card: string | null = null;
   let cell: HTMLElement | null = null;
+  let before: HTMLElement | null = null;
+  let pressedBefore: HTMLElement | null = null;
 
+  // JupyterLab makes the cell active when it hears of the mouse, which is before the focus comes.
+  const pressed = (): void => {
+    if (last === null) pressedBefore = activeCellAround(el);
+  };
+  const released = (): void => {
+    pressedBefore = null;
+  };
   const entered = (event: FocusEvent): void => {
     if (!(event.target instanceof HTMLElement)) return;
+    if (last === null) {
+      before = pressedBefore ?? activeCellAround(el);
+      const own = cellOf(el);
+      if (own !== null && before !== null) activeBefore.set(own, before);
+    }
     last = event.target;
     // Found now: when the output is replaced, it is no longer in its cell.
     cell = cellOf(el);
@@ -32,14 +56,19 @@ export function keepsFocus(el: HTMLElement): () => void {
   };
 
   const changes = new MutationObserver(rescue);
+  el.addEventListener("pointerdown", pressed, { capture: true });
+  el.addEventListener("click", released);
   el.addEventListener("focusin", entered);
   el.addEventListener("focusout", left);
   changes.observe(el, { childList: true, subtree: true });
   return () => {
     changes.disconnect();
+    el.removeEventListener("pointerdown", pressed, { capture: true });
+    el.removeEventListener("click", released);
     el.removeEventListener("focusin", entered);
     el.removeEventListener("focusout", left);
-    if (last !== null && cell?.isConnected && (el.contains(document.activeElement) || !isElsewhere())) leaveTo(cell);
+    if (last !== null && cell?.isConnected && (el.contains(document.activeElement) || !isElsewhere()))
+      leaveTo(cell, before ?? cell);
   };
 }
 

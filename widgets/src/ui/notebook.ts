@@ -7,6 +7,11 @@ export const SUPPRESS_SHORTCUTS = "data-lm-suppress-shortcuts";
 
 /** A key that comes this soon after one in the output was meant for the output, wherever the focus went meanwhile. */
 const MEANT_MS = 800;
+/** A key of a card's buttons was meant for the card so long after the card has gone. Cards have no other letters. */
+const LATE_MS = 2_000;
+const CARD_KEY = /^[adel]$/i;
+/** Asks the JupyterLab extension to make a cell active that is out of view: a windowed notebook has taken it from the page. */
+export const ACTIVATE_CELL = "agent-kernel:activate-cell";
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
 
 /** The record of a run. JupyterLab takes the attribute out of notebooks that it does not trust, and keeps the class. */
@@ -15,12 +20,18 @@ export const RECORD = ".agent-record, [data-agent-record]";
 const KEEPING = Symbol.for("agent-kernel: keys in records");
 
 let pressedAt = Number.NEGATIVE_INFINITY;
+let leftAt = Number.NEGATIVE_INFINITY;
 let dropsAt: HTMLElement | null = null;
 let dropping: ReturnType<typeof setTimeout> | undefined;
 
 /** The JupyterLab or Notebook 7 cell of an output; `null` in other front ends. */
 export function cellOf(output: Element): HTMLElement | null {
   return output.closest<HTMLElement>(".jp-Cell");
+}
+
+/** The active cell of the notebook that an output is in. */
+export function activeCellAround(output: Element): HTMLElement | null {
+  return output.closest(".jp-Notebook")?.querySelector<HTMLElement>(".jp-Cell.jp-mod-active") ?? null;
 }
 
 /** The recipient of a key that the output did not take. `run` is a key that runs the cell, `application` one with a modifier. */
@@ -37,7 +48,7 @@ export function recipientOf(event: KeyboardEvent, inField: boolean): Recipient {
 }
 
 /** Keeps a key in the output from the notebook, or gives it to whom it is for. */
-export function passOn(event: KeyboardEvent, output: Element, recipient: Recipient): void {
+export function passOn(event: KeyboardEvent, output: Element, recipient: Recipient, runs?: HTMLElement | null): void {
   pressedAt = Date.now();
   const cell = cellOf(output);
   // Where there is no such cell, the host keeps to its own rules for what is not a plain key.
@@ -53,8 +64,16 @@ export function passOn(event: KeyboardEvent, output: Element, recipient: Recipie
   // From here on the person means the cell.
   pressedAt = Number.NEGATIVE_INFINITY;
   stopDropping();
-  cell.focus({ preventScroll: true });
-  if (recipient === "run") cell.dispatchEvent(again(event));
+  const place = activate(cell, runs ?? cell);
+  if (recipient === "run") place.dispatchEvent(again(event));
+}
+
+/** Makes the `wanted` cell of the notebook around `cell` active. Returns the one of both that has the focus. */
+function activate(cell: HTMLElement, wanted: HTMLElement): HTMLElement {
+  const place = wanted.isConnected ? wanted : cell;
+  place.focus({ preventScroll: true });
+  if (place !== wanted) cell.dispatchEvent(new CustomEvent(ACTIVATE_CELL, { bubbles: true, detail: { cell: wanted } }));
+  return place;
 }
 
 /** JupyterLab takes Undo and the line break of Shift+Enter from fields in a cell, after it got their key. */
@@ -66,20 +85,17 @@ export function keepsTyping(el: HTMLElement): void {
   el.addEventListener("beforeinput", keep, { capture: true });
 }
 
-/** Gives the focus to a cell whose output had it and is gone. Keys that were on their way to the output are dropped. */
-export function leaveTo(cell: HTMLElement): void {
-  cell.focus({ preventScroll: true });
-  const left = pressedAt + MEANT_MS - Date.now();
-  if (left > 0) dropKeys(cell, left);
-}
-
-function dropKeys(cell: HTMLElement, ms: number): void {
-  dropsAt = cell;
+/** Gives the focus of an output that is gone back to the cell that was active `before`. Keys that were on their way to the
+ * output are dropped. */
+export function leaveTo(cell: HTMLElement, before: HTMLElement): void {
+  leftAt = Date.now();
+  const place = activate(cell, before);
+  dropsAt = place;
   // Gone elsewhere, be it into the record: keys there may go to another copy of this module.
-  cell.addEventListener("blur", stopDropping, { once: true });
+  place.addEventListener("blur", stopDropping, { once: true });
   globalThis.addEventListener("keydown", dropWhatWasMeant, { capture: true });
   clearTimeout(dropping);
-  dropping = setTimeout(stopDropping, ms);
+  dropping = setTimeout(stopDropping, LATE_MS);
 }
 
 function stopDropping(): void {
@@ -94,7 +110,12 @@ function dropWhatWasMeant(event: KeyboardEvent): void {
   const runsOn = event.key === "Enter" && event.shiftKey && !event.repeat;
   const elsewhere = event.key !== "Enter" && (event.ctrlKey || event.metaKey || event.altKey);
   if (runsOn || elsewhere || MODIFIERS.has(event.key)) return;
-  dropKeys(dropsAt, MEANT_MS);
+  const now = Date.now();
+  const typing = now < pressedAt + MEANT_MS;
+  if (!typing && !(CARD_KEY.test(event.key) && now < leftAt + LATE_MS)) return;
+  pressedAt = now;
+  clearTimeout(dropping);
+  dropping = setTimeout(stopDropping, Math.max(MEANT_MS, leftAt + LATE_MS - now));
   event.preventDefault();
   event.stopImmediatePropagation();
 }
