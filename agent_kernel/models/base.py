@@ -84,9 +84,8 @@ class RequestedCall:
     """Empty if the server sent none; the loop makes one."""
     name: str
     arguments: str
-    extra_content: dict[str, Any] | None = None
-    """Data that the server wants back with the call, unchanged, such as Gemini's thought signature, without which
-    Gemini 3 refuses the next request."""
+    raw_name: str = ""
+    """The name as the model wrote it, where the loop has found that it means the tool `name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class ModelTurn:
     finish_reason: FinishReason = "stop"
     usage: TokenUsage = field(default_factory=TokenUsage)
     provider: ProviderItems | None = None
-    """Data that the provider wants back with the turn, such as encrypted reasoning and signatures."""
+    """Data that the provider wants back with the turn, such as reasoning and signatures."""
     failure: str = ""
     """Why the service says that this is no answer, as sentences: it was filtered, or the model refused."""
     paused: bool = False
@@ -139,8 +138,6 @@ class ModelRequest:
     """The images that the messages refer to: digest -> base64."""
     cache_key: str = ""
     """The same for all requests of a conversation, for providers that use it to route to a warm cache."""
-    plain: bool = False
-    """Whether it is known that no message has a field of our own."""
 
 
 @dataclass(frozen=True, slots=True)

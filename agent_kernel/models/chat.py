@@ -2,21 +2,20 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from agent_kernel.models.answer_reading import AnswerReader, as_text
 from agent_kernel.models.api import Amendment, Target
-from agent_kernel.models.base import IMAGES, PROVIDER, ModelRequest, ModelTurn, TokenUsage, WireMessage
+from agent_kernel.models.base import ModelRequest, ModelTurn, TokenUsage
 from agent_kernel.models.chat_calls import CallAssembler
+from agent_kernel.models.chat_dialect import Dialect, takes_short_ids
+from agent_kernel.models.chat_items import ReasoningFields
+from agent_kernel.models.chat_messages import build_messages
 from agent_kernel.models.faults import Fault, error_object_fault
-from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
+from agent_kernel.models.provider_items import Item, ProviderItems
 from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason
-
-Part = dict[str, Any]
-"""A part of a message's content."""
 
 _LENGTH = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
 _FAILED = frozenset({"error", "insufficient_system_resource", "network_error"})
@@ -29,15 +28,19 @@ _FILTERED = re.compile(r"content_?filter|safety|prohibited|blocklist|recitation|
 class ChatApi:
     name: ApiName = "chat"
     path = "chat/completions"
-    _takes_effort = True
+
+    def __init__(self) -> None:
+        self._takes_effort = True
+        self._dialect = Dialect()
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"}
 
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
+        self._dialect.short_ids |= takes_short_ids(target)
         body: dict[str, Any] = {
             "model": target.wire_name,
-            "messages": list(request.messages if request.plain else _messages(request)),
+            "messages": list(build_messages(request, target.origin, self._dialect)),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -47,11 +50,14 @@ class ChatApi:
             body["reasoning_effort"] = request.effort
         return body
 
-    def reader(self, target: Target) -> "ChatReader":  # noqa: ARG002 (nothing in an answer depends on it)
-        return ChatReader()
+    def reader(self, target: Target) -> "ChatReader":
+        return ChatReader(target.origin)
 
     def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
-        """The request without the reasoning effort, if the model does not take one."""
+        """The request in the form that the service asks for, or without the reasoning effort."""
+        notice = self._dialect.learn(fault, request, target)
+        if notice is not None:
+            return Amendment(request, notice)
         if request.effort is None or not self._takes_effort or not _refuses_effort(fault):
             return None
         self._takes_effort = False
@@ -68,54 +74,10 @@ def _refuses_effort(fault: Fault) -> bool:
     return fault.status in (400, 422) and ("reasoning_effort" in said or "not support thinking" in said)
 
 
-_OWN_FIELDS = frozenset({IMAGES, PROVIDER})
-
-
-def _messages(request: ModelRequest) -> Iterator[WireMessage]:
-    """The messages as this API takes them. Tool messages can't have pictures here, so the pictures of a step's calls
-    follow its tool messages as a message of the user."""
-    shown: list[Part] = []
-    for message in request.messages:
-        is_answer = message["role"] == "tool"
-        if shown and not is_answer:
-            yield {"role": "user", "content": shown}
-            shown = []
-        if not message.get(IMAGES):
-            yield _message(message)
-            continue
-        pictures = [_picture(ref, request) for ref in message[IMAGES]]
-        if is_answer:
-            shown += [_text(SHOWN_BY.format(message["tool_call_id"])), *pictures]
-            yield _message(message)
-        else:
-            yield _message(message) | {"content": [*_said(message), *pictures]}
-    if shown:
-        yield {"role": "user", "content": shown}
-
-
-def _picture(ref: dict[str, Any], request: ModelRequest) -> Part:
-    url = data_url(ref, request.images)
-    return {"type": "image_url", "image_url": {"url": url}} if url is not None else _text(absent_line(ref))
-
-
-def _said(message: WireMessage) -> list[Part]:
-    return [_text(message["content"])] if message["content"] else []
-
-
-def _text(text: str) -> Part:
-    return {"type": "text", "text": text}
-
-
-def _message(message: WireMessage) -> WireMessage:
-    """The message without our own fields."""
-    if _OWN_FIELDS.isdisjoint(message):
-        return message
-    return {name: value for name, value in message.items() if name not in _OWN_FIELDS}
-
-
 class ChatReader(AnswerReader):
-    def __init__(self) -> None:
+    def __init__(self, origin: str) -> None:
         super().__init__()
+        self._origin = origin
         self._seen = False
         self._finish: str | None = None
         self._reason = ""
@@ -123,6 +85,7 @@ class ChatReader(AnswerReader):
         self._refusal: list[str] = []
         self._usage = TokenUsage()
         self._calls = CallAssembler(self._deltas.size)
+        self._reasoning = ReasoningFields(self._deltas.size)
 
     @property
     def whole(self) -> bool:
@@ -153,6 +116,7 @@ class ChatReader(AnswerReader):
         if len(delta) == 1 and content and isinstance(content, str):  # nearly all are
             self._deltas.add_text("text", content)
             return
+        self._reasoning.add(delta)
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if reasoning:
             self._deltas.add_text("reasoning", _plain(reasoning))
@@ -196,6 +160,7 @@ class ChatReader(AnswerReader):
         return f"{how} in the middle of " + (f"a call of {name}" if name else "the answer")
 
     def _turn(self) -> ModelTurn:
+        items: tuple[Item, ...] = (*self._reasoning.items(), *self._calls.items(self._reasoning.ids()))
         return ModelTurn(
             content=self._deltas.content,
             reasoning=self._deltas.reasoning,
@@ -203,6 +168,7 @@ class ChatReader(AnswerReader):
             finish_reason=_finish_reason(self._finish or ""),
             failure=self._failure,
             usage=self._usage,
+            provider=ProviderItems("chat", self._origin, items) if items else None,
         )
 
     @property

@@ -7,25 +7,36 @@ Deviations of servers, and how they are read:
 - `id` missing, or new in every chunk (vLLM): only a piece that also has a name can begin a call.
 - `id` and `name` repeated in every chunk: a piece continues a call whose arguments are not complete JSON yet.
 - `arguments` as an object, or under the name `parameters`; fields beside `function` instead of in it.
+- The whole arguments again at the end, as text or encoded twice (GLM, LiteLLM's proxies), or all so far in each piece
+  (Qianfan): they count once. Two different objects are left as they came, and are an error.
+- One call under two indexes, with the same id and arguments.
 """
 
 import json
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_kernel.models.answer_reading import SizeLimit, as_text, is_object
 from agent_kernel.models.base import RequestedCall, ToolCallDelta
+from agent_kernel.models.provider_items import CallItem, is_storable
 
 LONGEST_NAME = 1_000
 """The most characters of a name that is assembled from pieces."""
+_ENDS = ("}", '}"')
+"""How complete arguments end, also encoded twice."""
+_DECODER = json.JSONDecoder()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    length: int = 0
+    """Of the pieces together."""
     extra_content: dict[str, Any] | None = None
+    """What Gemini wants back with the call: the signature of its thought."""
 
     @property
     def arguments(self) -> str:
@@ -36,13 +47,28 @@ class _Call:
     @property
     def complete(self) -> bool:
         """Whether the arguments are a complete JSON object. Cheap while they are not."""
-        return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and is_object(self.arguments)
+        return bool(self.pieces) and self.pieces[-1].rstrip().endswith(_ENDS) and is_object(_once(self.arguments))
+
+    def take(self, arguments: str) -> None:
+        """Add a piece of the arguments, or all of them so far."""
+        if len(arguments) > self.length > 1 and arguments.startswith(self.arguments):
+            self.pieces, self.length = [], 0
+        self.pieces.append(arguments)
+        self.length += len(arguments)
+
+    def is_again(self, other: "_Call") -> bool:
+        """Whether this is another call once more: all that both have is the same."""
+        mine, theirs = self.arguments.strip(), other.arguments.strip()
+        same_name = self.name == other.name or not (self.name and other.name)
+        return same_name and (not mine or not theirs or _value(mine) == _value(theirs))
 
 
 class CallAssembler:
     def __init__(self, size: SizeLimit) -> None:
         self._size = size
         self._calls: list[_Call] = []
+        self._again: list[tuple[_Call, _Call]] = []
+        """Calls with the id of an earlier one, which may be the same once more, and those earlier ones."""
         self._slots: dict[object, _Call] = {}
         self._last: _Call | None = None
 
@@ -56,18 +82,36 @@ class CallAssembler:
 
     def unfinished(self) -> str | None:
         """The name of a call whose arguments are not complete JSON."""
-        return next((call.name for call in self._calls if not call.complete), None)
+        return next((call.name for call in self._settled() if not call.complete), None)
 
     def broken_off(self) -> str | None:
         """The name of a call whose arguments have begun and are not complete JSON."""
-        return next((call.name for call in self._calls if call.arguments.strip() and not call.complete), None)
+        return next((call.name for call in self._settled() if call.arguments.strip() and not call.complete), None)
 
     def result(self) -> tuple[RequestedCall, ...]:
         """The calls in order. Missing arguments become `{}`, which is what servers mean."""
-        return tuple(
-            RequestedCall(call.id, call.name, call.arguments.strip() or "{}", call.extra_content)
-            for call in self._calls
-        )
+        return tuple(RequestedCall(call.id, call.name, _once(call.arguments) or "{}") for call in self._settled())
+
+    def items(self, ids: Set[str]) -> Iterator[CallItem]:
+        """What the service wants back with the calls. `ids` are those that have to go back as they came."""
+        for index, call in enumerate(self._settled()):
+            frame: dict[str, Any] = {"id": call.id} if call.id in ids else {}
+            if call.extra_content is not None and is_storable(call.extra_content):
+                frame["extra_content"] = call.extra_content
+            if frame:
+                yield CallItem(index, frame)
+
+    def _settled(self) -> list[_Call]:
+        """The calls, without those that are an earlier one once more."""
+        others = []
+        for call, earlier in self._again:
+            if not call.is_again(earlier):
+                others.append(call)
+                continue
+            earlier.extra_content = earlier.extra_content or call.extra_content
+            if not earlier.arguments.strip():
+                earlier.pieces = call.pieces
+        return [*self._calls, *others]
 
     def _add_piece(self, piece: dict[str, Any], position: int, *, alone: bool) -> ToolCallDelta | None:
         function = piece.get("function")
@@ -82,8 +126,11 @@ class CallAssembler:
         begins = call is None or _begins_another(call, identifier, name, arguments, indexed=index is not None)
         if call is None or begins:
             self._size.begin_part()
-            call = _Call(id=self._size.take(identifier))
-            self._calls.append(call)
+            call, earlier = _Call(id=self._size.take(identifier)), self._of_id(identifier)
+            if earlier is None:
+                self._calls.append(call)
+            else:
+                self._again.append((call, earlier))
         self._slots[index if index is not None else ("position", position)] = call
         self._last = call
         call.id = call.id or identifier
@@ -92,24 +139,26 @@ class CallAssembler:
         had_name = bool(call.name)
         _take_name(call, name)
         self._take_arguments(call, arguments)
-        return None if had_name or not call.name else ToolCallDelta(self._calls.index(call), call.name, call.id)
+        if had_name or not call.name or call not in self._calls:
+            return None
+        return ToolCallDelta(self._calls.index(call), call.name, call.id)
 
     def _take_arguments(self, call: _Call, arguments: Any) -> None:
         if isinstance(arguments, str):
             if arguments:
-                call.pieces.append(self._size.take(arguments))
-        elif arguments is not None:
-            call.pieces[:] = [self._size.take(json.dumps(arguments, ensure_ascii=False))]
+                call.take(self._size.take(arguments))
+        elif arguments is not None and arguments != {}:
+            call.take(self._size.take(_text(arguments)))
 
     def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _Call | None:
         """The call that a piece may continue."""
         if index is not None:
             return self._slots.get(index)
-        if identifier:
-            for call in self._calls:
-                if call.id == identifier:
-                    return call
-        return self._last if alone else self._slots.get(("position", position))
+        known = self._of_id(identifier)
+        return known or (self._last if alone else self._slots.get(("position", position)))
+
+    def _of_id(self, identifier: str) -> _Call | None:
+        return next((call for call in self._calls if identifier and call.id == identifier), None)
 
 
 def _begins_another(call: _Call, identifier: str, name: str, arguments: Any, *, indexed: bool) -> bool:
@@ -118,7 +167,8 @@ def _begins_another(call: _Call, identifier: str, name: str, arguments: Any, *, 
     other_id = bool(identifier and call.id)
     other_name = bool(call.name) and name != call.name
     if call.complete:
-        return other_id or other_name or bool(arguments)
+        again = indexed and bool(arguments) and _value(_text(arguments)) == _value(call.arguments)
+        return other_id or other_name or (bool(arguments) and not again)
     if not call.arguments:
         return other_id
     return (other_id and other_name) if indexed else (other_id or other_name)
@@ -132,3 +182,37 @@ def _take_name(call: _Call, name: str) -> None:
         call.name = name
     elif not call.arguments and len(call.name) < LONGEST_NAME:
         call.name += name
+
+
+def _text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _value(arguments: str) -> str:
+    """A text that is the same for the same arguments."""
+    try:
+        return json.dumps(json.loads(_once(arguments)), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _once(arguments: str) -> str:
+    """The arguments' object alone, where it was sent more than once or encoded twice; else the arguments as they are:
+    of different objects, or of a half one, nobody knows which is meant."""
+    text = arguments.strip()
+    if is_object(text):
+        return text
+    objects: dict[str, str] = {}
+    at = 0
+    try:
+        while at < len(text):
+            value, end = _DECODER.raw_decode(text, at)
+            sent = value if isinstance(value, str) else text[at:end]
+            whole = json.loads(sent)
+            if not isinstance(whole, dict):
+                return text
+            objects.setdefault(json.dumps(whole, sort_keys=True), sent)
+            at = end + len(text[end:]) - len(text[end:].lstrip())
+    except (ValueError, RecursionError):
+        return text
+    return next(iter(objects.values())) if len(objects) == 1 else text

@@ -1,4 +1,4 @@
-"""Items that a provider wants back with a turn: encrypted reasoning, signed thinking.
+"""Items that a provider wants back with a turn: reasoning, encrypted or not, and signed thinking.
 
 The log keeps them with the assistant message that they belong to. The message's text and calls are not stored twice:
 placeholders refer to them, so that the turn can be rebuilt in its original order.
@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import orjson
+
 from agent_kernel.protocol.vocabulary import ApiName
+
+LARGEST_ITEM = 4 * 1024 * 1024
+"""The largest item that is kept for the provider, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,21 @@ def readable_items(message: dict[str, Any], api: ApiName, origin: str) -> tuple[
     if kept is None or kept["api"] != api or kept["origin"] != origin:
         return None
     return tuple(_from_wire(kept["items"]))
+
+
+def is_bound(message: dict[str, Any]) -> bool:
+    """Whether a message has items that were made for the conversation as it was, and that services refuse behind
+    another one. Those of Chat Completions are wanted back whatever became of the messages before."""
+    kept = message.get("provider")
+    return kept is not None and kept["api"] != "chat"
+
+
+def is_storable(item: Any) -> bool:
+    """Whether the log can store the item: not nested too deeply, and not larger than `LARGEST_ITEM`."""
+    try:
+        return len(orjson.dumps(item)) <= LARGEST_ITEM
+    except TypeError:
+        return False
 
 
 def _to_wire(item: Item) -> dict[str, Any]:

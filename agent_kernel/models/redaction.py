@@ -152,9 +152,11 @@ class Redaction:
             failure=self._secrets.replace(turn.failure),
             tool_calls=tuple(map(self._call, turn.tool_calls)),
         )
-        # Provider items describe the unredacted turn, so they are dropped.
-        leaks = turn.provider is not None and self._secrets.are_in(turn.provider.to_wire())
-        return replace(clean, provider=None) if clean != turn or leaks else turn
+        if turn.provider is None:
+            return clean
+        # Those of Chat Completions stand by themselves; the others describe the turn as it was.
+        misfit = clean != turn and turn.provider.api != "chat"
+        return replace(clean, provider=None) if misfit or self._secrets.are_in(turn.provider.to_wire()) else clean
 
     def _call(self, call: RequestedCall) -> RequestedCall:
         return replace(
@@ -162,7 +164,6 @@ class Redaction:
             id=self._secrets.replace(call.id),
             name=self._secrets.replace(call.name),
             arguments=self._arguments(call.arguments),
-            extra_content=None if self._secrets.are_in(call.extra_content) else call.extra_content,
         )
 
     def _arguments(self, arguments: str) -> str:

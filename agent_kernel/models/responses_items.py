@@ -16,16 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import orjson
-
 from agent_kernel.models.answer_reading import Deltas, as_text, is_object
 from agent_kernel.models.base import RequestedCall, ToolCallDelta
 from agent_kernel.models.faults import Fault
-from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextItem
+from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextItem, is_storable
 
 PARTS_APART = "\n\n"
-LARGEST_ITEM = 4 * 1024 * 1024
-"""The largest item that is kept for the provider, in bytes."""
 
 _FIELDS: dict[str, type] = {"id": str, "status": str, "phase": str, "namespace": str, "caller": dict}
 """The fields of items that are kept besides text and calls, with their types."""
@@ -392,13 +388,13 @@ def _message_frame(item: Output) -> dict[str, Any] | None:
         content.append({"type": "output_text", "annotations": annotations, "text": [start, at]})
     frame = {"id": item.whole["id"], "type": "message", "role": "assistant", "status": "completed"}
     frame |= _own(item.whole, "status", "phase") | {"content": content}
-    return frame if content and _storable(frame) else None
+    return frame if content and is_storable(frame) else None
 
 
 def _call_frame(item: Output) -> dict[str, Any] | None:
     """The item without what the message contains of the call."""
     frame = _own(item.whole or {}, "id", "status", "namespace", "caller")
-    return frame if frame and _storable(frame) else None
+    return frame if frame and is_storable(frame) else None
 
 
 def _opaque(item: Output) -> dict[str, Any] | None:
@@ -415,7 +411,7 @@ def _opaque(item: Output) -> dict[str, Any] | None:
         # Without its content it only refers to something that the service did not store.
         if not (as_text(raw.get("encrypted_content")) or ("encrypted_content" not in raw and raw.get("content"))):
             return None
-    return raw if _storable(raw) else None
+    return raw if is_storable(raw) else None
 
 
 def _are_texts(parts: Any, kind: str) -> bool:
@@ -430,11 +426,3 @@ def _own(raw: dict[str, Any], *names: str) -> dict[str, Any]:
     if kept.get("status") not in _STATUSES:
         kept.pop("status", None)
     return kept
-
-
-def _storable(raw: dict[str, Any]) -> bool:
-    """Whether the log can store the item: not nested too deeply, and not larger than `LARGEST_ITEM`."""
-    try:
-        return len(orjson.dumps(raw)) <= LARGEST_ITEM
-    except TypeError:
-        return False

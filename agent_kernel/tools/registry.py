@@ -1,5 +1,6 @@
 """The tools of one run, and the validation of calls against them."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
 
+_MARKUP = re.compile(r"<[|\uff5c][^<>]*>?")
+"""Marks of a model's template, such as `<|channel|>`; DeepSeek's have wide bars."""
+_PREFIX = re.compile(r"\A\s*(?:(?:functions?|tools?|default_api)\s*[.:/]\s*)*")
+"""No tool's own name has one of these signs."""
 _FAULTS = 3
 _READ = 50
 _LENGTH = 240
@@ -41,6 +46,12 @@ class ToolRegistry:
 
     def __contains__(self, name: object) -> bool:
         return name in self._declarations
+
+    def meant(self, name: str) -> str:
+        """The name of the tool that a model means: `run_python` by `functions.run_python`, by ` run_python` and by
+        `run_python<|channel|>commentary`. The same name where that is no tool, or more than one."""
+        found = {_PREFIX.sub("", part).rstrip() for part in _MARKUP.split(name)} & self._declarations.keys()
+        return found.pop() if len(found) == 1 else name
 
     def declaration(self, name: str) -> ToolDeclaration:
         """The tool of this name. Raises `InvalidArguments`, which lists the available tools."""

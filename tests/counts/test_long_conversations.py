@@ -2,14 +2,12 @@
 
 import cProfile
 import pstats
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from agent_kernel.models.base import ModelItem, ModelRequest, TokenUsage, WireMessage
+from agent_kernel.models.base import TokenUsage, WireMessage
 from agent_kernel.runtime.state.transcript import Transcript
 from tests.counts.counting import CountedModel, CountedRuntime
 
@@ -61,17 +59,6 @@ async def test_a_run_that_needs_no_shortening_costs_no_statement_more(tmp_path: 
     assert counts[0] == counts[1]
 
 
-class Chatting(CountedModel):
-    """Notes whether its requests can be sent as they are."""
-
-    plain: ClassVar[list[bool]] = []
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
-        self.plain.append(request.plain)
-        async for item in super().stream(request):
-            yield item
-
-
 async def looked_at(counted: CountedRuntime, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many messages the transcript looks at in the next run, on the log's thread and in the event loop."""
     seen = 0
@@ -91,11 +78,10 @@ async def looked_at(counted: CountedRuntime, monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_run_looks_at_its_own_messages_only_however_long_the_conversation_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Chatting(calls=1)
+    model = CountedModel(calls=1)
     counted = await CountedRuntime.open(tmp_path / "log.sqlite", model)
     early = await looked_at(counted, monkeypatch)
     for _ in range(10):
         await counted.run()
     assert await looked_at(counted, monkeypatch) == early == 4
-    assert all(model.plain), "a request without pictures and opaque items is sent without a look at each message"
     await counted.runtime.aclose()

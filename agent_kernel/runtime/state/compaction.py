@@ -13,6 +13,7 @@ import orjson
 
 from agent_kernel.models import images
 from agent_kernel.models.base import IMAGES, PROVIDER, SUMMARY_CLOSE, SUMMARY_OPEN, WireMessage
+from agent_kernel.models.provider_items import is_bound
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 BYTES_PER_TOKEN = 3.5
@@ -39,8 +40,8 @@ class Compaction:
     characters: int = 0
     """To so many characters each."""
     made_after: int = 0
-    """The number of messages when it was made. They go without what only their provider can read, such as
-    signed thoughts: that was made for the conversation as it was, and is refused behind another one."""
+    """The number of messages when it was made. They go without what was made for the conversation as it was, such as
+    signed thoughts, and is refused behind another one."""
 
 
 WHOLE = Compaction()
@@ -68,14 +69,14 @@ def head(history: Sequence[WireMessage], compaction: Compaction) -> tuple[list[W
 
 
 def _kept(message: WireMessage, number: int, compaction: Compaction) -> WireMessage:
-    if number <= compaction.made_after and PROVIDER in message:
-        return without_provider(message)
+    if number <= compaction.made_after and is_bound(message):
+        return without_bound(message)
     return shorten(message, compaction.characters) if number <= compaction.shortened else message
 
 
-def without_provider(message: WireMessage) -> WireMessage:
-    """Without what only its provider can read."""
-    return {name: value for name, value in message.items() if name != PROVIDER} if PROVIDER in message else message
+def without_bound(message: WireMessage) -> WireMessage:
+    """Without what its provider takes only behind the messages for which it was made."""
+    return {name: value for name, value in message.items() if name != PROVIDER} if is_bound(message) else message
 
 
 def shorten(message: WireMessage, characters: int) -> WireMessage:
@@ -100,14 +101,14 @@ def _block(compaction: Compaction) -> str:
 
 
 def tokens_of(message: WireMessage, *, pictures: bool = True, thoughts: bool = True) -> float:
-    """An estimate of the tokens of a message, with its pictures where the model gets them, and with the parts that only
-    its provider can read."""
+    """An estimate of the tokens of a message, with its pictures where the model gets them, and with the parts that are
+    bound to the messages before it, if `thoughts`."""
     if message["role"] == LEFT_OUT:
         return 0.0
     size = OVERHEAD_BYTES + bytes_of(message.get("content"))
     for call in message.get("tool_calls", ()):
         size += OVERHEAD_BYTES + bytes_of(call["function"]["name"]) + bytes_of(call["function"]["arguments"])
-    if thoughts and PROVIDER in message:
+    if PROVIDER in message and (thoughts or not is_bound(message)):
         size += len(orjson.dumps(message[PROVIDER]["items"]))
     shown = message.get(IMAGES, ()) if pictures else ()
     return size / BYTES_PER_TOKEN + sum(map(images.tokens_of, shown))

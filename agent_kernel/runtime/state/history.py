@@ -10,7 +10,7 @@ from agent_kernel.log.compactions import last_compaction
 from agent_kernel.log.events import START, Mark, read_messages
 from agent_kernel.log.runs import replaced_runs
 from agent_kernel.models.base import CONTEXT_CLOSE, CONTEXT_OPEN, IMAGES, WireMessage
-from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, without_provider
+from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, without_bound
 from agent_kernel.runtime.state.window import Window
 
 SYSTEM_PROMPT = """\
@@ -92,8 +92,8 @@ def leave_out(
     said: Sequence[tuple[str, WireMessage]], replaced: Sequence[tuple[str, Sequence[str]]], run_id: str
 ) -> list[WireMessage]:
     """Whole runs are left out, so that no call is without its answer; each message keeps its number, which compactions
-    count by. What came between a run and the one in its place goes without what only its provider can read: that was
-    made for the conversation as it was."""
+    count by. What came between a run and the one in its place goes without what its provider takes only behind the
+    messages for which it was made."""
     history = [message for _, message in said]
     begins: dict[str, int] = {run_id: len(said)}
     for number, (run, _) in reversed(list(enumerate(said))):
@@ -105,7 +105,7 @@ def leave_out(
                 gone.setdefault(old, new)
     for old, new in gone.items():
         for number in range(begins.get(old, len(said)), begins[new]):
-            history[number] = without_provider(history[number])
+            history[number] = without_bound(history[number])
     return [
         gap(message) if run in gone and begins[gone[run]] > number else message
         for number, ((run, _), message) in enumerate(zip(said, history, strict=True))

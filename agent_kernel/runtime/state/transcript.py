@@ -5,7 +5,7 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from agent_kernel.log.events import START, Mark, shown_cards
-from agent_kernel.models.base import IMAGES, PROVIDER, WireMessage
+from agent_kernel.models.base import IMAGES, WireMessage
 from agent_kernel.protocol.ids import new_tool_call_id
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, tokens_of, tokens_of_tools
@@ -42,13 +42,8 @@ class Transcript:
 
     @property
     def special(self) -> Set[str]:
-        """What some message has that no API takes as it is: `IMAGES`, `PROVIDER`, or the role `LEFT_OUT`."""
+        """What some message has: `IMAGES`, or the role `LEFT_OUT`."""
         return self._special
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether every API takes each message of a request as it is. What is left out is in none."""
-        return self._special <= {LEFT_OUT}
 
     def recall(
         self,
@@ -93,7 +88,8 @@ class Transcript:
 
     def _note(self, message: WireMessage) -> None:
         self._call_ids.update(call["id"] for call in message.get("tool_calls", ()))
-        self._special.update(name for name in (IMAGES, PROVIDER) if name in message)
+        if IMAGES in message:
+            self._special.add(IMAGES)
         if message["role"] == LEFT_OUT:
             self._special.add(LEFT_OUT)
 

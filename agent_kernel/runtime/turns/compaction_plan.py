@@ -8,7 +8,8 @@ moment to the next, and a provider's cache of it stays of use.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_kernel.models.base import PROVIDER, WireMessage
+from agent_kernel.models.base import WireMessage
+from agent_kernel.models.provider_items import is_bound
 from agent_kernel.runtime.state.compaction import (
     BYTES_PER_TOKEN,
     OVERHEAD_BYTES,
@@ -53,7 +54,7 @@ def plan(
     Where `summarised` grew, the summary is still to be written. `now` where nothing can be shortened that was not.
     """
     found = _plan(history, now, fixed, limit, pictures)
-    has_thoughts = any(PROVIDER in message for message in history[max(now.summarised, now.made_after) + 1 :])
+    has_thoughts = any(is_bound(message) for message in history[max(now.summarised, now.made_after) + 1 :])
     return replace(found, made_after=len(history) - 1) if found != now or has_thoughts else now
 
 

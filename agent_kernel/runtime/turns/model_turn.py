@@ -301,6 +301,8 @@ def _assistant_body(turn: ModelTurn) -> dict[str, object]:
         body["reasoning"] = turn.reasoning
     if turn.tool_calls:
         body["tool_calls"] = [_wire_call(call) for call in turn.tool_calls]
+    if raw := {call.id: call.raw_name for call in turn.tool_calls if call.raw_name}:
+        body["raw_names"] = raw  # for the log alone
     if turn.provider is not None:
         body["provider"] = turn.provider.to_wire()
     return body
@@ -308,8 +310,7 @@ def _assistant_body(turn: ModelTurn) -> dict[str, object]:
 
 def _wire_call(call: RequestedCall) -> dict[str, object]:
     function = {"name": call.name, "arguments": _parsable(call.arguments)}
-    wire: dict[str, object] = {"id": call.id, "type": "function", "function": function}
-    return wire if call.extra_content is None else wire | {"extra_content": call.extra_content}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _parsable(arguments: str) -> str:

@@ -57,11 +57,11 @@ class TurnStream:
         return "".join(self._texts)
 
     async def read(self) -> ModelTurn:
-        """The whole turn, each call with an id that is unique in the conversation. Raises `ModelError`, which is
-        `NoAnswer` for a turn that is none. If no turn is returned, whatever the cause, the caller calls `break_off`."""
+        """The whole turn, each call with an id that is unique in the conversation, and with the name of the tool that
+        it means. Raises `ModelError`, which is `NoAnswer` for a turn that is none. If no turn is returned, whatever the
+        cause, the caller calls `break_off`."""
         request = ModelRequest(
             messages=await request_messages(self._run),
-            plain=self._run.transcript.is_plain,
             tools=self._run.registry.openai_format(),
             effort=self._run.spec.effort,
             images=self._run.pictures.data,
@@ -85,7 +85,7 @@ class TurnStream:
         # A card that was not shown yet is shown by the commit of the turn, with its arguments.
         rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
         self.rest = self._events(rest)
-        return replace(turn, tool_calls=tuple(self._with_id(*call) for call in enumerate(turn.tool_calls)))
+        return replace(turn, tool_calls=tuple(self._own(*call) for call in enumerate(turn.tool_calls)))
 
     def _leave(self, text: str) -> None:
         """Of what was shown of the answer, leave this text, which is not the whole."""
@@ -118,7 +118,7 @@ class TurnStream:
                     ToolStateEvent(
                         run_id=self._run.run_id,
                         tool_call_id=self._ids[item.index],
-                        tool_name=item.name,
+                        tool_name=self._run.registry.meant(item.name),
                         state="proposed",
                     )
                 )
@@ -126,10 +126,11 @@ class TurnStream:
                 # A call whose id is not known before the turn ends: its card can't be shown yet.
                 return
 
-    def _with_id(self, index: int, call: RequestedCall) -> RequestedCall:
+    def _own(self, index: int, call: RequestedCall) -> RequestedCall:
         if index not in self._ids:
             self._ids[index] = self._run.transcript.call_id(call.id)
-        return replace(call, id=self._ids[index])
+        name = self._run.registry.meant(call.name)
+        return replace(call, id=self._ids[index], name=name, raw_name=call.name if name != call.name else "")
 
     async def break_off(self) -> None:
         """Write what arrived of an incomplete turn, and end its cards: the log does not have their calls. Not for the

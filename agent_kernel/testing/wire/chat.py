@@ -1,10 +1,12 @@
 """Encodes turns as a Chat Completions server sends them, and with the deviations of real servers."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 from agent_kernel.models.base import ModelTurn, RequestedCall
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.testing.scripted_model import odd_pieces
 from agent_kernel.testing.wire import reply
 from agent_kernel.testing.wire.reply import Reply, json_reply
@@ -36,9 +38,14 @@ def chunks_of(turn: ModelTurn, *, ids: bool = True, indices: bool = True, interl
 
 def _chunks(turn: ModelTurn, ids: bool, indices: bool, interleave: bool) -> Iterator[Chunk]:
     yield delta(role="assistant", content="")
-    yield from (delta(reasoning_content=piece) for piece in odd_pieces(turn.reasoning))
+    fields, frames = _wanted_back(turn)
+    yield from (delta(**{name: value}) for name, value in fields.items())
+    if not fields:
+        yield from (delta(reasoning_content=piece) for piece in odd_pieces(turn.reasoning))
     yield from (delta(content=piece) for piece in odd_pieces(turn.content))
-    columns = [_call_pieces(call, index, ids, indices) for index, call in enumerate(turn.tool_calls)]
+    columns = [
+        _call_pieces(call, index, ids, indices, frames.get(index, {})) for index, call in enumerate(turn.tool_calls)
+    ]
     rows = zip_longest(*columns) if interleave else ((piece,) for column in columns for piece in column)
     yield from (delta(tool_calls=[piece]) for row in rows for piece in row if piece is not None)
     yield delta("tool_calls" if turn.tool_calls else turn.finish_reason)
@@ -46,13 +53,28 @@ def _chunks(turn: ModelTurn, ids: bool, indices: bool, interleave: bool) -> Iter
         yield usage_chunk(turn.usage.input_tokens, turn.usage.output_tokens)
 
 
-def _call_pieces(call: RequestedCall, index: int, ids: bool, indices: bool) -> Iterator[Chunk]:
+def wants_back(turn: ModelTurn, *frames: Chunk, **fields: Any) -> ModelTurn:
+    """The turn with fields of its message, and of its calls in order, that the service wants back."""
+    calls = (CallItem(index, frame) for index, frame in enumerate(frames))
+    return replace(turn, provider=ProviderItems("chat", "", (OpaqueItem(fields), *calls)))
+
+
+def _wanted_back(turn: ModelTurn) -> tuple[Chunk, dict[int, Chunk]]:
+    fields: Chunk = {}
+    frames: dict[int, Chunk] = {}
+    for item in turn.provider.items if turn.provider is not None else ():
+        if isinstance(item, OpaqueItem):
+            fields |= item.item
+        elif isinstance(item, CallItem):
+            frames[item.index] = item.frame or {}
+    return fields, frames
+
+
+def _call_pieces(call: RequestedCall, index: int, ids: bool, indices: bool, frame: Chunk) -> Iterator[Chunk]:
     place: Chunk = {"index": index} if indices else {}
-    first: Chunk = {**place, "type": "function", "function": {"name": call.name, "arguments": ""}}
+    first: Chunk = {**place, "type": "function", "function": {"name": call.name, "arguments": ""}, **frame}
     if ids:
         first["id"] = call.id or f"call_fake_{index}"
-    if call.extra_content is not None:
-        first["extra_content"] = call.extra_content
     yield first
     yield from ({**place, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))
 
@@ -83,12 +105,14 @@ def event_stream(chunks: Iterable[Chunk], **options: Any) -> bytes:
 
 def plain(turn: ModelTurn) -> Reply:
     """The turn as one JSON body, from a server that does not stream."""
+    fields, frames = _wanted_back(turn)
     calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in turn.tool_calls
+        {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+        | frames.get(index, {})
+        for index, one in enumerate(turn.tool_calls)
     ]
-    message: Chunk = {"role": "assistant", "content": turn.content, "tool_calls": calls or None}
-    if turn.reasoning:
+    message: Chunk = {"role": "assistant", "content": turn.content, "tool_calls": calls or None, **fields}
+    if turn.reasoning and not fields:
         message["reasoning_content"] = turn.reasoning
     body = {
         "object": "chat.completion",

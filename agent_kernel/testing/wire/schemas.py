@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import TypeAdapter
 
+from agent_kernel.models.chat_items import REASONING
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -157,14 +159,14 @@ def _difference(made: Any, sent: Any, place: str = "") -> str:
 
 
 def _without_extras(body: dict[str, Any]) -> dict[str, Any]:
-    """The message without fields that only other services want back with a call."""
+    """The messages without fields that only other services want back."""
     return body | {"messages": [_message(message) for message in body["messages"]]}
 
 
 def _message(message: dict[str, Any]) -> dict[str, Any]:
-    calls = message.get("tool_calls")
-    return message if calls is None else message | {"tool_calls": [_call(call) for call in calls]}
+    calls = [_without(call, "extra_content") for call in message.get("tool_calls", ())]
+    return _without(message, *REASONING) | ({"tool_calls": calls} if calls else {})
 
 
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in call.items() if name != "extra_content"}
+def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}

@@ -30,6 +30,7 @@ class WithoutTools(ChatApi):
     """Leaves the tools out where they are refused; `always` does so again and again."""
 
     def __init__(self, *, always: bool = False) -> None:
+        super().__init__()
         self.always = always
 
     def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:

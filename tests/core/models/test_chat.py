@@ -11,7 +11,7 @@ from agent_kernel.models.no_answer import filtered, malformed_call, refused
 from agent_kernel.testing import requested, say
 from agent_kernel.testing.wire.chat import Chunk, chunks_of, delta, event_stream, usage_chunk
 from tests.core.models import test_answer
-from tests.core.models.model_apis import CHAT
+from tests.core.models.model_apis import CHAT, said
 from tests.core.models.model_fixtures import REQUEST, connected, turn_of
 from tests.core.models.test_answer import TURN
 
@@ -49,7 +49,7 @@ async def test_the_request_asks_for_usage_and_carries_the_tools() -> None:
 
 @pytest.mark.parametrize("done", [True, False])
 def test_the_mark_at_the_end_may_be_missing(done: bool) -> None:
-    assert turn_from(*chunks_of(TURN), done=done) == TURN
+    assert said(turn_from(*chunks_of(TURN), done=done)) == TURN
 
 
 def test_text_of_one_read_is_one_delta() -> None:

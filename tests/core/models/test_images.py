@@ -154,7 +154,7 @@ def test_a_picture_is_estimated_as_its_services_count_it() -> None:
 def test_what_calls_showed_follows_the_answers_of_their_step() -> None:
     sent = messages_of(
         {"role": "user", "content": "Plot it."},
-        {"role": "assistant", "content": "", "tool_calls": []},
+        {"role": "assistant", "content": "Let me."},
         {"role": "tool", "tool_call_id": "a", "content": "drawn", "images": [REF]},
         {"role": "tool", "tool_call_id": "b", "content": "6"},
         {"role": "assistant", "content": "A line."},

@@ -50,6 +50,7 @@ class WatchedApi(ChatApi):
     """Notes how many bytes are read in each turn of the event loop."""
 
     def __init__(self, turns: TurnCounter, read: Counter[int]) -> None:
+        super().__init__()
         self._turns, self._read = turns, read
 
     def reader(self, target: Target) -> AnswerReader:
@@ -60,7 +61,7 @@ class WatchedApi(ChatApi):
                 read[turns.number] += len(chunk)
                 return super().feed(chunk)
 
-        return Reader()
+        return Reader(target.origin)
 
 
 async def test_answers_that_come_all_at_once_are_read_a_piece_in_each_turn_of_the_loop() -> None:

@@ -115,6 +115,13 @@ def test_an_empty_answer_is_no_message_and_prompts_in_a_row_are_one() -> None:
     ]
 
 
+@pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
+def test_a_call_without_words_and_a_result_without_any_have_no_text(blank: str) -> None:
+    got = said(user("Hi"), asked("a", text=blank), result("a", blank))
+    assert [block["type"] for _, content in got for block in content] == ["text", "tool_use", "tool_result"]
+    assert got[-1] == ("user", [{"type": "tool_result", "tool_use_id": "a"}])
+
+
 def test_an_answer_at_the_end_is_asked_to_go_on() -> None:
     assert said(user("Hi"), asked(text="Well"))[-1] == ("user", [words("Go on.")])
     assert said(user("  "))[-1] == ("user", [words("Go on.")])

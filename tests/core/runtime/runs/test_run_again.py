@@ -43,14 +43,13 @@ async def test_the_last_run_is_left_out_with_its_calls(stages: Stages) -> None:
     assert [m.role for m in whole.messages] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
-async def test_a_request_after_it_is_sent_without_a_look_at_each_message(stages: Stages) -> None:
+async def test_a_request_after_it_has_nothing_of_the_run_that_was_replaced(stages: Stages) -> None:
     with ScriptedModel([say("First."), say("Second."), say("Third.")]) as model:
         stage = await stages(model)
         first = await ask(stage, "Go one")
         await first.wait()
         await (await ask(stage, "Go two", first)).wait()
         await (await ask(stage, "Go on")).wait()
-    assert [request.plain for request in model.requests] == [True, True, True]
     assert {name for message in model.requests[-1].messages for name in message} == {"role", "content"}
 
 

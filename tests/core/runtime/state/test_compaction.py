@@ -185,7 +185,11 @@ def test_the_images_of_a_shortened_result_are_left_out_with_a_word() -> None:
 
 def test_thoughts_of_before_are_left_out_where_anything_before_them_is_and_those_of_later_are_kept() -> None:
     def thoughtful(message: WireMessage) -> WireMessage:
-        return message | {"provider": {"items": ["Hm. " * 50]}} if message["role"] == "assistant" else message
+        return (
+            message | {"provider": {"api": "messages", "items": ["Hm. " * 50]}}
+            if message["role"] == "assistant"
+            else message
+        )
 
     history = [thoughtful(message) for message in steps(20, "x" * 7_000)]
     after = plan(history, WHOLE, 0.0, 30_000)
@@ -197,7 +201,9 @@ def test_thoughts_of_before_are_left_out_where_anything_before_them_is_and_those
 
 def test_where_thoughts_alone_are_too_long_they_are_left_out_first() -> None:
     history = [
-        message | {"provider": {"items": ["Hm. " * 2_000]}} if message["role"] == "assistant" else message
+        message | {"provider": {"api": "messages", "items": ["Hm. " * 2_000]}}
+        if message["role"] == "assistant"
+        else message
         for message in steps(5, "x" * 900)
     ]
     after = plan(history, WHOLE, 0.0, 5_000)

@@ -1,0 +1,109 @@
+"""What the service of one model takes in Chat Completions, known by its address or learned from what it refused."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from agent_kernel.models.api import Target
+from agent_kernel.models.base import ModelRequest
+from agent_kernel.models.faults import Fault
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, readable_items
+
+_REFUSALS = frozenset({400, 404, 422, 500})
+"""Local servers answer 404 and 500 where a chat template refuses a message."""
+_BAD_ID = re.compile(
+    r"(?is)tool[ _]?(?:call|use|result)s?(?:\[\d+\])?[ _.]?id.*(?:length|pattern|alphanumeric|too long)"
+)
+"""Mistral, its chat templates, OpenAI (an id above 40 or 64 characters), Anthropic behind a gateway, and Bedrock."""
+_FIELDS = {
+    "reasoning_content": re.compile(r"\breasoning_content\b"),
+    "reasoning_details": re.compile(r"\breasoning_details\b"),
+    "extra_content": re.compile(r"\bextra_content\b"),
+    "reasoning": re.compile(r"['\"`.]reasoning(?:['\"`]|$)"),  # the word alone may be about anything
+}
+_ASKED_FOR = re.compile(
+    r"(?i)missing\W+reasoning_content\b|\breasoning_content\b.{0,40}(?:missing|passed back|required)"
+)
+"""DeepSeek and Kimi."""
+_SIGNED = ("reasoning_details", "extra_content")
+_BAD_SIGNATURE = re.compile(
+    r"(?i)(?:invalid|corrupted)\W{1,3}(?:thought )?signature|signature.{0,40}(?:invalid|not valid)|blocks? .*modified"
+)
+_NO_THOUGHTS = "{} no longer accepts what it thought earlier in this conversation, so it was asked without that."
+_SHORT_ID_HOSTS = (".mistral.ai",)
+_MOST_REFUSED = 1_000
+
+
+@dataclass(slots=True)
+class Dialect:
+    short_ids: bool = False
+    """Whether the ids of calls have to have nine letters and digits, which every service takes."""
+    asks_for_reasoning: bool = False
+    """Whether each answer with calls has to have `reasoning_content`, also one that came from another model."""
+    left_out: set[str] = field(default_factory=set)
+    """Fields of provider items that the service does not take back."""
+    refused: dict[bytes, None] = field(default_factory=dict)
+    """Marks of signed fields that it no longer accepts."""
+
+    def taken(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Those of the fields of provider items that may be sent."""
+        return {
+            name: value
+            for name, value in fields.items()
+            if name not in self.left_out and not (self.refused and _mark(value) in self.refused)
+        }
+
+    def learn(self, fault: Fault, request: ModelRequest, target: Target) -> str | None:
+        """Learn from a refusal. `None` if it teaches nothing new, else what to tell the user; empty if they need not
+        know."""
+        said = f"{fault.param} {fault.detail}"
+        if fault.kind != "status" or fault.status not in _REFUSALS or fault.too_long is not None:
+            return None
+        if not self.short_ids and _BAD_ID.search(said):
+            self.short_ids = True
+            return ""
+        if _ASKED_FOR.search(said):
+            is_new = not self.asks_for_reasoning or "reasoning_content" in self.left_out
+            self.asks_for_reasoning = True
+            self.left_out.discard("reasoning_content")
+            return "" if is_new else None
+        sent = [self.taken(fields) for fields in _fields_of(request, target.origin)]
+        for name, words in _FIELDS.items():
+            if words.search(said) and any(name in fields for fields in sent):
+                self.left_out.add(name)
+                return ""
+        signed = [fields[name] for fields in sent for name in _SIGNED if name in fields]
+        if not signed or not _BAD_SIGNATURE.search(said):
+            return None
+        self._refuse(signed)
+        return _NO_THOUGHTS.format(target.wire_name)
+
+    def _refuse(self, signed: Iterable[Any]) -> None:
+        self.refused |= dict.fromkeys(map(_mark, signed))
+        while len(self.refused) > _MOST_REFUSED:
+            del self.refused[next(iter(self.refused))]
+
+
+def takes_short_ids(target: Target) -> bool:
+    """Whether an address is known for `Dialect.short_ids`."""
+    host = urlsplit(target.origin.partition(" ")[0]).hostname or ""
+    return f".{host}".endswith(_SHORT_ID_HOSTS)
+
+
+def _fields_of(request: ModelRequest, origin: str) -> Iterator[dict[str, Any]]:
+    """The fields of the provider items that a request may contain."""
+    for message in request.messages:
+        for item in readable_items(message, "chat", origin) or ():
+            if isinstance(item, OpaqueItem):
+                yield item.item
+            elif isinstance(item, CallItem):
+                yield item.frame or {}
+
+
+def _mark(value: Any) -> bytes:
+    return hashlib.sha256(orjson.dumps(value)).digest()

@@ -1,0 +1,87 @@
+"""What services of Chat Completions want back with an answer, collected from its deltas.
+
+- `reasoning_content` (DeepSeek, Kimi, llama.cpp) or `reasoning` (vLLM, Ollama): the text, under the name under which it
+  came. An empty `reasoning_content` goes back too: DeepSeek refuses an answer without the field, whatever is in it.
+- `reasoning_details` (OpenRouter, MiniMax): a list, whose entries arrive in pieces that have the same `index`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_kernel.models.answer_reading import SizeLimit
+from agent_kernel.models.provider_items import OpaqueItem, is_storable
+
+REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+"""The fields of an assistant's message."""
+_IN_PIECES = ("text", "summary", "data")
+"""The fields of an entry of the list whose pieces are joined; of each other field the last value counts."""
+
+
+@dataclass(slots=True)
+class _Detail:
+    """An entry of the list."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    pieces: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        return self.fields | {name: "".join(pieces) for name, pieces in self.pieces.items()}
+
+
+class ReasoningFields:
+    """The fields of one answer. Whatever has another type than the documented one is passed over."""
+
+    def __init__(self, size: SizeLimit) -> None:
+        self._size = size
+        self._texts: dict[str, list[str]] = {}
+        self._details: list[_Detail] = []
+        self._open: dict[tuple[str, str], _Detail] = {}
+        """The entries by type and index: Gemini's text and its signature have the same index."""
+
+    def add(self, delta: dict[str, Any]) -> None:
+        for name in ("reasoning_content", "reasoning"):
+            if isinstance(text := delta.get(name), str):
+                self._texts.setdefault(name, []).append(text)  # its size is counted where it is shown
+                if text:
+                    break
+        details = delta.get("reasoning_details")
+        for place, piece in enumerate(details if isinstance(details, list) else ()):
+            if isinstance(piece, dict):
+                self._add_detail(piece, place)
+
+    def ids(self) -> set[str]:
+        """The ids of the list's entries. Gemini's signatures have the ids of the calls that they sign."""
+        return {str(detail.fields["id"]) for detail in self._details if detail.fields.get("id")}
+
+    def items(self) -> Iterator[OpaqueItem]:
+        """The fields that go back. `reasoning` goes alone: beside another field it has the same text once more."""
+        found: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._texts.items()}
+        if self._details:
+            found["reasoning_details"] = [detail.whole for detail in self._details]
+        reasoning = found.pop("reasoning", "")
+        if reasoning and not any(found.values()):
+            found["reasoning"] = reasoning
+        for name, value in found.items():
+            if is_storable(value):
+                yield OpaqueItem({name: value})
+
+    def _add_detail(self, piece: dict[str, Any], place: int) -> None:
+        key = str(piece.get("type")), str(piece.get("index", f"at {place}"))
+        detail = self._open.get(key)
+        if detail is None or _differ(piece.get("id"), detail.fields.get("id")):
+            self._size.begin_part()
+            detail = self._open[key] = _Detail()
+            self._details.append(detail)
+        for name, value in piece.items():
+            if name in _IN_PIECES and isinstance(value, str):
+                detail.fields.setdefault(name, "")  # keeps the order of the fields
+                detail.pieces.setdefault(name, []).append(self._size.take(value))
+            elif name not in detail.fields or (value is not None and value != detail.fields[name]):
+                self._size.take_size(len(name) + len(str(value)))
+                detail.fields[name] = value
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return bool(one and other and one != other)

@@ -1,0 +1,118 @@
+"""Builds the messages of a request to Chat Completions, from conversations in any state.
+
+Services and gateways refuse an empty text (Bedrock's, Databricks'), a message without the key `content`, fields that
+they do not know (Groq, Mistral), calls without the reasoning that led to them (DeepSeek), and ids that are not like
+their own (Mistral).
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from string import ascii_letters, digits
+from typing import Any
+
+from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage
+from agent_kernel.models.cassette import text_of
+from agent_kernel.models.chat_dialect import Dialect
+from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items
+
+Part = dict[str, Any]
+"""A part of a message's content."""
+
+NO_OUTPUT = "(no output)"
+"""In place of an empty result."""
+_SHORT_ID = 9
+_SIGNS = digits + ascii_letters
+_SHORT = re.compile(rf"[a-zA-Z0-9]{{{_SHORT_ID}}}")
+
+
+def build_messages(request: ModelRequest, origin: str, dialect: Dialect) -> Iterator[WireMessage]:
+    """The messages as this API takes them. Tool messages can't have pictures here, so the pictures of a step's calls
+    follow its tool messages as a message of the user."""
+    ids = _CallIds(short=dialect.short_ids)
+    shown: list[Part] = []
+    for message in request.messages:
+        is_result = message["role"] == "tool"
+        if shown and not is_result:
+            yield {"role": "user", "content": shown}
+            shown = []
+        pictures = [_picture(ref, request) for ref in message.get(IMAGES, ())]
+        text = text_of(message)
+        if is_result:
+            own = ids.of(message["tool_call_id"])
+            yield {"role": "tool", "tool_call_id": own, "content": text if text.strip() else NO_OUTPUT}
+            shown += [_text(SHOWN_BY.format(own)), *pictures] if pictures else []
+        elif message["role"] == "assistant":
+            yield from _answer(message, origin, dialect, ids)
+        elif pictures:
+            yield {"role": message["role"], "content": [*([_text(text)] if text.strip() else []), *pictures]}
+        elif text.strip():
+            yield {"role": message["role"], "content": text}
+    if shown:
+        yield {"role": "user", "content": shown}
+
+
+def _answer(message: WireMessage, origin: str, dialect: Dialect, ids: "_CallIds") -> Iterator[WireMessage]:
+    """An answer with what this origin wants back with it; nothing where nothing was said or asked for, because some
+    services refuse an empty text there, and others null."""
+    text, calls = text_of(message), message.get("tool_calls") or []
+    if not calls and not text.strip():
+        return
+    answer: WireMessage = {"role": "assistant", "content": text if text.strip() else None}
+    frames: dict[int, dict[str, Any]] = {}
+    for item in readable_items(message, "chat", origin) or ():
+        match item:
+            case OpaqueItem():
+                answer |= dialect.taken(item.item)
+            case CallItem():
+                frames[item.index] = item.frame or {}
+            case TextItem():
+                pass  # the text is whole here
+    if calls:
+        answer["tool_calls"] = [_call(call, frames.get(at, {}), dialect, ids) for at, call in enumerate(calls)]
+        if dialect.asks_for_reasoning:
+            answer.setdefault("reasoning_content", "")
+    yield answer
+
+
+def _call(call: dict[str, Any], frame: dict[str, Any], dialect: Dialect, ids: "_CallIds") -> dict[str, Any]:
+    own = ids.of(call["id"], frame.get("id"))
+    return {**call, **dialect.taken(frame), "id": own}
+
+
+class _CallIds:
+    """The ids that one request has for the calls of a conversation: the same in each request, and different for
+    different calls."""
+
+    def __init__(self, *, short: bool) -> None:
+        self._short = short
+        self._ids: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def of(self, call_id: str, given: str | None = None) -> str:
+        """`given` is the id that the service itself gave to the call, where it has to be that one."""
+        if call_id not in self._ids:
+            self._ids[call_id] = self._short_id(call_id) if self._short else given or call_id
+            self._used.add(self._ids[call_id])
+        return self._ids[call_id]
+
+    def _short_id(self, call_id: str) -> str:
+        found, tries = call_id, 0
+        while not _SHORT.fullmatch(found) or found in self._used:
+            found, tries = _hashed(f"{tries} {call_id}"), tries + 1
+        return found
+
+
+def _hashed(text: str) -> str:
+    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8])
+    return "".join(_SIGNS[number // len(_SIGNS) ** place % len(_SIGNS)] for place in range(_SHORT_ID))
+
+
+def _picture(ref: dict[str, Any], request: ModelRequest) -> Part:
+    url = data_url(ref, request.images)
+    return {"type": "image_url", "image_url": {"url": url}} if url is not None else _text(absent_line(ref))
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "text": text}

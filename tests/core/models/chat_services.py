@@ -1,0 +1,117 @@
+"""Services that speak Chat Completions, each as strict as the one that it stands for, with its words."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent_kernel.models.chat_items import REASONING
+from agent_kernel.testing.fake_openai import FakeOpenAI
+from agent_kernel.testing.wire.reply import Reply, error_reply, failure
+from tests.core.models.model_apis import CHAT, WireApi
+
+Message = dict[str, Any]
+
+
+class StrictService(FakeOpenAI):
+    """Refuses a request before it takes the next entry of the script."""
+
+    def refusal(self, body: dict[str, Any]) -> Reply | None:
+        raise NotImplementedError
+
+    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:
+        return self.refusal(body) or super().answer(path, headers, body)
+
+
+def sent(service: FakeOpenAI, request: int = -1) -> list[Message]:
+    messages: list[Message] = service.requests[request].body["messages"]
+    return messages
+
+
+def answers(messages: list[Message]) -> list[Message]:
+    return [message for message in messages if message["role"] == "assistant"]
+
+
+def calls_of(messages: list[Message]) -> list[Message]:
+    return [call for message in messages for call in message.get("tool_calls") or ()]
+
+
+class DeepSeek(StrictService):
+    """In the thinking mode (api-docs.deepseek.com/guides/thinking_mode)."""
+
+    def refusal(self, body: dict[str, Any]) -> Reply | None:
+        if all("reasoning_content" in one for one in answers(body["messages"]) if one.get("tool_calls")):
+            return None
+        return failure(400, "The `reasoning_content` in the thinking mode must be passed back to the API.")
+
+
+class Kimi(StrictService):
+    def refusal(self, body: dict[str, Any]) -> Reply | None:
+        for at, one in enumerate(body["messages"]):
+            if one.get("tool_calls") and "reasoning_content" not in one:
+                return failure(400, f"thinking is enabled but reasoning_content is missing in message at index {at}")
+        return None
+
+
+class GeminiAtOpenRouter(StrictService):
+    """The first call of each step needs its signature, found by the call's id."""
+
+    def refusal(self, body: dict[str, Any]) -> Reply | None:
+        for one in answers(body["messages"]):
+            signed = {item["id"]: item["data"] for item in one.get("reasoning_details", ()) if item.get("data")}
+            for call in one.get("tool_calls", ())[:1]:
+                if not signed.get(call["id"], "").startswith("signature of "):
+                    raw = f"Function call is missing a thought_signature, function call `{call['function']['name']}`"
+                    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}
+                    return error_reply({"error": error}, 400, times=1, headers={})
+        return None
+
+
+class Mistral(StrictService):
+    def refusal(self, body: dict[str, Any]) -> Reply | None:
+        for name in _ids(body["messages"]):
+            if not re.fullmatch("[a-zA-Z0-9]{9}", name):
+                said = f"Tool call id was {name} but must be a-z, A-Z, 0-9, with a length of 9."
+                error = {"object": "error", "message": said, "type": "invalid_function_call", "code": "3280"}
+                return error_reply(error, 400, times=1, headers={})
+        return _unknown_field(body["messages"])
+
+
+class Gateway(StrictService):
+    """Claude behind the gateways of Bedrock and Databricks."""
+
+    def refusal(self, body: dict[str, Any]) -> Reply | None:
+        for one in body["messages"]:
+            if "content" not in one:
+                return failure(400, "messages: content: Field required")
+            if one["content"] is None and not one.get("tool_calls"):
+                return failure(400, "messages: Invalid value for 'content': expected a string, got null.")
+            parts = one["content"] if isinstance(one["content"], list) else [{"type": "text", "text": one["content"]}]
+            if any(part["type"] == "text" and part["text"] is not None and not part["text"].strip() for part in parts):
+                return failure(400, "messages: text content blocks must contain non-whitespace text")
+        return None
+
+
+class Groq(StrictService):
+    def refusal(self, body: dict[str, Any]) -> Reply | None:
+        return _unknown_field(body["messages"])
+
+
+def speaking_as(service: type[StrictService]) -> WireApi:
+    return replace(CHAT, service=service)
+
+
+def _ids(messages: list[Message]) -> Iterator[str]:
+    yield from (call["id"] for call in calls_of(messages))
+    yield from (message["tool_call_id"] for message in messages if message["role"] == "tool")
+
+
+def _unknown_field(messages: list[Message]) -> Reply | None:
+    for at, one in enumerate(messages):
+        for name in (*REASONING, "extra_content"):
+            if name not in json.dumps(one):
+                continue
+            said = f"'messages.{at}' : for 'role:assistant' the following must be satisfied[('messages.{at}' : "
+            return failure(400, f"{said}property '{name}' is unsupported)]")
+    return None

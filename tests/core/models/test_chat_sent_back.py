@@ -1,0 +1,240 @@
+"""Chat Completions: what goes back to a service and in which form, and what arrives more than once."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from agent_kernel.models.api import Target
+from agent_kernel.models.base import ModelRequest, ModelTurn, RequestedCall, ToolCallDelta, WireMessage
+from agent_kernel.models.chat import ChatApi
+from agent_kernel.models.faults import status_fault
+from agent_kernel.models.provider_items import CallItem, OpaqueItem
+from agent_kernel.testing import call
+from agent_kernel.testing.wire.chat import chunks_of, delta, event_stream, plain, wants_back
+from tests.core.models.test_chat import calls_from, read, turn_from
+
+
+def fields_of(turn: ModelTurn) -> dict[str, Any]:
+    """The fields of the message that the service wants back."""
+    items = turn.provider.items if turn.provider is not None else ()
+    return {name: value for item in items if isinstance(item, OpaqueItem) for name, value in item.item.items()}
+
+
+def text(piece: str, index: object = 0, **fields: Any) -> dict[str, Any]:
+    return {"type": "reasoning.text", "text": piece, "index": index, "format": "anthropic-claude-v1", **fields}
+
+
+def encrypted(data: str, index: object = 0, **fields: Any) -> dict[str, Any]:
+    return {"type": "reasoning.encrypted", "data": data, "index": index, **fields}
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        # Pieces of one entry, the signature last; interleaved entries keep the order in which they began.
+        ([[text("Let")], [text(" me")], [text("", signature="c2ln")]], [text("Let me", signature="c2ln")]),
+        ([[text("a", 1)], [text("b", 2)], [text("c", 1)]], [text("ac", 1), text("b", 2)]),
+        ([[text("a"), encrypted("e1")], [encrypted("e2")]], [text("a"), encrypted("e1e2")]),
+        # Gemini: calls in parallel, each with a signature of its own under one index.
+        (
+            [[encrypted("e1", id="a")], [encrypted("e2", id="b")]],
+            [encrypted("e1", id="a"), encrypted("e2", id="b")],
+        ),
+        # Without an index, the place in the list stands for it.
+        ([[{"text": "a"}, {"text": "b"}], [{"text": "c"}]], [{"text": "ac"}, {"text": "b"}]),
+        ([[text("a", signature=None)], [text("b", signature="s")]], [text("ab", signature="s")]),
+        # What is no list of objects.
+        ([[], {"type": "reasoning.text"}, "Hm", 5, [None, "Hm", ["Hm"]]], None),
+    ],
+)
+def test_reasoning_details_go_back_as_one_list(sent: list[Any], kept: list[Any] | None) -> None:
+    turn = turn_from(*(delta(reasoning_details=piece) for piece in sent), delta(content="Yes"), delta("stop"))
+    assert fields_of(turn).get("reasoning_details") == kept
+
+
+@pytest.mark.parametrize(
+    ("deltas", "kept"),
+    [
+        ([{"reasoning_content": "Hm"}, {"reasoning_content": "m"}], {"reasoning_content": "Hmm"}),
+        ([{"reasoning_content": ""}], {"reasoning_content": ""}),
+        ([{"reasoning_content": None}, {"reasoning": None}], {}),
+        ([{"reasoning": "Hm"}], {"reasoning": "Hm"}),
+        ([{"reasoning": ""}], {}),
+        ([{"reasoning": "Hm", "reasoning_content": "Hm"}], {"reasoning_content": "Hm"}),
+        ([{"reasoning": "Hm", "reasoning_details": [text("Hm")]}], {"reasoning_details": [text("Hm")]}),
+        ([{"reasoning_content": 5}, {"reasoning_content": ["Hm"]}, {"reasoning": {"text": "Hm"}}], {}),
+        ([{"reasoning_content": "x" * 3_000}] * 1_500, {}),  # more than the log keeps
+    ],
+)
+def test_the_reasonings_text_goes_back_under_the_name_under_which_it_came(
+    deltas: list[dict[str, Any]], kept: dict[str, Any]
+) -> None:
+    assert fields_of(turn_from(*(delta(**one) for one in deltas), delta(content="Yes"), delta("stop"))) == kept
+
+
+def test_what_goes_back_is_read_from_a_server_that_does_not_stream() -> None:
+    turn = wants_back(call("f", call_id="a"), {"extra_content": {"s": 1}}, reasoning_details=[text("Hm")])
+    for body in (plain(turn).body, event_stream(chunks_of(turn))):
+        read_turn = read(body)[-1]
+        assert isinstance(read_turn, ModelTurn)
+        assert read_turn.provider is not None
+        assert read_turn.provider.items == (
+            OpaqueItem({"reasoning_details": [text("Hm")]}),
+            CallItem(0, {"extra_content": {"s": 1}}),
+        )
+
+
+# Arguments and calls that were sent more than once.
+
+WHOLE = '{"n": 1, "s": "ö"}'
+AGAIN = '{"s":"\\u00f6","n":1}'
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [WHOLE, AGAIN],
+        ['{"n": 1', ', "s": "ö"}', WHOLE],
+        [WHOLE, json.dumps(WHOLE)],
+        [json.dumps(AGAIN), "\n", WHOLE, WHOLE],
+        [json.dumps(WHOLE)],
+        [WHOLE, json.loads(WHOLE)],
+        [{}, '{"n": 1', ', "s": "ö"}'],
+        ['{"n"', '{"n": 1, ', WHOLE],
+    ],
+)
+def test_arguments_that_were_sent_again_are_one_call(pieces: list[Any]) -> None:
+    begun = {"index": 0, "id": "c", "function": {"name": "f", "arguments": pieces[0]}}
+    repeated = [[{**begun, "function": {"name": "f", "arguments": piece}}] for piece in pieces[1:]]
+    bare = [[{"index": 0, "function": {"arguments": piece}}] for piece in pieces[1:]]
+    for later in (bare, repeated):
+        [got] = calls_from([begun], *later)
+        assert json.loads(got.arguments) == json.loads(WHOLE)
+
+
+def test_a_whole_call_again_without_its_id_is_one_call() -> None:
+    first = {"index": 0, "id": "c", "function": {"name": "f", "arguments": WHOLE}}
+    again = {"index": 0, "function": {"name": "f", "arguments": AGAIN}}
+    assert calls_from([first], [again]) == (RequestedCall("c", "f", WHOLE),)
+
+
+@pytest.mark.parametrize(
+    "pieces", [[WHOLE, '{"n": 2}'], ['{"n": 1}', '{"n": true}'], ["{}", '{"n": 1}'], [WHOLE, '{"n"'], [WHOLE, "5"]]
+)
+def test_different_objects_for_one_call_stay_as_they_came(pieces: list[str]) -> None:
+    [got] = calls_from(*([{"index": 0, "id": "c", "function": {"name": "f", "arguments": one}}] for one in pieces))
+    assert got.arguments == "".join(pieces)
+
+
+@pytest.mark.parametrize(
+    ("second", "arguments"),
+    [
+        (WHOLE, [WHOLE]),
+        (AGAIN, [WHOLE]),
+        ("", [WHOLE]),
+        ('{"n": 2}', [WHOLE, '{"n": 2}']),
+    ],
+)
+def test_one_id_at_two_indexes_is_one_call_if_the_arguments_are_the_same(second: str, arguments: list[str]) -> None:
+    pieces = [
+        {"index": index, "id": name, "function": {"name": "f", "arguments": given}}
+        for index, (name, given) in enumerate([("a", WHOLE), ("a", second), ("b", "{}")])
+    ]
+    items = read(event_stream([*(delta(tool_calls=[piece]) for piece in pieces), delta("tool_calls")]))
+    turn = items[-1]
+    assert isinstance(turn, ModelTurn)
+    assert [one.arguments for one in turn.tool_calls] == [arguments[0], "{}", *arguments[1:]]
+    begun = [(item.index, item.id) for item in items if isinstance(item, ToolCallDelta)]
+    assert begun == [(0, "a"), (1, "b")]  # no card for what may be the same call
+
+
+# What is sent.
+
+REFUSED_IDS = [
+    "Tool call id was call_0fypS1hVX but must be a-z, A-Z, 0-9, with a length of 9.",
+    "Tool call IDs should be alphanumeric strings with length 9!",
+    "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got 83.",
+    "messages.5.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+    "Value 'a:b' at 'messages.2.member.content.1.member.toolUse.toolUseId' failed to satisfy constraint: Member must "
+    "satisfy regular expression pattern: [a-zA-Z0-9_-]+",
+]
+
+
+def sent_by(api: ChatApi, *messages: WireMessage, origin: str = "http://here fake") -> list[WireMessage]:
+    body = api.body(ModelRequest(messages), Target("fake", origin))
+    return list(body["messages"])
+
+
+def asked(*ids: str, text: str = "") -> WireMessage:
+    calls = [{"id": one, "type": "function", "function": {"name": "f", "arguments": "{}"}} for one in ids]
+    return {"role": "assistant", "content": text, "tool_calls": calls}
+
+
+def answered(*ids: str) -> list[WireMessage]:
+    return [{"role": "tool", "tool_call_id": one, "content": one} for one in ids]
+
+
+@pytest.mark.parametrize("said", REFUSED_IDS)
+@pytest.mark.parametrize("status", [400, 500])
+def test_ids_are_short_from_then_on_where_the_service_says_so(said: str, status: int) -> None:
+    api, target = ChatApi(), Target("fake", "http://here fake")
+    odd = ["toolu_01A", "functions.f:0", "x" * 70, "a", "AbCd12345"]
+    messages = [asked(*odd), *answered(*odd)]
+    assert [call["id"] for call in sent_by(api, *messages)[0]["tool_calls"]] == odd
+    fault = status_fault(status, {"message": said})
+    assert api.amended(ModelRequest(messages), fault, target) is not None
+    assert api.amended(ModelRequest(messages), fault, target) is None
+    first, *results = sent_by(api, *messages)
+    ids = [call["id"] for call in first["tool_calls"]]
+    assert all(re.fullmatch("[a-zA-Z0-9]{9}", one) for one in ids)
+    assert ids == [result["tool_call_id"] for result in results]
+    assert len(set(ids)) == len(odd)
+    assert ids[-1] == "AbCd12345"
+    assert sent_by(api, *messages, asked("more"), *answered("more"))[:6] == [first, *results]
+
+
+def test_a_short_id_that_another_call_has_already_is_not_given_twice() -> None:
+    mistral = "https://api.mistral.ai/v1 mistral-large"
+    [first] = sent_by(ChatApi(), asked("toolu_1"), origin=mistral)
+    taken = first["tool_calls"][0]["id"]
+    for order in (("toolu_1", taken), (taken, "toolu_1")):
+        one, *results = sent_by(ChatApi(), asked(*order), *answered(*order), origin=mistral)
+        ids = [call["id"] for call in one["tool_calls"]]
+        assert len(set(ids)) == 2
+        assert [result["content"] for result in sorted(results, key=lambda r: ids.index(r["tool_call_id"]))] == [*order]
+    assert sent_by(ChatApi(), asked("toolu_1"), origin="https://mistral.ai.example/v1 mistral")[0] == asked(
+        "toolu_1"
+    ) | {"content": None}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+        "This model's maximum context length is 8192 tokens.",
+        "Gemini models require OpenRouter reasoning details to be preserved in each request.",
+    ],
+)
+def test_other_refusals_teach_nothing(said: str) -> None:
+    api = ChatApi()
+    fault = status_fault(400, {"message": said})
+    assert api.amended(ModelRequest([asked("toolu_1")]), fault, Target("fake", "http://here fake")) is None
+
+
+@pytest.mark.parametrize("blank", ["", " \n\t", "\u00a0"])
+def test_nothing_empty_is_sent(blank: str) -> None:
+    got = sent_by(
+        ChatApi(),
+        {"role": "system", "content": blank},
+        {"role": "user", "content": "Hi"},
+        asked("a", text=blank),
+        {"role": "tool", "tool_call_id": "a", "content": blank},
+        {"role": "assistant", "content": blank},
+    )
+    assert got == [
+        {"role": "user", "content": "Hi"},
+        asked("a") | {"content": None},
+        {"role": "tool", "tool_call_id": "a", "content": "(no output)"},
+    ]

@@ -1,0 +1,234 @@
+"""Whole runs at services of Chat Completions that want back what they sent, and refuse what they do not know."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.models.base import ModelTurn
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.testing import call, calls, say
+from agent_kernel.testing.fake_service import Scripted
+from agent_kernel.testing.wire.chat import wants_back
+from agent_kernel.testing.wire.reply import failure
+from tests.core.models.chat_services import (
+    DeepSeek,
+    Gateway,
+    GeminiAtOpenRouter,
+    Groq,
+    Kimi,
+    Mistral,
+    StrictService,
+    answers,
+    calls_of,
+    sent,
+    speaking_as,
+)
+from tests.core.models.model_apis import APIS, CHAT, MESSAGES, WireApi
+from tests.core.models.model_fixtures import connected
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, stage
+from tests.core.runtime.turns.test_reasoning_items import converse, notices
+from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
+
+SIGNED = {"google": {"thought_signature": "CvcQAdHtim+/w==", "more": [1, None]}}
+ENCRYPTED = {"type": "reasoning.encrypted", "format": "google-gemini-v1", "index": 0}
+
+
+def reasoning_of(messages: Sequence[dict[str, Any]]) -> list[str | None]:
+    return [one.get("reasoning_content") for one in answers(list(messages))]
+
+
+async def decide(one: Stage, number: int, decision: Decision) -> None:
+    request = (await one.requests(number))[-1]
+    await one.conversation.route_decision(request.approval_id, decision)
+
+
+@pytest.mark.parametrize("service", [DeepSeek, Kimi])
+async def test_reasoning_goes_back_through_steps_prompts_denial_edit_and_restart(
+    service: type[StrictService], tmp_path: Path
+) -> None:
+    script = (
+        look("a", "First"),
+        run_code("b", "Second"),
+        run_code("c", "Third"),
+        think(say("One."), "Fourth"),
+        wants_back(call("look", call_id="d"), reasoning_content=""),
+        say("Two."),
+    )
+    async with connected(*script, api=speaking_as(service)) as (server, model):
+        one = await stage(model, tmp_path / "log.sqlite")
+        handle = await one.start()
+        await decide(one, 1, Decision(approved=False, reason="No."))
+        await decide(one, 2, Decision(approved=True, edited_input={"code": "3"}))
+        assert (await handle.wait()).text == "One."
+        await one.close()
+        again = await stage(model, tmp_path / "log.sqlite")
+        await converse(again, one.conversation.conversation_id, "And now?")
+        await again.close()
+        assert reasoning_of(sent(server)) == ["First", "Second", "Third", "Fourth", ""]
+        for request in server.requests[1:]:
+            before = server.requests[server.requests.index(request) - 1].body["messages"]
+            assert request.body["messages"][: len(before)] == before
+
+
+async def test_reasoning_goes_back_from_a_conversation_that_was_shortened(stages: Stages) -> None:
+    too_long = failure(400, "This model's maximum context length is 8192 tokens. Your messages have 9000 tokens.")
+    steps = [look(f"c{number}", f"Hm {number}") for number in range(42)]
+    script = (*steps[:40], too_long, say("Much was looked at."), *steps[40:], say("Done."))
+    async with connected(*script, api=speaking_as(DeepSeek)) as (server, model):
+        one = await stages(model, executor=FunctionExecutor(lambda call, emit: "x" * 700))
+        result = await (await one.start("Look.")).wait()
+    assert (result.text, result.run.error) == ("Done.", None)
+    assert [notice.split()[0] for notice in notices(one)[-1:]] == ["Summarised"]
+    kept = reasoning_of(sent(server))
+    assert kept == [f"Hm {number}" for number in range(42 - len(kept), 42)]
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+async def test_reasoning_goes_to_no_other_model_and_comes_back_with_its_own(stages: Stages, name: str) -> None:
+    thought = wants_back(call("look", call_id="a"), **{name: "First"})
+    async with (
+        connected(thought, say("One."), say("Three."), api=CHAT) as (server, model),
+        connected(look("b", "Else"), say("Two."), api=CHAT) as (other_server, other),
+    ):
+        changing = Changing(model)
+        one = await stages(changing)
+        for chosen in (model, other, model):
+            changing.model = chosen
+            assert (await (await one.start()).wait()).run.error is None
+    assert [message.get(name) for message in answers(sent(server))] == ["First", None, None, None]
+    assert "First" not in str(other_server.requests[-1].body)
+    assert "Else" not in str(server.requests[-1].body)
+
+
+@pytest.mark.parametrize("api", [api for api in APIS if api is not CHAT], ids=lambda api: api.name)
+async def test_a_conversation_that_another_model_began_goes_on_at_deepseek(stages: Stages, api: WireApi) -> None:
+    """It asks for the field with every call. It is empty where this service thought nothing."""
+    async with (
+        connected(look("toolu_1", "Else"), say("One."), api=api) as (_, model),
+        connected(look("b", "Mine"), say("Two."), api=speaking_as(DeepSeek)) as (server, other),
+    ):
+        changing = Changing(model)
+        one = await stages(changing)
+        await (await one.start()).wait()
+        changing.model = other
+        result = await (await one.start()).wait()
+    assert (result.text, result.run.error) == ("Two.", None)
+    assert reasoning_of(sent(server)) == ["", None, "Mine"]
+    assert "Else" not in str(server.requests[-1].body)
+    assert len(server.requests) == 3  # it was refused once
+
+
+async def test_fields_that_a_service_does_not_know_are_left_out_from_then_on(stages: Stages) -> None:
+    turn = wants_back(call("look", call_id="a"), {"extra_content": SIGNED}, reasoning_content="First")
+    async with connected(turn, look("b", "Second"), say("Done."), api=speaking_as(Groq)) as (server, model):
+        one = await stages(model)
+        result = await (await one.start()).wait()
+    assert (result.text, result.run.error) == ("Done.", None)
+    assert [m.reasoning for m in result.messages if m.role == "assistant"] == ["First", "Second", ""]
+    assert len(server.requests) == 5  # each field was refused once
+    assert notices(one) == []
+
+
+async def test_gemini_at_openrouter_gets_its_signatures_though_it_counts_calls_anew(stages: Stages) -> None:
+    def step(number: int) -> ModelTurn:
+        details = [
+            {"type": "reasoning.text", "text": f"Step {number}", "format": "google-gemini-v1", "index": 0},
+            {**ENCRYPTED, "id": "tool_0_look", "data": f"signature of {number}"},
+        ]
+        return wants_back(call("look", call_id="tool_0_look"), reasoning=f"Step {number}", reasoning_details=details)
+
+    async with connected(step(1), step(2), say("One."), say("Two."), api=speaking_as(GeminiAtOpenRouter)) as (
+        server,
+        model,
+    ):
+        one = await stages(model)
+        for answer in ("One.", "Two."):
+            result = await (await one.start()).wait()
+            assert (result.text, result.run.error) == (answer, None)
+    first, second, *_ = answers(sent(server))
+    assert [item.get("data") for item in second["reasoning_details"]] == [None, "signature of 2"]
+    assert "reasoning" not in first
+    ids = [call["id"] for call in calls_of(sent(server))]
+    assert ids == [m["tool_call_id"] for m in sent(server) if m["role"] == "tool"] == ["tool_0_look"] * 2
+
+
+async def test_signed_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(stages: Stages) -> None:
+    """As Claude's behind OpenRouter, where something before it has changed."""
+    details = [{"type": "reasoning.text", "text": "Hm", "signature": "c2ln", "index": 0}]
+    turn = wants_back(call("look", call_id="a"), reasoning_details=details)
+    refused = failure(400, "messages.1.content.0: Invalid `signature` in `thinking` block")
+    async with connected(turn, refused, say("One."), say("Two.")) as (server, model):
+        one = await stages(model)
+        for _ in range(2):
+            assert (await (await one.start()).wait()).run.error is None
+    assert ["reasoning_details" in str(request.body) for request in server.requests] == [False, True, False, False]
+    assert len(set(notices(one))) == 1
+
+
+async def test_a_calls_extra_content_goes_back_in_the_next_request_and_after_a_restart(tmp_path: Path) -> None:
+    turn = wants_back(calls(call("look", call_id="a"), call("look", call_id="b")), {"extra_content": SIGNED})
+    async with connected(turn, say("One."), say("Two.")) as (server, model):
+        one = await stage(model, tmp_path / "log.sqlite")
+        await (await one.start()).wait()
+        await one.close()
+        again = await stage(model, tmp_path / "log.sqlite")
+        await converse(again, one.conversation.conversation_id, "And now?")
+        await again.close()
+    for request in server.requests[1:]:
+        first, second = calls_of(request.body["messages"])
+        assert first["extra_content"] == SIGNED
+        assert "extra_content" not in second
+
+
+# Ids.
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_mistral_takes_a_conversation_that_began_with_claude(
+    stages: Stages, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if known:
+        monkeypatch.setattr("agent_kernel.models.chat_dialect._SHORT_ID_HOSTS", (".127.0.0.1",))
+    both = calls(call("look", call_id="toolu_01A"), call("look", call_id="toolu_01B"))
+    async with (
+        connected(both, say("One."), api=MESSAGES) as (_, claude),
+        connected(look("AbCd12345", "Hm"), say("Two."), say("Three."), api=speaking_as(Mistral)) as (server, mistral),
+    ):
+        changing = Changing(claude)
+        one = await stages(changing)
+        await (await one.start()).wait()
+        changing.model = mistral
+        for answer in ("Two.", "Three."):
+            result = await (await one.start()).wait()
+            assert (result.text, result.run.error) == (answer, None)
+    assert len(server.requests) == (4 if known else 5)  # what it thought is refused once, too
+    ids = [call["id"] for call in calls_of(sent(server))]
+    assert ids == [message["tool_call_id"] for message in sent(server) if message["role"] == "tool"]
+    assert len(set(ids)) == 3
+    assert ids[2] == "AbCd12345"
+    assert ids[:2] == [call["id"] for call in calls_of(sent(server, -2))][:2]
+    assert {call.tool_call_id for call in result.tool_calls} == set()
+    view = await one.conversation.view()
+    assert [call.tool_call_id for call in view.tool_calls] == ["toolu_01A", "toolu_01B", "AbCd12345"]
+
+
+# Nothing empty.
+
+
+@pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
+async def test_gateways_of_bedrock_and_databricks_get_no_empty_text(stages: Stages, blank: str) -> None:
+    script: tuple[Scripted, ...] = (
+        replace(call("look", call_id="a"), content=blank),
+        calls(call("look", call_id="b"), text="Again."),
+        say("One."),
+        say("Two."),
+    )
+    async with connected(*script, api=speaking_as(Gateway)) as (server, model):
+        one = await stages(model, executor=FunctionExecutor(lambda call, emit: blank))
+        for answer in ("One.", "Two."):
+            result = await (await one.start()).wait()
+            assert (result.text, result.run.error) == (answer, None)
+    assert [one["content"] for one in answers(sent(server))] == [None, "Again.", "One."]
