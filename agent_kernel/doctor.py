@@ -10,15 +10,23 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.log.audit.head import head_path, missing, read_note
 from agent_kernel.log.faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.models.checkup import Finding, check_up
+from agent_kernel.protocol.lists import ModelsView
 from agent_kernel.tools.review.hidden import reveal
 
+if TYPE_CHECKING:
+    from agent_kernel.terminal.connection import Place
+
+SERVER_SECONDS = 10.0
+"""How long a running server has to list its models: its endpoints have half of it."""
 OLDEST_KERNEL = (6, 29)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
 LAB_EXTENSION = "agent-kernel"
@@ -32,7 +40,8 @@ def examine(environ: Mapping[str, str], *, ask: bool = True) -> list[Finding]:
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
     front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension()]
-    return [_enabled(), loads, *front_end, _kernel(), *log, *_folder(), *_models(environ, ask=ask)]
+    learned = asyncio.run(learned_limits()) if ask and loads.mark == "ok" else []
+    return [_enabled(), loads, *front_end, _kernel(), *log, *_folder(), *_models(environ, ask=ask), *learned]
 
 
 def default_log() -> Path:
@@ -220,6 +229,36 @@ def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:
             await resolver.aclose()
 
     yield from asyncio.run(examined())
+
+
+async def learned_limits() -> list[Finding]:
+    """What the user's running servers have learned of their models from refusals: it is in their memory alone."""
+    from agent_kernel.terminal.connection import running_servers
+
+    found = await asyncio.gather(*(_learned_by(place) for place in running_servers()))
+    return [finding for findings in found for finding in findings]
+
+
+async def _learned_by(place: "Place") -> list[Finding]:
+    from agent_kernel.terminal.connection import Lost, Refused, Server
+
+    try:
+        async with asyncio.timeout(SERVER_SECONDS), Server(place) as server:
+            models = ModelsView.model_validate(await server.get("agent-kernel/api/models"))
+    except (Lost, Refused, TimeoutError, ValidationError):  # one without the extension, or of another version
+        return []
+    advice = "It forgets that when a longer request is accepted, and when it is started again."
+    return [
+        Finding(
+            "note",
+            f"The server at {place.url} takes the context of {model.name} for {model.context_tokens:,} tokens: "
+            f"{endpoint.name} refused a longer request.",
+            advice,
+        )
+        for endpoint in models.endpoints
+        for model in endpoint.models
+        if model.context_is_learned
+    ]
 
 
 def _without_endpoints(default: str | None) -> Finding:

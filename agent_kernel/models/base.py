@@ -169,6 +169,8 @@ class ModelFacts:
     tools: bool = True
     context_tokens: int | None = None
     """The context size in tokens, for a request and its answer together; `None` if unknown."""
+    context_is_learned: bool = False
+    """Whether it was read in a refusal, so that it may be wrong, and is the service's to confirm."""
     server: LocalServer | None = None
     """The program that runs the model, if it says so; `None` for hosted services, proxies, and what is unknown."""
     reports_cost: bool = False

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.apis import make_api
-from agent_kernel.models.base import ModelRequest
+from agent_kernel.models.base import IMAGES, ModelRequest
 from agent_kernel.models.faults import Fault, ServiceLabel
 from agent_kernel.models.redaction import scrub
 from agent_kernel.models.suggestions import NO_OTHER_MODELS, SUGGESTED, OtherModels
@@ -90,6 +90,8 @@ class Fallbacks:
         self._left: tuple[Api, Fault | None] | None = None
         """The API that was asked at first, where another is asked, and its refusal until the other has answered."""
         self._without_tools = "" if takes_tools else "so it is configured"
+        self._left_out: set[str] = set()
+        """The digests of pictures with which a request was too large."""
         self.takes_images = True
         """False once the service has refused images. A line of text replaces each then."""
 
@@ -99,6 +101,7 @@ class Fallbacks:
 
     def prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
         """The request without parts that were refused before, and a notice about it for the user."""
+        request = self._without_pictures(request)
         if not request.tools or not self._without_tools:
             return request, ""
         return replace(request, tools=()), self._notice()
@@ -131,6 +134,13 @@ class Fallbacks:
                 _quoted(fault, secrets),
             )
             return Amendment(request, api=make_api(other))
+        if request.images and fault.too_large:
+            left_out = _to_leave_out(request)
+            self._left_out |= left_out
+            said = _quoted(fault, secrets).rstrip(".") or str(fault.status)
+            pictures = "a picture" if len(left_out) == 1 else f"{len(left_out)} pictures"
+            notice = f"Left out {pictures}: {self._label.where} takes no request of that size (it said: {said})."
+            return Amendment(self._without_pictures(request), notice)
         if request.images and refuses_images(fault):
             self.takes_images = False
             said = _quoted(fault, secrets).rstrip(".")
@@ -141,11 +151,25 @@ class Fallbacks:
             return Amendment(replace(request, tools=()), self._notice())
         return None
 
+    def _without_pictures(self, request: ModelRequest) -> ModelRequest:
+        if not self._left_out.intersection(request.images):
+            return request
+        kept = {digest: data for digest, data in request.images.items() if digest not in self._left_out}
+        return replace(request, images=kept)
+
     def _notice(self) -> str:
         named = self._others.with_tools()
         others = [shown for name, shown in named.items() if name != self._label.model][:SUGGESTED]
         advice = f" With tools there: {', '.join(others)}." if others else " `%agent models` lists those with tools."
         return f"{self._label.model} takes no tools ({self._without_tools}), so it answers without them.{advice}"
+
+
+def _to_leave_out(request: ModelRequest) -> set[str]:
+    """The pictures of a request that is too large: those before the newest message with some, or its own."""
+    told = [[ref["digest"] for ref in message.get(IMAGES, ())] for message in request.messages]
+    sent = [digests for digests in told if any(digest in request.images for digest in digests)]
+    newest = set(sent[-1]) if sent else set()
+    return set(request.images) - newest or set(request.images)
 
 
 def _quoted(fault: Fault, secrets: Iterable[str]) -> str:

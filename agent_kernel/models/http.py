@@ -33,6 +33,7 @@ from agent_kernel.models.client import SharedClient, network_fault
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
 from agent_kernel.models.faults import Fault, ServiceLabel, explain, is_about_the_name, status_fault
 from agent_kernel.models.known import Capabilities
+from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.loop_turns import LoopTurns, loop_turns, pieces
 from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction
@@ -57,6 +58,8 @@ MOST_PAUSES = 20
 MOST_BYTES = 128 * 2**20
 """The largest unpacked answer. Today's longest, 128,000 tokens in an event each, has 50 million bytes."""
 MOST_REFUSAL_BYTES = 2**20
+MOST_BYTES_PER_TOKEN = 8
+"""Of a request in JSON, on average. Prose has four to five."""
 
 
 class HttpModel:
@@ -73,12 +76,14 @@ class HttpModel:
         takes_tools: bool = True,
         learn: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0),
         used: Callable[[], None] = lambda: None,
+        limit: ContextLimit | None = None,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`capabilities` returns what is known of the model, and `learn` adds to it (see `Catalogue`). `takes_tools` is
-        false if the configuration says so. `used` is called after each turn."""
+        false if the configuration says so. `used` is called after each turn. `limit` is what is learned of the model's
+        context, which all that ask it share."""
         self._name = name or wire_name
         self.client = client
         self._api: Api = api or ChatApi()
@@ -86,8 +91,7 @@ class HttpModel:
         self._clock = clock or SystemClock()
         connection = client.connection
         self._label = ServiceLabel(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
-        self._context_tokens: int | None = None
-        """Learned from a refusal that named it."""
+        self._limit = limit or ContextLimit()
         self._reports_cost = False
         self.target = Target(wire_name, origin=f"{self._label.where} {wire_name}")
         self._capabilities = capabilities
@@ -110,7 +114,8 @@ class HttpModel:
             base_url=self.client.connection.base_url,
             images=capabilities.images is True and self._fallbacks.takes_images,
             tools=capabilities.tools is not False and self._fallbacks.takes_tools,
-            context_tokens=self._context_tokens or capabilities.context_tokens,
+            context_tokens=self._limit.learned or capabilities.context_tokens,
+            context_is_learned=self._limit.learned is not None,
             server=capabilities.server,
             reports_cost=self._reports_cost,
         )
@@ -153,6 +158,7 @@ class HttpModel:
                 if not parts[-1].paused or len(parts) > MOST_PAUSES:
                     self._used()
                     self._fallbacks.note_answer()
+                    self._limit.accept(parts[-1].usage.input_tokens or _fewest_tokens(request, body))
                     yield _joined(parts)
                     return
                 request, tries = _continued(request, parts[-1]), Tries(self._retry, self._clock)
@@ -210,7 +216,7 @@ class HttpModel:
         words = None if said is None else len("".join(said).split())
         error = explain(fault, site, tries=tries, words=words, secrets=secrets, offered=offered)
         if isinstance(error, ContextExceeded):
-            self._context_tokens = error.limit or self._context_tokens
+            self._limit.refuse(error.limit)
         return error
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
@@ -328,6 +334,11 @@ def _with_words(said: list[str] | None, item: ModelItem) -> list[str] | None:
     if isinstance(item, TextDelta):
         said.append(item.content)
     return said
+
+
+def _fewest_tokens(request: ModelRequest, body: bytes) -> int:
+    """How many tokens a request has at least, where a service does not count them."""
+    return 0 if request.images else len(body) // MOST_BYTES_PER_TOKEN
 
 
 def _continued(request: ModelRequest, part: ModelTurn) -> ModelRequest:

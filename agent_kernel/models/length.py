@@ -6,6 +6,8 @@ Bedrock, Kimi, vLLM, SGLang, llama.cpp, Ollama, LM Studio.
 """
 
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 LARGER_CONTEXT = (
@@ -60,6 +62,9 @@ _SIZES = tuple(
         r"(?i)(?:request|requested tokens|token count|input length) \(N",
     )
 )
+LEARNED_SECONDS = 3_600.0
+"""How long a limit from a refusal is kept. A server may be started again with a larger context, and requests that are
+shortened never show that."""
 _LEAST, _MOST = 128, 100_000_000
 """The range of numbers that may be a model's context in tokens."""
 
@@ -76,6 +81,32 @@ class TooLong:
     """Tokens of the request, including the reserved answer if the service counts it."""
     limit: int | None
     """Tokens that the model takes."""
+
+
+class ContextLimit:
+    """What one model at one endpoint has shown of its context, in tokens. All conversations share it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._named: int | None = None
+        self._until = 0.0
+        self._accepted = 0
+
+    @property
+    def learned(self) -> int | None:
+        """The limit that the service named in a refusal, for an hour or until it accepts a longer request."""
+        return self._named if self._clock() < self._until else None
+
+    def refuse(self, limit: int | None) -> None:
+        """A request was refused. A limit below what was accepted before is not believed."""
+        if limit is not None and limit >= self._accepted:
+            self._named, self._until = limit, self._clock() + LEARNED_SECONDS
+
+    def accept(self, tokens: int) -> None:
+        """A request of this length was answered."""
+        self._accepted = max(self._accepted, tokens)
+        if self._named is not None and self._named < tokens:
+            self._named = None
 
 
 def too_long(status: int | None, code: str, detail: str, *, structured: bool) -> TooLong | None:

@@ -20,7 +20,8 @@ from agent_kernel.models.endpoints import (
     of_environment,
 )
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import DEFAULT_MODELS, OPENAI_NAMES
+from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES
+from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.recordings.format import is_version_1, parse
 from agent_kernel.models.recordings.format import read as read_recording
 from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
@@ -83,6 +84,8 @@ class ModelResolver:
         self._left: list[SharedClient] = []
         self._models: dict[str, Model] = {}
         self._catalogue = Catalogue(self._client)
+        self._limits: dict[tuple[str, str], ContextLimit] = {}
+        """What was learned of contexts, by the address and the name of the model there."""
         self._changing = threading.Lock()
         self.default: str | None = None
         """The name that `resolve(None)` uses."""
@@ -155,14 +158,18 @@ class ModelResolver:
     def _view(self, endpoint: Endpoint | BrokenEndpoint, listing: Listing) -> EndpointView:
         if isinstance(endpoint, BrokenEndpoint):
             return EndpointView(name=endpoint.name, error=listing.fault)
+        known = {offer.wire_name: offer.capabilities for offer in listing.offers}
+        learned = {name: limit.learned for (url, name), limit in self._limits.items() if url == endpoint.base_url}
+        unlisted = [name for name, tokens in learned.items() if tokens and name not in known]
         models = [
             ModelView(
-                name=self._as_named(endpoint, offer.wire_name),
-                tools=offer.capabilities.tools,
-                images=offer.capabilities.images,
-                context_tokens=offer.capabilities.context_tokens,
+                name=self._as_named(endpoint, name),
+                tools=known.get(name, NOTHING_KNOWN).tools,
+                images=known.get(name, NOTHING_KNOWN).images,
+                context_tokens=learned.get(name) or known.get(name, NOTHING_KNOWN).context_tokens,
+                context_is_learned=bool(learned.get(name)),
             )
-            for offer in listing.offers
+            for name in (*known, *unlisted)
         ]
         return EndpointView(
             name=endpoint.name,
@@ -219,6 +226,7 @@ class ModelResolver:
             takes_tools=endpoint.capabilities.tools is not False,
             learn=lambda: self._catalogue.learn(endpoint),
             used=lambda: self._catalogue.probe(endpoint, wire_name),
+            limit=self._limits.setdefault((endpoint.base_url, wire_name), ContextLimit()),
             others=self._others(endpoint),
             name=name,
             retry=self._retry,

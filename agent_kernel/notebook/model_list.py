@@ -12,7 +12,7 @@ from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook.config import completions as config_completions
 from agent_kernel.notebook.hosts.discovery import host_for
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
-from agent_kernel.protocol.lists import EndpointView, ModelsView
+from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 
 LIST_SECONDS = 10.0
 """How long `%agent models` waits: the endpoints have half of it."""
@@ -75,7 +75,7 @@ def _endpoint(endpoint: EndpointView) -> str:
     width = max(len("model"), *(len(model.name) for model in shown))
     rows = [f"{endpoint.name}", f"  {'model':<{width}}  tools  images  context"]
     rows += [
-        f"  {model.name:<{width}}  {_word(model.tools):<5}  {_word(model.images):<6}  {_tokens(model.context_tokens)}"
+        f"  {model.name:<{width}}  {_word(model.tools):<5}  {_word(model.images):<6}  {_context(model)}"
         for model in shown
     ]
     more = len(endpoint.models) - len(shown) + endpoint.left_out
@@ -88,8 +88,9 @@ def _word(value: bool | None) -> str:
     return "?" if value is None else "yes" if value else "no"
 
 
-def _tokens(count: int | None) -> str:
-    return "?" if count is None else f"{count:,}"
+def _context(model: ModelView) -> str:
+    count = "?" if model.context_tokens is None else f"{model.context_tokens:,}"
+    return f"{count} (from a refusal)" if model.context_is_learned else count
 
 
 def completions(text: str, token: str, models: ModelsView | None) -> list[str]:

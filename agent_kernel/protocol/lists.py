@@ -89,6 +89,9 @@ class ModelView(View):
     tools: bool | None = None
     images: bool | None = None
     context_tokens: int | None = None
+    context_is_learned: bool = False
+    """Whether the context is what the service named when it refused a longer request. It is forgotten when the service
+    accepts a longer one."""
 
 
 class EndpointView(View):

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
 import aiohttp
 from pydantic import TypeAdapter, ValidationError
+from yarl import URL
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.sse import EventReader
@@ -132,8 +133,9 @@ class Server:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise Lost(_why(error)) from None
 
-    def _url(self, path: str) -> str:
-        return f"{self.place.url.rstrip('/')}/{path}"
+    def _url(self, path: str) -> URL:
+        # As it is written: JupyterHub's address of ana@example.org has %40, and is another one with @.
+        return URL(f"{self.place.url.rstrip('/')}/{path}", encoded=True)
 
     def _refusal(self, status: int, body: Any) -> Refused:
         if not isinstance(body, dict):

@@ -24,6 +24,7 @@ VIEW = ModelsView(
             models=[
                 ModelView(name="qwen3:8b", tools=True, context_tokens=40_960),
                 ModelView(name="llava", images=True),
+                ModelView(name="phi", context_tokens=4_096, context_is_learned=True),
             ],
             left_out=7,
         ),
@@ -39,6 +40,7 @@ def test_the_list_says_what_takes_tools_and_images_and_how_long_the_context_is()
         "  model     tools  images  context\n"
         "  qwen3:8b  yes    ?       40,960\n"
         "  llava     ?      yes     ?\n"
+        "  phi       ?      ?       4,096 (from a refusal)\n"
         "  and 7 more\n\n"
         "lab: The endpoint 'lab' is not configured as it should be: it has no base_url.\n\n"
         "--model demo is a recording, which needs no key."
@@ -52,7 +54,7 @@ def test_without_an_endpoint_the_list_says_what_to_set() -> None:
 @pytest.mark.parametrize(
     ("text", "token", "found"),
     [
-        ("%%agent --model ", "", ["qwen3:8b", "llava", "demo", "replay:"]),
+        ("%%agent --model ", "", ["qwen3:8b", "llava", "phi", "demo", "replay:"]),
         ("%%agent --model q", "q", ["qwen3:8b"]),
         ("%%agent --model qwen3:8", "8", ["8b"]),
         ("%agent --wait --model=d", "d", ["demo"]),

@@ -4,8 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from jupyter_server.serverapp import ServerApp
 
+from agent_kernel import doctor
 from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing.wire.reply import failure
 from tests.server.client import Api, Kernel
 
 
@@ -40,11 +43,29 @@ async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model
     assert endpoint == {
         "name": "openai",
         "api": "chat",
-        "models": [{"name": "fake", "tools": None, "images": None, "context_tokens": None}],
+        "models": [
+            {"name": "fake", "tools": None, "images": None, "context_tokens": None, "context_is_learned": False}
+        ],
         "left_out": 0,
         "error": "",
     }
     assert model.environment()["OPENAI_API_KEY"] not in json.dumps(body)
+
+
+async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
+    api: Api, model: FakeOpenAI, jp_serverapp: ServerApp
+) -> None:
+    model.add(failure(400, "prompt is too long: 9000 tokens > 8192 maximum"))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    await api.ended(conversation_id)
+    _, body = await api("GET", "models")
+    (listed,) = body["endpoints"][0]["models"]
+    assert (listed["context_tokens"], listed["context_is_learned"]) == (8_192, True)
+    jp_serverapp.write_server_info_file()
+    (found,) = await doctor.learned_limits()
+    assert found.mark == "note"
+    assert "takes the context of fake for 8,192 tokens: openai refused a longer request." in found.text
 
 
 @pytest.mark.kernel

@@ -20,7 +20,7 @@ READY = call("ready")
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Jupyter's configuration directory."""
-    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_CONFIG_PATH"):
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_CONFIG_PATH", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -103,6 +103,13 @@ def test_an_address_where_nobody_is_says_so() -> None:
     assert found.mark == "MEND"
     assert "127.0.0.1:9/v1 can't be reached" in found.text
     assert found.text.endswith("Is the server there running? OPENAI_BASE_URL sets the address.")
+
+
+def test_a_file_of_certificates_that_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/gone.pem")
+    found = of_models({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "AGENT_KERNEL_MODEL": "fake"})[-1]
+    said = "SSL_CERT_FILE names '/gone.pem', which is not there. Set it to a file of certificates (PEM), or not at all."
+    assert found == Finding("MEND", f"openai: {said}")
 
 
 def test_a_silent_server_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:

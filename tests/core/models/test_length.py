@@ -1,15 +1,23 @@
 """A request that is too long is told from other refusals by what its service says."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelRefused
-from agent_kernel.models.length import TooLong, too_long
-from agent_kernel.testing import VirtualClock
+from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TextDelta, facts_of
+from agent_kernel.models.endpoints import configured
+from agent_kernel.models.http import HttpModel
+from agent_kernel.models.length import LEARNED_SECONDS, ContextLimit, TooLong, too_long
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.wire.chat import events
-from agent_kernel.testing.wire.reply import Reply, failure
-from tests.core.models.model_fixtures import connected, error_of, turn_of
+from agent_kernel.testing.wire.reply import Reply, failure, json_reply
+from tests.core.models.model_fixtures import collect, connected, error_of, turn_of
+from tests.core.models.test_refusals import NGINX
 
 SAID = {
     "This model's maximum context length is 128000 tokens. However, your messages resulted in 130172 tokens. Please "
@@ -85,11 +93,126 @@ async def test_an_error_within_the_stream_counts_as_well() -> None:
     assert isinstance(await error_of(events({"error": said})), ContextExceeded)
 
 
-async def test_the_limit_that_a_service_names_is_remembered() -> None:
-    refusal = failure(400, "prompt is too long: 9000 tokens > 8192 maximum")
-    async with connected(refusal) as (_, model):
+def refusal(limit: int, size: int = 0) -> Reply:
+    return failure(400, f"prompt is too long: {size or limit + 1} tokens > {limit} maximum")
+
+
+async def ask(model: HttpModel) -> None:
+    with pytest.raises(ContextExceeded):
+        await turn_of(model)
+
+
+async def test_the_limit_that_a_service_names_is_remembered_until_it_accepts_a_longer_request() -> None:
+    script = (
+        refusal(8_192, 9_000),
+        say("1", usage=(8_192, 1)),
+        say("2", usage=(8_193, 1)),
+        refusal(8_192),
+        refusal(9_000),
+    )
+    async with connected(*script) as (_, model):
         assert model.facts.context_tokens is None
         with pytest.raises(ContextExceeded) as raised:
             await turn_of(model)
         assert (raised.value.size, raised.value.limit) == (9_000, 8_192)
+        assert (model.facts.context_tokens, model.facts.context_is_learned) == (8_192, True)
+        await turn_of(model)
         assert model.facts.context_tokens == 8_192
+        await turn_of(model)
+        assert model.facts == replace(model.facts, context_tokens=None, context_is_learned=False)
+        await ask(model)  # below what it has accepted
+        assert model.facts.context_tokens is None
+        await ask(model)
+        assert model.facts.context_tokens == 9_000
+
+
+async def test_a_service_that_counts_nothing_has_accepted_what_it_answered() -> None:
+    long = ModelRequest(({"role": "user", "content": "How many? " * 1_000},))
+    async with connected(refusal(600), say("Many.")) as (_, model):
+        await ask(model)
+        assert model.facts.context_tokens == 600
+        await turn_of(model, long)
+        assert model.facts.context_tokens is None
+
+
+def test_a_limit_is_tried_again_after_an_hour() -> None:
+    now = 100.0
+    limit = ContextLimit(lambda: now)
+    limit.refuse(4_096)
+    assert limit.learned == 4_096
+    now += LEARNED_SECONDS
+    assert limit.learned is None
+
+
+PAGES = {
+    "nginx": Reply(NGINX, status=413, content_type="text/html"),
+    "a page of numbers": Reply(b"<html>Maximum context length is 413 tokens.</html>", status=400),
+    "plain text": Reply(b"the request exceeds the available context size (512 tokens)", status=500),
+    "a gateway": json_reply({"detail": "Request Entity Too Large (limit is 2048)"}, status=413),
+    "Anthropic": json_reply({"error": {"type": "request_too_large", "message": "Request exceeds 32 MB"}}, status=413),
+    "Vertex AI": failure(400, "Request payload size exceeds the limit: 20971520 bytes."),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_nothing_is_learned_from_a_page_or_of_bytes(page: str) -> None:
+    clock = VirtualClock()
+    async with connected(PAGES[page], say("Hi"), clock=clock) as (_, model):
+        with pytest.raises(ContextExceeded) as raised:
+            await turn_of(model)
+        assert (raised.value.size, raised.value.limit) == (None, None)
+        assert model.facts.context_tokens is None
+        assert (await turn_of(model)).content == "Hi"
+    assert clock.slept == []
+
+
+async def test_what_is_learned_is_of_one_model_at_one_endpoint_and_listed() -> None:
+    async with FakeOpenAI([refusal(8_192)]) as one, FakeOpenAI() as other:
+        endpoints = [configured(name, {"base_url": at.url}) for name, at in (("one", one), ("two", other))]
+        resolver = ModelResolver(endpoints=endpoints, environ={"OPENAI_BASE_URL": one.url})
+        first = resolver.resolve("one/unlisted")
+        with pytest.raises(ContextExceeded):
+            await collect(first)
+        names = ("openai/unlisted", "one/fake", "two/unlisted")
+        assert [facts_of(resolver.resolve(name)).context_tokens for name in names] == [8_192, None, None]
+        views = {view.name: view.models for view in (await resolver.listed()).endpoints}
+        await resolver.aclose()
+    learned = {name: [model.context_is_learned for model in models] for name, models in views.items()}
+    assert learned == {"one": [False, True], "openai": [False, True], "two": [False]}
+    assert (views["one"][1].name, views["one"][1].context_tokens) == ("one/unlisted", 8_192)
+
+
+def pictures(*sizes: int) -> ModelRequest:
+    """A conversation of messages with a picture each."""
+    images = {f"d{number}": "A" * size for number, size in enumerate(sizes)}
+    refs = [[{"digest": digest, "media_type": "image/png", "width": 8, "height": 8}] for digest in images]
+    return ModelRequest(tuple({"role": "user", "content": "See.", "images": ref} for ref in refs), images=images)
+
+
+def up_to(most_bytes: int) -> Callable[[dict[str, Any]], ModelTurn | Reply]:
+    """A model behind nginx with such a `client_max_body_size`."""
+    return lambda body: PAGES["nginx"] if len(json.dumps(body)) > most_bytes else say("I see.")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "left_out"),
+    [
+        ((700, 700, 700), ["2 pictures"]),
+        ((700, 2_000), ["a picture", "a picture"]),
+        ((2_000,), ["a picture"]),
+        ((300, 300), []),
+    ],
+)
+async def test_a_body_that_is_too_large_goes_again_without_its_older_pictures_and_then_without_any(
+    sizes: tuple[int, ...], left_out: list[str]
+) -> None:
+    async with connected(*[up_to(1_500)] * (len(left_out) + 2)) as (server, model):
+        items = await collect(model, pictures(*sizes))
+        again = await collect(model, pictures(*sizes))  # what was refused is not sent again
+    assert [item.content for item in items if isinstance(item, Notice)] == [
+        f"Left out {what}: {server.url} takes no request of that size (it said: 413 Request Entity Too Large: "
+        "nginx/1.22.1)."
+        for what in left_out
+    ]
+    assert items[-1] == say("I see.")
+    assert {type(item) for item in again} == {TextDelta, ModelTurn}

@@ -1,0 +1,115 @@
+"""What a run says, and what the next one can still do, where a service or what is before it refuses a request."""
+
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from agent_kernel.models.base import Model, ModelTurn
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.models.known import Capabilities
+from agent_kernel.protocol.views import RunView
+from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.testing.fake_openai import FAKE_KEY
+from agent_kernel.testing.wire.reply import Reply, failure, json_reply
+from tests.core.models.test_refusals import NGINX, openrouter
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
+
+TOO_LARGE = Reply(NGINX, status=413, content_type="text/html")
+
+
+def model_at(server: FakeOpenAI) -> HttpModel:
+    client = SharedClient(Connection(server.url, lambda: FAKE_KEY))
+    return HttpModel("fake", client, capabilities=lambda: Capabilities(images=True), clock=VirtualClock())
+
+
+def behind_nginx(most_bytes: int, *answers: ModelTurn) -> Callable[[dict[str, Any]], ModelTurn | Reply]:
+    """A model that answers so, behind nginx with such a `client_max_body_size`."""
+    left = iter(answers)
+    return lambda body: TOO_LARGE if len(json.dumps(body)) > most_bytes else next(left)
+
+
+async def run(stages: Stages, model: Model, prompt: str = "Go", **options: Any) -> RunView:
+    stage = await stages(model, **options)
+    return (await (await stage.start(prompt)).wait()).run
+
+
+async def test_a_page_of_a_proxys_about_the_body_stops_no_other_run(stages: Stages) -> None:
+    """In "413 Request Entity Too Large" is no context of 413 tokens."""
+    proxy = behind_nginx(20_000, say("First."), say("Second."))
+    async with FakeOpenAI([proxy] * 3) as server:
+        model = model_at(server)
+        refused = await run(stages, model, "x" * 30_000)
+        after = [await run(stages, model, "y" * size) for size in (2_000, 15_000)]
+        await model.aclose()
+    assert (refused.status, refused.error and refused.error.code) == ("error", "LLM_ERROR")
+    assert refused.error is not None
+    assert refused.error.message.startswith(
+        f"{server.url} takes no request of this size (413): 413 Request Entity Too Large: nginx/1.22.1. "
+    )
+    assert "raise that (nginx: client_max_body_size)" in refused.error.message
+    assert "%agent new" in refused.error.message
+    assert [one.status for one in after] == ["complete"] * 2
+
+
+async def test_pictures_that_no_longer_fit_are_left_out_and_the_run_says_so(stages: Stages) -> None:
+    file = io.BytesIO()
+    Image.frombytes("RGB", (120, 90), random.Random(1).randbytes(120 * 90 * 3)).save(file, "PNG")
+    executor = FunctionExecutor(files={"plot.png": file.getvalue()})
+    async with FakeOpenAI([behind_nginx(20_000, say("I see."))] * 2) as server:
+        model = model_at(server)
+        done = await run(stages, model, "What is ![](plot.png)?", executor=executor)
+        await model.aclose()
+    assert done.status == "complete"
+    assert [one.content for one in done.notices] == [
+        f"Left out a picture: {server.url} takes no request of that size (it said: 413 Request Entity Too Large: "
+        "nginx/1.22.1)."
+    ]
+    assert "120 x 90 pixels is not attached" in str(server.requests[1].body)
+
+
+async def test_a_limit_that_was_wrong_is_forgotten_by_the_run_that_it_would_have_stopped(stages: Stages) -> None:
+    wrong = failure(400, "This model's maximum context length is 300 tokens. You requested 413 tokens.")
+    async with FakeOpenAI([wrong, say("Here.", usage=(900, 1)), say("Again.", usage=(900, 1))]) as server:
+        model = model_at(server)
+        refused = await run(stages, model)
+        assert (refused.status, model.facts.context_tokens) == ("error", 300)
+        for _ in range(2):
+            done = await run(stages, model, "Look. " * 600)
+            assert done.status == "complete"
+            assert model.facts.context_tokens is None
+        await model.aclose()
+
+
+async def test_a_run_tells_the_providers_words_and_not_the_proxys(stages: Stages) -> None:
+    raw = json.dumps({"error": {"message": f"Tool 3 has no name. Key {FAKE_KEY}.", "code": "bad_tool"}})
+    async with FakeOpenAI([json_reply(openrouter(raw), status=400)]) as server:
+        model = model_at(server)
+        refused = await run(stages, model)
+        await model.aclose()
+    assert refused.status == "error"
+    assert refused.error is not None
+    assert "(400): Provider returned error: Tool 3 has no name. Key [API key]." in refused.error.message
+
+
+async def test_a_file_of_certificates_that_is_gone_is_the_runs_error_in_one_line(
+    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gone.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    async with FakeOpenAI() as server:
+        model = model_at(server)
+        refused = await run(stages, model)
+        monkeypatch.delenv("SSL_CERT_FILE")
+        await model.aclose()
+    assert refused.status == "error"
+    assert refused.error is not None
+    assert refused.error.message == (
+        f"SSL_CERT_FILE names {str(path)!r}, which is not there. Set it to a file of certificates (PEM), or not at all."
+    )
