@@ -305,6 +305,8 @@ class RunView(View):
     """The execution count of the cell whose conversation it continues, as in `[2]`; `None` if it begins one."""
     cell_id: str | None = None
     """The cell that started it, if its front end names cells."""
+    lean: bool = False
+    """Whether the model gets a short system prompt and fewer tools, because its context is small."""
     recorded: bool
     policy: PolicyView
     usage: Usage

@@ -96,6 +96,7 @@ RAISED = {
     "repeats": "The agent repeated itself: {repeated}. Told to go on by {by}",
 }
 MODEL_WITH_EFFORT = "{model} · effort {effort}"
+LEAN_MODEL = "{model} · fewer words and tools for its small context"
 CONTINUES = "continues from [{cell}]"
 RECORDED = {
     "demo": "Recorded demo",
@@ -202,10 +203,11 @@ def run_word(status: RunStatus) -> str:
 
 
 def model_words(run: RunView) -> str:
-    """The model and effort: `gpt-6-sol`, `gpt-6-sol · effort high`."""
-    if not run.effort or run.recorded:
+    """The model, and what it is sent: `gpt-6-sol`, `gpt-6-sol · effort high`."""
+    if run.recorded:
         return run.model
-    return MODEL_WITH_EFFORT.format(model=run.model, effort=run.effort)
+    model = MODEL_WITH_EFFORT.format(model=run.model, effort=run.effort) if run.effort else run.model
+    return LEAN_MODEL.format(model=model) if run.lean else model
 
 
 def recorded_words(run: RunView) -> str:
@@ -410,6 +412,7 @@ SHARED: Final[dict[str, Any]] = {
     "delayed": DELAYED,
     "raised": RAISED,
     "modelWithEffort": MODEL_WITH_EFFORT,
+    "leanModel": LEAN_MODEL,
     "continues": CONTINUES,
     "recorded": RECORDED,
     "nothingRan": NOTHING_RAN,

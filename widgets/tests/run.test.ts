@@ -182,6 +182,15 @@ describe("the run", () => {
     expect(await shows({}, { cost: undefined, total_tokens: 0 })).toBe("");
   });
 
+  test("says that a model with a small context is sent less", async () => {
+    const root = await show((run) =>
+      run.send({ type: "run", run: { ...run.view, model: "small.gguf", lean: true, recorded: false } }),
+    );
+    expect(root.querySelector(".ak-meta")?.textContent).toContain(
+      "small.gguf · fewer words and tools for its small context",
+    );
+  });
+
   test("shows how much the model was asked to reason", async () => {
     const root = await show((run) =>
       run.send({ type: "run", run: { ...run.view, model: "gpt-6", effort: "high", recorded: false } }),

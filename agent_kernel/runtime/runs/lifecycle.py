@@ -27,6 +27,7 @@ from agent_kernel.runtime.runs.time_limit import limited_in_time
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.history import Past
+from agent_kernel.runtime.state.lean import wants_lean
 from agent_kernel.runtime.state.limits import Meter, conversation_budget, filled_up
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, Resources, StartingPoint
@@ -125,6 +126,7 @@ async def _begun(
     if spec.replaces:
         past = Past()  # all is read again, without what is left out from now on
     start = StartingPoint(mark, past, Meter.of(view), Repeats(), unknown=unknown)
+    view = view.model_copy(update={"lean": wants_lean(spec, model)})
     run = ActiveRun(shared, spec, model, executor, view, policy, start)
     run.change(
         status="running",

@@ -29,6 +29,7 @@ from agent_kernel.runtime.state.calls import Calls
 from agent_kernel.runtime.state.commits import Commit, Commits
 from agent_kernel.runtime.state.history import Histories, Past
 from agent_kernel.runtime.state.inbox import Inbox
+from agent_kernel.runtime.state.lean import lean
 from agent_kernel.runtime.state.leases import Leases
 from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
@@ -121,6 +122,7 @@ class ActiveRun:
         policy: Policy,
         start: StartingPoint,
     ) -> None:
+        spec = lean(spec) if view.lean else spec
         self.spec = spec
         self.run_id = spec.run_id
         self.conversation, self.shown = shared.row, shared.shown

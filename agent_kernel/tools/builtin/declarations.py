@@ -1,5 +1,6 @@
 """Declarations of the ten built-in tools."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -202,6 +203,58 @@ BUILTIN_TOOLS: tuple[ToolDeclaration, ...] = (
     _ASK_USER,
 )
 BUILTIN_NAMES = frozenset(tool.name for tool in BUILTIN_TOOLS)
+
+_LEAN: dict[str, tuple[str, dict[str, Any]]] = {
+    "run_python": (
+        "Run Python code in the user's notebook kernel. Variables stay. You get what it prints and the value of its "
+        "last expression.",
+        _object(["code"], code={"type": "string"}),
+    ),
+    "inspect_variables": (
+        "Show the user's variables: types, shapes, columns, a preview. Without names: a list of all.",
+        _object([], names={"type": "array", "items": {"type": "string"}}),
+    ),
+    "list_files": (
+        "List the files in a folder of the notebook, or all that match a pattern such as '**/*.csv'.",
+        _object([], path={"type": "string"}, pattern={"type": "string"}),
+    ),
+    "read_file": (
+        "Read a text file: `limit` lines from line `offset` on, counted from 1.",
+        _object(["path"], path={"type": "string"}, offset={"type": "integer"}, limit={"type": "integer"}),
+    ),
+    ASK_USER: (
+        "Ask the user one question, where only they can decide, and wait for the answer.",
+        _object(["question"], question={"type": "string"}),
+    ),
+}
+"""Descriptions and parameters for a model whose context is small. `run_python` stands in for the tools that are not
+here: it can do what they do, and the user reads the code."""
+
+
+def lean_tools(tools: Sequence[ToolDeclaration]) -> tuple[ToolDeclaration, ...]:
+    """The tools for a model whose context is small: built-in ones with fewer words, and fewer of them, unless the
+    notebook has chosen some. Its own tools stay as they are."""
+    shipped = [tool.name for tool in tools if _is_shipped(tool)]
+    is_choice = len(shipped) < len(BUILTIN_TOOLS)
+    return tuple(
+        _leaner(tool) if tool.name in shipped else tool
+        for tool in tools
+        if is_choice or tool.name in _LEAN or tool.name not in shipped
+    )
+
+
+def _leaner(tool: ToolDeclaration) -> ToolDeclaration:
+    if tool.name not in _LEAN:
+        return tool
+    description, parameters = _LEAN[tool.name]
+    return replace(tool, description=description, parameters=parameters)
+
+
+def _is_shipped(tool: ToolDeclaration) -> bool:
+    """Whether it is a built-in tool, and not the notebook's own of the same name."""
+    shipped = _BY_NAME.get(tool.name)
+    return shipped is not None and (tool.description, tool.parameters) == (shipped.description, shipped.parameters)
+
 
 _BY_NAME = {tool.name: tool for tool in BUILTIN_TOOLS}
 _STRICTNESS: tuple[DeclaredApproval, ...] = ("allow", "dynamic", "ask", "deny")

@@ -33,7 +33,7 @@ def providers() -> dict[str, dict[str, str]]:
 
 def test_the_table_has_the_providers_that_people_use() -> None:
     hosted = {"OpenAI", "Anthropic", "Gemini", "OpenRouter", "DeepSeek", "Kimi", "Mistral"}
-    assert set(providers()) >= hosted | {"Ollama", "vLLM", "LM Studio"}
+    assert set(providers()) >= hosted | {"Ollama", "llama.cpp", "vLLM", "LM Studio", "LiteLLM"}
 
 
 @pytest.mark.parametrize("provider", list(providers()))

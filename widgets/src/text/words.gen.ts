@@ -74,6 +74,7 @@ export const SHARED = {
     "repeats": "The agent repeated itself: {repeated}. Told to go on by {by}"
   },
   "modelWithEffort": "{model} · effort {effort}",
+  "leanModel": "{model} · fewer words and tools for its small context",
   "continues": "continues from [{cell}]",
   "recorded": {
     "demo": "Recorded demo",

@@ -3,9 +3,11 @@ import type { BudgetRaise, DelayView, PauseView, RunView } from "../protocol";
 import { wholeSeconds } from "./format";
 import { SHARED } from "./words.gen";
 
-/** The model, and how much it was asked to reason. A recording reasons as it did. */
-export function modelWords({ model, effort, recorded }: RunView): string {
-  return effort && !recorded ? filled(SHARED.modelWithEffort, { model, effort }) : model;
+/** The model, how much it was asked to reason, and whether it is sent less. A recording reasons as it did. */
+export function modelWords({ model, effort, lean, recorded }: RunView): string {
+  if (recorded) return model;
+  const asked = effort ? filled(SHARED.modelWithEffort, { model, effort }) : model;
+  return lean ? filled(SHARED.leanModel, { model: asked }) : asked;
 }
 
 /** What answers in place of a model: "Recorded answers of sum.jsonl". */

@@ -82,7 +82,7 @@ async def test_the_oldest_results_are_shortened_before_the_context_is_full(stage
     assert result.text == "Done."
     assert model.summary_requests == []
     assert all(tokens(request) <= 0.8 * CONTEXT for request in model.requests)
-    assert [one.content for one in notices(stage)] == ["Shortened 6 older tool results for the model."]
+    assert [one.content for one in notices(stage)] == ["Shortened 5 older tool results for the model."]
     # The log, and what the user sees, keep everything.
     assert [len(m.content) for m in result.messages if m.role == "tool"] == [3_000] * 9
     assert [len(c.result or "") for c in result.tool_calls] == [3_000] * 9

@@ -1,0 +1,138 @@
+"""A local model with a small context gets fewer words and tools, and requests that its server's cache knows."""
+
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.models.base import ModelFacts
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.decisions import ScriptedDecision
+from agent_kernel.record import render_record
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.state.history import SYSTEM_PROMPT
+from agent_kernel.runtime.state.lean import LEAN_CONTEXT, LEAN_SYSTEM_PROMPT
+from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
+from agent_kernel.testing.fake_service import Page
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, lean_tools
+from tests.core.models.model_apis import WireApi, each_api
+from tests.core.models.model_fixtures import connected
+from tests.core.record.record_examples import bare
+from tests.core.runtime.runtime_fixtures import LOOK, FunctionExecutor, OneModel, Stages, stage
+
+MOST_CHARACTERS = 2_500
+"""Of the system prompt and the tools as JSON. By Qwen's tokenizer and template 2,018 of them are 613 tokens, so that
+these are fewer than the 900 that such a context can spare."""
+LEAN = ["run_python", "inspect_variables", "list_files", "read_file", "ask_user"]
+WORDS = "small.gguf · fewer words and tools for its small context"
+
+
+def llama_cpp(context: int) -> Mapping[str, Page]:
+    row = {"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": context, "n_ctx_train": 131_072}}
+    return {"/v1/models": {"data": [row]}, "/props": {"default_generation_settings": {"n_ctx": context}}}
+
+
+def names(body: Mapping[str, Any]) -> list[str]:
+    return [tool["function"]["name"] for tool in body["tools"]]
+
+
+@pytest.mark.parametrize("context", [2_048, LEAN_CONTEXT, LEAN_CONTEXT + 1])
+async def test_a_model_with_a_small_context_gets_fewer_words_and_tools_and_the_run_says_so(
+    context: int, stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_kernel.models.catalogue.LEARN_SECONDS", 60)
+    async with FakeOpenAI([say("Done.")], pages=llama_cpp(context)) as service:
+        resolver = ModelResolver(environ={"OPENAI_BASE_URL": service.url})
+        stage = await stages(resolver.resolve("small.gguf"))
+        result = await (await stage.start(tools=BUILTIN_TOOLS)).wait()
+        await resolver.aclose()
+    [request] = service.requests
+    system = request.body["messages"][0]["content"]
+    record = bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
+    small = context <= LEAN_CONTEXT
+    assert (result.run.lean, WORDS in record) == (small, small)
+    assert system == (LEAN_SYSTEM_PROMPT if small else SYSTEM_PROMPT)
+    assert names(request.body) == (LEAN if small else [tool.name for tool in BUILTIN_TOOLS])
+    assert (len(system) + len(json.dumps(request.body["tools"])) <= MOST_CHARACTERS) == small
+
+
+def test_what_a_notebook_says_and_chooses_itself_is_kept() -> None:
+    assert [tool.name for tool in lean_tools([*BUILTIN_TOOLS, LOOK])] == [*LEAN, "look"]
+    chosen = [tool for tool in BUILTIN_TOOLS if tool.name in ("run_shell", "read_file")]
+    assert [tool.name for tool in lean_tools(chosen)] == ["read_file", "run_shell"]
+    assert lean_tools(lean_tools(BUILTIN_TOOLS)) == lean_tools(BUILTIN_TOOLS)
+    assert {(tool.name, tool.approval) for tool in lean_tools(BUILTIN_TOOLS)} < {
+        (tool.name, tool.approval) for tool in BUILTIN_TOOLS
+    }
+
+
+async def test_a_system_prompt_of_the_notebooks_own_is_sent_to_a_small_model_too(stages: Stages) -> None:
+    with ScriptedModel([say("Arr.")], facts=ModelFacts(context_tokens=4_096)) as model:
+        await (await (await stages(model)).start(system="You are a pirate.", tools=BUILTIN_TOOLS)).wait()
+    assert model.requests[0].messages[0]["content"] == "You are a pirate."
+    assert [tool["function"]["name"] for tool in model.requests[0].tools] == LEAN
+
+
+@pytest.mark.parametrize("contexts", [(4_096, None), (None, 4_096)])
+async def test_a_run_keeps_what_it_began_with_when_the_context_is_known_otherwise(
+    tmp_path: Path, contexts: tuple[int | None, int | None]
+) -> None:
+    path = tmp_path / "log.sqlite"
+    first, second = (ModelFacts(context_tokens=context) for context in contexts)
+    with ScriptedModel([call("run_python", call_id="a", code="1")], facts=first) as model:
+        before = await stage(model, path)
+        await before.start(tools=BUILTIN_TOOLS)
+        [request] = await before.requests()
+        await before.close()
+    asked = model.requests[0]
+
+    async def executor_for(*_: Any) -> FunctionExecutor:
+        return FunctionExecutor()
+
+    with ScriptedModel([say("Done.")], facts=second) as model:
+        runtime = await Runtime.open(path, OneModel(model))
+        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
+        await conversation.route_decision(request.approval_id, Decision(approved=True))
+        result = await handle.wait()
+        await runtime.aclose()
+    assert result.run.lean is (contexts[0] is not None)
+    assert list(model.requests[0].messages[: len(asked.messages)]) == list(asked.messages)
+    assert list(model.requests[0].tools) == list(asked.tools)
+
+
+@each_api
+async def test_each_request_begins_with_the_last_one(api: WireApi, stages: Stages) -> None:
+    """So that a server has its work on that part cached."""
+    script = [
+        call("look", call_id="a"),
+        call("run_python", call_id="b", code="1"),
+        say("Denied."),
+        call("look", call_id="c"),
+        call("run_python", call_id="d", code="2"),
+        say("Done."),
+        say("Bye."),
+    ]
+    async with connected(*script, api=api) as (service, model):
+        stage = await stages(model)
+        for number, prompt in enumerate(("Look.", "Again.", "Thanks.")):
+            stage.executor.environment = f"Notebook: test.ipynb, cell {number}"
+            decision = ScriptedDecision(approved=number == 1, reason="No.", tool_name="run_python")
+            await (await stage.start(prompt, script=(decision,))).wait()
+    field = "input" if api.name == "responses" else "messages"
+    bodies = [without_marks(request.body) for request in service.requests]
+    for earlier, later in itertools.pairwise(bodies):
+        assert later[field][: len(earlier[field])] == earlier[field]
+        assert {key: value for key, value in later.items() if key != field} == {
+            key: value for key, value in earlier.items() if key != field
+        }
+
+
+def without_marks(value: Any) -> Any:
+    """The body without Anthropic's marks of what to cache, which move on with the conversation."""
+    if isinstance(value, dict):
+        return {key: without_marks(inner) for key, inner in value.items() if key != "cache_control"}
+    return [without_marks(inner) for inner in value] if isinstance(value, list) else value
