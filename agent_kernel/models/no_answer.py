@@ -1,7 +1,11 @@
-"""Turns that are no answer: filtered, refused, cut off before a word, empty."""
+"""Turns that are no answer: filtered, refused, cut off before a word, empty, or a call that was written as text."""
+
+from collections.abc import Collection
+from typing import assert_never
 
 from agent_kernel.errors import ModelError
-from agent_kernel.models.base import ModelTurn
+from agent_kernel.models.base import LocalServer, ModelTurn
+from agent_kernel.models.text_calls import TextCall, text_call
 
 _QUOTED = 500
 """The most characters of a service's or a model's words that a message quotes."""
@@ -12,9 +16,11 @@ _OTHERWISE = "Say it in other words, or choose another model."
 class NoAnswer(ModelError):
     """A whole turn that is no answer. What it cost was spent all the same."""
 
-    def __init__(self, why: str, turn: ModelTurn) -> None:
+    def __init__(self, why: str, turn: ModelTurn, left: str) -> None:
+        """`why` is in sentences, with advice. `left` is the text of the turn that may be shown."""
         super().__init__(why)
         self.turn = turn
+        self.left = left
 
 
 def filtered(reason: str = "") -> str:
@@ -35,18 +41,55 @@ def malformed_call(reason: str) -> str:
     return f"The model wrote a call that its service could not read{_named(reason)}. {_AGAIN}"
 
 
-def why_no_answer(turn: ModelTurn) -> str:
-    """Why a turn is no answer, as sentences with advice; empty for one that is, and for one that asks for calls."""
-    if turn.failure or turn.tool_calls or turn.content.strip():
-        return turn.failure
+def no_answer(turn: ModelTurn, tools: Collection[str], server: LocalServer | None) -> NoAnswer | None:
+    """What to raise for a turn that is no answer; `None` for one that is, and for one that asks for calls. `tools` are
+    the names of those that the model was offered, `server` is the program that runs it."""
+    if turn.failure:
+        return NoAnswer(turn.failure, turn, turn.content)
+    if turn.tool_calls:
+        return None
+    content = turn.content.strip()
+    if tools and (call := text_call(turn.content if content else turn.reasoning, tools)):
+        return NoAnswer(_written(call, server), turn, turn.content[: call.start].rstrip() if content else "")
+    if content:
+        return None
+    return NoAnswer(_nothing(turn), turn, "")
+
+
+def _nothing(turn: ModelTurn) -> str:
+    reasoned = bool(turn.reasoning.strip())
     if turn.finish_reason == "length":
-        where = "while the model was still reasoning" if turn.reasoning.strip() else "before its first word"
+        where = "while the model was still reasoning" if reasoned else "before its first word"
         return (
             f"The answer reached its length limit {where}. Ask for less at once, choose a lower --effort, or give the "
             "model more room: for Ollama raise OLLAMA_CONTEXT_LENGTH (num_ctx)."
         )
-    only = ": the model only reasoned" if turn.reasoning.strip() else ""
-    return f"The answer is empty{only}. {_AGAIN}"
+    return f"The answer is empty{': the model only reasoned' if reasoned else ''}. {_AGAIN}"
+
+
+def _written(call: TextCall, server: LocalServer | None) -> str:
+    what = f"a call of {call.tool}" if call.tool else "a call"
+    return f"The model wrote {what} as text, so nothing ran. {_lacks(server)} Or choose a model that takes tools."
+
+
+def _lacks(server: LocalServer | None) -> str:
+    """What a server needs in order to read the calls of its model."""
+    match server:
+        case "vLLM":
+            return "Start vLLM with --enable-auto-tool-choice and the --tool-call-parser for this model."
+        case "llama.cpp":
+            return "Start llama-server with --jinja, and if need be a --chat-template-file that has tools."
+        case "Ollama":
+            return "Ollama needs a template with tools for this model: `ollama show` lists what it can do."
+        case "LM Studio":
+            return "LM Studio reads the calls of models that it marks for tool use."
+        case None:
+            return (
+                "Its server does not read this model's calls: vLLM needs --enable-auto-tool-choice and "
+                "--tool-call-parser, llama.cpp --jinja, Ollama a template with tools."
+            )
+        case _:
+            assert_never(server)
 
 
 def _named(reason: str) -> str:

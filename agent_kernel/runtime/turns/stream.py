@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from agent_kernel.errors import ModelError
 from agent_kernel.models.base import (
@@ -15,8 +16,9 @@ from agent_kernel.models.base import (
     Retraction,
     TextDelta,
     ToolCallDelta,
+    facts_of,
 )
-from agent_kernel.models.no_answer import NoAnswer, why_no_answer
+from agent_kernel.models.no_answer import NoAnswer, no_answer
 from agent_kernel.protocol.events import (
     LoggedEvent,
     MessageEvent,
@@ -27,6 +29,7 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.runtime.batches import Batcher
+from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.turns.request_messages import request_messages
@@ -79,13 +82,18 @@ class TurnStream:
             self._run.delayed(None)
         if turn is None:
             raise ModelError(f"{self._run.model.name} broke off without an end. Try again.")
-        if why := why_no_answer(turn):
-            self._leave(turn.content)
-            raise NoAnswer(why, turn)
+        if (fault := await self._no_answer(turn)) is not None:
+            self._leave(fault.left)
+            raise fault
         # A card that was not shown yet is shown by the commit of the turn, with its arguments.
         rest = [part for part in await self._batcher.drain() if not isinstance(part, ToolStateEvent)]
         self.rest = self._events(rest)
         return replace(turn, tool_calls=tuple(self._own(*call) for call in enumerate(turn.tool_calls)))
+
+    async def _no_answer(self, turn: ModelTurn) -> NoAnswer | None:
+        tools = [tool.name for tool in self._run.registry]
+        server = facts_of(self._run.model).server
+        return await read(turn.content or turn.reasoning, partial(no_answer, turn, tools, server))
 
     def _leave(self, text: str) -> None:
         """Of what was shown of the answer, leave this text, which is not the whole."""

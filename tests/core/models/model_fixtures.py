@@ -10,6 +10,7 @@ from agent_kernel.errors import ModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
+from agent_kernel.models.known import Capabilities
 from agent_kernel.testing import VirtualClock, call, calls
 from agent_kernel.testing.fake_service import FakeService, Scripted
 from tests.core.models.model_apis import CHAT, WireApi
@@ -39,6 +40,7 @@ async def connected(
     api: WireApi = CHAT,
     clock: VirtualClock | None = None,
     others: Callable[[], Iterable[str]] = tuple,
+    capabilities: Callable[[], Capabilities] = Capabilities,
     **options: Any,
 ) -> AsyncIterator[tuple[FakeService, HttpModel]]:
     """A fake server and a model that talks to it over a real socket. A request that the official client could not have
@@ -47,7 +49,7 @@ async def connected(
         options.setdefault("base_url", server.url)
         options.setdefault("key", lambda: api.key)
         client = SharedClient(Connection(**options), others)
-        model = HttpModel("fake", client, api=api.make(), clock=clock or VirtualClock())
+        model = HttpModel("fake", client, api=api.make(), capabilities=capabilities, clock=clock or VirtualClock())
         try:
             yield server, model
         finally:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.models.base import ModelTurn, TokenUsage
+from agent_kernel.models.base import LocalServer, ModelTurn, TokenUsage
+from agent_kernel.models.known import Capabilities
 from agent_kernel.models.no_answer import refused
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
@@ -17,7 +18,7 @@ from agent_kernel.testing import ScriptedModel, call, calls, record, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire import chat, messages, responses
 from agent_kernel.testing.wire.reply import Reply, events
-from tests.core.models.model_apis import MESSAGES, WireApi, each_api
+from tests.core.models.model_apis import CHAT, MESSAGES, WireApi, each_api
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import Stage, Stages
 
@@ -40,9 +41,12 @@ def shown(stage: Stage) -> list[str]:
     return [text for text in texts.values() if text]
 
 
-async def fails_and_is_tried_again(stages: Stages, api: WireApi, bad: Scripted, why: str, left: str = "") -> Stage:
+async def fails_and_is_tried_again(
+    stages: Stages, api: WireApi, bad: Scripted, why: str, left: str = "", runs_on: LocalServer | None = None
+) -> Stage:
     """After a call the model sends what is no answer; when it is asked again, an answer."""
-    async with connected(LOOK, bad, say("Done."), api=api) as (server, model):
+    known = Capabilities(server=runs_on)
+    async with connected(LOOK, bad, say("Done."), api=api, capabilities=lambda: known) as (server, model):
         stage = await stages(model)
         handle = await stage.start("Look.")
         failed = await handle.wait()
@@ -78,7 +82,7 @@ async def fails_and_is_tried_again(stages: Stages, api: WireApi, bad: Scripted, 
     ids=["empty", "blank", "only reasoning", "cut off before a word", "cut off in its reasoning"],
 )
 async def test_nothing_is_no_answer(stages: Stages, api: WireApi, turn: ModelTurn, why: str) -> None:
-    stage = await fails_and_is_tried_again(stages, api, turn, why, left=turn.content)
+    stage = await fails_and_is_tried_again(stages, api, turn, why)
     ended = next(event.run for event in stage.of(RunEvent) if event.run.status == "error")
     assert ended.usage.total_tokens == 36
 
@@ -104,6 +108,45 @@ async def test_a_filtered_answer_is_none_its_words_stay_on_the_card_and_its_call
     why = {"chat": "filter stopped", "responses": "filter stopped", "messages": "service refused to answer"}[api.name]
     stage = await fails_and_is_tried_again(stages, api, Reply(body=api.event_stream(filtered)), why, left="Half an ans")
     assert [ran.tool_name for ran in stage.executor.ran] == ["look"]
+
+
+@each_api
+@pytest.mark.parametrize(
+    ("runs_on", "needs"),
+    [
+        ("vLLM", "Start vLLM with --enable-auto-tool-choice and the --tool-call-parser"),
+        ("llama.cpp", "Start llama-server with --jinja"),
+        ("Ollama", "Ollama needs a template with tools"),
+        ("LM Studio", "LM Studio reads the calls"),
+        (None, "Its server does not read this model's calls: vLLM needs --enable-auto-tool-choice"),
+    ],
+)
+async def test_a_call_that_came_as_text_does_not_run_and_what_its_server_lacks_is_said(
+    stages: Stages, api: WireApi, runs_on: LocalServer | None, needs: str
+) -> None:
+    text = 'I\'ll run it.\n\n<tool_call>\n{"name": "run_python", "arguments": {"code": "1"}}\n</tool_call>'
+    why = f"The model wrote a call of run_python as text, so nothing ran. {needs}"
+    stage = await fails_and_is_tried_again(stages, api, say(text), why, left="I'll run it.", runs_on=runs_on)
+    assert [ran.tool_name for ran in stage.executor.ran] == ["look"]
+
+
+async def test_a_call_in_the_reasoning_is_said_too(stages: Stages) -> None:
+    turn = say("", reasoning="I have to look.\n[TOOL_CALLS]look[ARGS]{}")
+    await fails_and_is_tried_again(stages, CHAT, turn, "The model wrote a call of look as text")
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        say('Qwen writes `<tool_call>{"name": "look", "arguments": {}}</tool_call>`'),
+        calls(LOOK, text='<tool_call>{"name": "look", "arguments": {}}</tool_call>'),
+    ],
+    ids=["in code", "beside a call"],
+)
+async def test_markup_that_is_quoted_or_beside_a_call_fails_nothing(stages: Stages, turn: ModelTurn) -> None:
+    async with connected(turn, *([say("Done.")] if turn.tool_calls else []), api=CHAT) as (_, model):
+        result = await (await (await stages(model)).start()).wait()
+    assert (result.run.status, result.text) == ("complete", "Done." if turn.tool_calls else turn.content)
 
 
 @each_api
