@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.models.recordings.asked import Question
-from agent_kernel.models.recordings.format import Placed, RecordedImage, RecordedResult, Recording, Settings
+from agent_kernel.models.recordings.format import Compared, Placed, RecordedImage, RecordedResult, Recording
 from agent_kernel.models.recordings.pictures import difference
 
 _WIDTH = 44
@@ -57,8 +57,7 @@ def parts(recording: Recording, placed: Placed, question: Question, data: Mappin
     counts = [[len(one.images), *(len(result.images) for result in one.results)] for one in (then, now)]
     if counts[0] != counts[1]:
         found.append(Part("the images", sentence=f"{sum(counts[0])} recorded, {sum(counts[1])} now"))
-    if then.settings != now.settings:
-        found += _settings(recording.settings[then.settings], question.settings)
+    found += _settings(recording.compared(recording.settings[then.settings]), recording.compared(question.settings))
     if then.effort != now.effort:
         found.append(Part("the effort", [str(then.effort)], [str(now.effort)]))
     if not found and then.before != now.before:
@@ -138,18 +137,19 @@ def _tool(result: RecordedResult) -> str:
     return f"the result of {result.tool}" if result.tool else "the result of a call"
 
 
-def _settings(then: Settings, now: Settings) -> Iterator[Part]:
-    if then.system != now.system:
-        yield Part("the system text", then.system, now.system)
-    if then.tools != now.tools:
-        yield Part("the tools", _declared(then.tools), _declared(now.tools))
+def _settings(then: Compared, now: Compared) -> Iterator[Part]:
+    (system, tools), (system_now, tools_now) = then, now
+    if system != system_now:
+        yield Part("the system text", system, system_now)
+    if tools != tools_now:
+        yield Part("the tools", _declared(tools), _declared(tools_now))
 
 
-def _declared(tools: Sequence[dict[str, Any]]) -> list[str]:
+def _declared(tools: Mapping[str, Any]) -> list[str]:
     return [
         line
-        for tool in tools
-        for line in (f"{tool.get('name', '')}:", *json.dumps(tool, indent=1, ensure_ascii=False).split("\n")[1:-1])
+        for name, tool in tools.items()
+        for line in (f"{name}:", *json.dumps(tool, indent=1, ensure_ascii=False).split("\n")[1:-1])
     ]
 
 

@@ -15,6 +15,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -155,6 +156,8 @@ class DecisionLine(_Wire):
     by: str = "user"
 
 
+Compared = tuple[tuple[str, ...], dict[str, Any]]
+"""The part of settings that makes a difference: the system text, and declarations of tools by name."""
 Line = Settings | Turn | DecisionLine
 _LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="kind")])
 
@@ -170,7 +173,7 @@ class Placed:
     """The number among the turns, from 1, in the order of the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recording:
     path: Path
     header: Header
@@ -179,6 +182,20 @@ class Recording:
     decisions: tuple[DecisionLine, ...]
     rows: tuple[tuple[bytes, Line], ...]
     """The lines as they are and what they say, without the header."""
+
+    @cached_property
+    def called(self) -> frozenset[str]:
+        """The names of the tools that its turns call, or were told results of."""
+        turns = [placed.turn for placed in self.turns]
+        return frozenset(call.name for turn in turns for call in turn.answer.calls) | {
+            result.tool for turn in turns for result in turn.asked.results
+        }
+
+    def compared(self, settings: Settings) -> Compared:
+        """What makes a difference of settings: of the tools those that the recording calls. Others may have been added,
+        reworded or taken away, as an upgrade does."""
+        declared = {str(tool.get("name", "")): tool for tool in settings.tools}
+        return settings.system, {name: declared[name] for name in sorted(self.called & declared.keys())}
 
 
 def load(path: Path) -> Recording:

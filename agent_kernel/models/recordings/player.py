@@ -20,7 +20,7 @@ from agent_kernel.models.base import (
     TokenUsage,
     ToolCallDelta,
 )
-from agent_kernel.models.recordings.asked import Question, Reader
+from agent_kernel.models.recordings.asked import Question, Reader, key_of
 from agent_kernel.models.recordings.decisions import RecordedDecisions
 from agent_kernel.models.recordings.differences import left_by_other_cells, parts, pictures_differ, show
 from agent_kernel.models.recordings.format import Placed, Recording
@@ -60,7 +60,8 @@ class Finder:
     def find(self, question: Question, request: ModelRequest) -> Found | None:
         """The turn for a question; `None` where nothing like it is recorded. May take some milliseconds."""
         occurrence = self._occurrences.number(question)
-        fitting = [one for one in self.recording.turns if one.turn.key == question.key]
+        keys = self._keys(question)
+        fitting = [one for one in self.recording.turns if one.turn.key in keys]
         if fitting:
             placed = _of_occurrence(fitting, occurrence)
             different = pictures_differ(self.recording.path, placed, question, request.images)
@@ -72,6 +73,13 @@ class Finder:
         different = parts(self.recording, placed, question, request.images)
         why = show(different) or "In what was asked before: it was another conversation."
         return Found(placed, why, other_cells=left_by_other_cells(different))
+
+    def _keys(self, question: Question) -> set[str]:
+        """The keys of turns that were asked the same. Their settings may differ in tools that are never called."""
+        now = self.recording.compared(question.settings)
+        alike = [name for name, then in self.recording.settings.items() if self.recording.compared(then) == now]
+        asked = [question.asked.model_copy(update={"settings": name}) for name in alike]
+        return {question.key, *(key_of(question.prompt, question.step, one) for one in asked)}
 
     def _at_same_place(self, question: Question) -> list[Placed]:
         """The turns of the same prompt and step, or else of a prompt that was changed a little."""

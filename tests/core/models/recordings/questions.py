@@ -1,10 +1,14 @@
 """Requests as the runtime makes them, for tests of recordings."""
 
+import hashlib
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from agent_kernel.models.base import ModelRequest, ModelTurn, WireMessage
-from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.asked import key_of
+from agent_kernel.models.recordings.format import Turn, load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.vocabulary import OnChange
@@ -39,6 +43,27 @@ def called(code: str, *results: str) -> list[WireMessage]:
 def request(*messages: WireMessage, conversation: str = "one", **more: Any) -> ModelRequest:
     system = {"role": "system", "content": SYSTEM}
     return ModelRequest([system, *messages], **{"tools": TOOLS, "cache_key": conversation, **more})
+
+
+def made_by_another_version(path: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    """Rewrite a recording as it would be if the tools had been declared otherwise when it was made."""
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    names = {}
+    for row in rows:
+        if row["kind"] == "settings":
+            old, row["tools"] = row["id"], change(row.get("tools", []))
+            names[old] = row["id"] = hashlib.sha256(json.dumps(row["tools"]).encode()).hexdigest()[:16]
+    for row in rows:
+        if row["kind"] == "turn":
+            row["asked"]["settings"] = names[row["asked"]["settings"]]
+            turn = Turn.model_validate(row)
+            row["key"] = key_of(turn.prompt, turn.step, turn.asked)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def reworded(name: str) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
+    """A change of one tool's description."""
+    return lambda tools: [one | {"description": "Otherwise."} if one["name"] == name else one for one in tools]
 
 
 async def recorded(path: Path, *pairs: tuple[ModelRequest, ModelTurn]) -> Path:

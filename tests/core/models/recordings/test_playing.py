@@ -12,15 +12,26 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import RecordingDiffers
 from agent_kernel.models.base import IMAGES, ModelRequest, Notice, WireMessage
 from agent_kernel.models.images import plain_picture
-from agent_kernel.models.recordings.format import load
-from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.models.recordings.asked import Question, key_of
+from agent_kernel.models.recordings.format import Placed, load
+from agent_kernel.models.recordings.player import Finder, RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.model_fixtures import collect, turn_of
-from tests.core.models.recordings.questions import TOOLS, called, context, recorded, replayed, request, user
+from tests.core.models.recordings.questions import (
+    TOOLS,
+    called,
+    context,
+    recorded,
+    replayed,
+    request,
+    reworded,
+    user,
+)
 
 SUM = "Sum the column n"
+RECORDINGS = Path(__file__).parents[4] / "notebooks" / "recordings"
 
 
 @pytest.fixture
@@ -91,6 +102,73 @@ async def test_another_declaration_and_another_system_text_are_differences(path:
     assert "Runs any code." in await message(path, request(user(SUM), tools=tools))
     asked = ModelRequest([{"role": "system", "content": "You are a pirate."}, user(SUM)], tools=TOOLS)
     assert "You are a pirate." in await message(path, asked)
+
+
+OTHER = {"type": "function", "function": {"name": "search", "description": "Searches.", "parameters": {}}}
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [*TOOLS, OTHER],
+        [OTHER, *TOOLS],
+        [OTHER | {"function": {"name": "search", "parameters": {"type": "object"}}}, *TOOLS, OTHER],
+        TOOLS,
+    ],
+    ids=["added", "in another order", "with other parameters, twice", "taken away"],
+)
+async def test_tools_that_a_recording_never_calls_make_no_difference(
+    path: Path, tmp_path: Path, tools: list[dict[str, object]]
+) -> None:
+    second = [user(SUM), *called("df.n.sum()", "   n\na  1\nb  3\nsum 4")]
+    assert (await replayed(path, request(user(SUM), tools=tools))).tool_calls
+    assert (await replayed(path, request(*second, tools=tools))).content == "4"
+    first = request(user(SUM), tools=[*TOOLS, OTHER])
+    path = await recorded(tmp_path / "two.jsonl", (first, call("run_python", code="1")))
+    items = await collect(RecordedModel(load(path), name="x"), request(user(SUM), tools=tools))
+    assert not [item for item in items if isinstance(item, Notice)]
+    said = await message(path, request(user("Sum the column m"), tools=tools))
+    assert "In the prompt:" in said
+    assert "the tools" not in said
+
+
+@pytest.mark.parametrize("tools", [TOOLS, [*TOOLS, OTHER | {"function": {"name": "search", "description": "Other."}}]])
+async def test_a_tool_that_is_called_later_makes_a_difference_from_the_first_turn_on(
+    tmp_path: Path, tools: list[dict[str, object]]
+) -> None:
+    both = [*TOOLS, OTHER]
+    turns = (
+        (request(user(SUM), tools=both), call("run_python", code="1")),
+        (request(user("b"), tools=both), call("search")),
+    )
+    path = await recorded(tmp_path / "a.jsonl", *turns)
+    said = await message(path, request(user(SUM), tools=tools))
+    assert "In the tools:" in said
+    assert "Searches." in said or "search:" in said
+
+
+@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_the_demos_recordings_outlive_an_upgrade(path: Path) -> None:
+    recording = load(path)
+    finder = Finder(recording)
+
+    def fits(placed: Placed, tools: list[dict[str, object]]) -> bool:
+        turn = placed.turn
+        settings = recording.settings[turn.asked.settings].model_copy(update={"id": "newer", "tools": tuple(tools)})
+        asked = turn.asked.model_copy(update={"settings": "newer"})
+        key = key_of(turn.prompt, turn.step, asked)
+        found = finder.find(Question(turn.prompt, turn.step, 0, "one", asked, settings, key), ModelRequest([]))
+        return found is not None and found.placed.turn.key == turn.key and not found.why.count("In the tools:")
+
+    for placed in recording.turns:
+        tools = list(recording.settings[placed.turn.asked.settings].tools)
+        names = {str(one["name"]) for one in tools}
+        other = tools
+        for name in names - recording.called:
+            other = reworded(name)(other)
+        assert fits(placed, [{"name": "new"}, *reversed(other)])
+        for name in names & recording.called:
+            assert not fits(placed, reworded(name)(tools))
 
 
 async def test_other_variables_are_a_difference(path: Path) -> None:
