@@ -174,7 +174,7 @@ def explain(
     """The error for the user. No secret appears in it, whatever the server echoed. `words` is the length of the answer
     that came, `None` if nothing did. `offered` are the models that the service is known to have, each with its name
     for `--model`."""
-    detail = shown_detail(fault, secrets)
+    detail = _shown_detail(fault, secrets)
     if words is not None:
         return ModelUnavailable(_cut_off(label, detail, words))
     if fault.too_long is not None or fault.too_large:
@@ -198,11 +198,16 @@ def explain(
 
 def cause_of(fault: Fault, label: ServiceLabel, secrets: Iterable[str]) -> str:
     """What went wrong in a try after which there is another, as a sentence without secrets."""
-    return _failed(fault, label, shown_detail(fault, secrets), "")
+    return _failed(fault, label, _shown_detail(fault, secrets), "")
 
 
-def shown_detail(fault: Fault, secrets: Iterable[str]) -> str:
-    """What the service said, as much of it as is shown, without secrets."""
+def words_of(fault: Fault, secrets: Iterable[str]) -> str:
+    """What the service said, as a sentence without secrets; empty if it said nothing."""
+    return _ended(_shown_detail(fault, secrets))
+
+
+def _shown_detail(fault: Fault, secrets: Iterable[str]) -> str:
+    """As much of the detail as is shown, without secrets."""
     detail = scrub(fault.detail, secrets)
     return detail if len(detail) <= DETAIL_CHARACTERS else detail[: DETAIL_CHARACTERS - 1] + "…"
 
@@ -319,4 +324,8 @@ def _refused(fault: Fault, label: ServiceLabel, detail: str) -> str:
 def _sentence(head: str, detail: str) -> str:
     if not detail:
         return f"{head}."
-    return f"{head}: {detail}" + ("" if detail[-1] in ".!?…" else ".")
+    return f"{head}: {_ended(detail)}"
+
+
+def _ended(text: str) -> str:
+    return text if text[-1:] in ("", ".", "!", "?", "…") else f"{text}."

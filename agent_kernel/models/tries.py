@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from agent_kernel.models.base import Delay
-from agent_kernel.models.faults import Fault, ServiceLabel, cause_of, shown_detail
+from agent_kernel.models.faults import Fault, ServiceLabel, cause_of, words_of
 from agent_kernel.models.retry import Clock, RetryPolicy
 from agent_kernel.protocol.vocabulary import DelayKind
 
@@ -45,7 +45,7 @@ class Tries:
         if seconds is None:
             return None
         kind = _kind(fault)
-        cause = cause_of(fault, label, secrets) if kind == "failed" else shown_detail(fault, secrets)
+        cause = cause_of(fault, label, secrets) if kind == "failed" else words_of(fault, secrets)
         return Delay(kind, seconds, self.count + 1, self._policy.tries, cause)
 
     def _loading(self, fault: Fault, secrets: Iterable[str]) -> Delay | None:
@@ -55,7 +55,7 @@ class Tries:
         if left <= 0:
             return None
         seconds = min(left, self._policy.loading_pause)
-        return Delay("loading", seconds, self.count + 1, None, shown_detail(fault, secrets))
+        return Delay("loading", seconds, self.count + 1, None, words_of(fault, secrets))
 
     async def wait(self, delay: Delay) -> None:
         """Wait until the next try, or until somebody hurries it: what a person asks for is none of the tries."""

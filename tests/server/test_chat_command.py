@@ -13,7 +13,7 @@ from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.chat import streamed
-from agent_kernel.testing.wire.reply import failure
+from agent_kernel.testing.wire.reply import failure, rate_limited
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Kernel
 from tests.server.terminal import PROGRAM, TerminalProgram
@@ -84,6 +84,20 @@ async def test_a_person_asks_approves_denies_and_answers(
     assert (by_tool["run_python"]["state"], by_tool["run_python"]["result"]) == ("success", "42")
     assert (by_tool["run_shell"]["state"], by_tool["run_shell"]["reason"]) == ("denied", "not now")
     assert by_tool["ask_user"]["result"] == "Parquet"
+
+
+async def test_a_rate_limit_is_said_and_a_person_does_not_wait_for_it(api: Api, chat: Chat, model: FakeOpenAI) -> None:
+    model.add(rate_limited(retry_after="100"), say("At last."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    program = chat(conversation_id)
+    await program.until("Rate limited, next try in 1 min ")
+    await program.until("(try 2 of 4). Rate limit reached. Ctrl+C: Try now, Stop.")
+    await program.press("\x03")
+    await program.until("Try now")
+    await program.press("n")
+    await program.until("At last.")
+    await program.until("Complete.")
 
 
 @pytest.mark.kernel

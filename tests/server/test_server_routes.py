@@ -1,5 +1,6 @@
 """The HTTP routes, as a script with the server's token sees them."""
 
+import asyncio
 import json
 import os
 import stat
@@ -13,6 +14,7 @@ from jupyter_server.auth import Authorizer
 
 from agent_kernel.runtime import runtime
 from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing.wire.reply import rate_limited
 from tests.server.client import Api, Fetch
 
 ROUTES = [
@@ -35,6 +37,7 @@ ROUTES = [
     ("GET", ("runs",)),
     ("POST", ("conversations", "c", "runs", "r", "budget")),
     ("POST", ("conversations", "c", "runs", "r", "retry")),
+    ("POST", ("conversations", "c", "runs", "r", "try-now")),
     ("POST", ("conversations", "c", "runs", "r", "cancel")),
     ("GET", ("rules",)),
     ("DELETE", ("rules", "r")),
@@ -125,6 +128,24 @@ async def test_a_run_asks_its_model_for_the_effort_that_the_script_wants(api: Ap
     assert "reasoning_effort" not in model.requests[1].body
 
 
+async def test_a_rate_limit_is_in_the_run_and_it_is_tried_now_over_http(api: Api, model: FakeOpenAI) -> None:
+    model.add(rate_limited(retry_after="100"), say("Hi"))
+    conversation_id = await api.new_conversation()
+    run_id = await api.start_run(conversation_id)
+    async with asyncio.timeout(60):
+        while True:
+            (run,) = (await api("GET", "conversations", conversation_id))[1]["runs"]
+            if (delay := run["delay"]) is not None:
+                break
+            await asyncio.sleep(0.02)
+    assert (delay["kind"], delay["attempt"], delay["tries"]) == ("rate_limited", 2, 4)
+    assert (await api("GET", "runs", params={"state": "open"}))[1][0]["delay"] == delay
+    status, run = await api("POST", "conversations", conversation_id, "runs", run_id, "try-now")
+    assert (status, run["run_id"]) == (200, run_id)
+    (ended,) = (await api.ended(conversation_id))["runs"]
+    assert (ended["status"], ended["delay"]) == ("complete", None)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
@@ -136,6 +157,7 @@ async def test_a_run_asks_its_model_for_the_effort_that_the_script_wants(api: Ap
         ("POST", ("approvals", "nowhere", "outcome"), {"answer": "continue"}),
         ("POST", ("conversations", "nowhere", "runs", "r", "budget"), {"pause_id": "p", "add": {"steps": 1}}),
         ("POST", ("conversations", "nowhere", "runs", "r", "retry"), None),
+        ("POST", ("conversations", "nowhere", "runs", "r", "try-now"), None),
         ("POST", ("conversations", "nowhere", "runs", "r", "cancel"), None),
         ("POST", ("conversations",), {"kernel_id": "nowhere"}),
         ("GET", ("nowhere",), None),

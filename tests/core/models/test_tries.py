@@ -79,7 +79,7 @@ async def test_each_try_is_said_with_its_time_and_its_cause(api: WireApi) -> Non
         ("failed", 4, 4),
     ]
     assert told[0].seconds == 30
-    assert [one.cause for one in told] == ["Rate limit reached", "Overloaded", f"{server.url} failed (500): Boom."]
+    assert [one.cause for one in told] == ["Rate limit reached.", "Overloaded.", f"{server.url} failed (500): Boom."]
 
 
 @each_api
@@ -132,7 +132,7 @@ async def test_a_server_that_is_loading_its_model_is_waited_for_and_these_are_no
         told = delays(await collect(model))
     assert clock.slept[:12] == [2.0] * 12
     assert [(one.kind, one.tries) for one in told] == [("loading", None)] * 12 + [("failed", 4)] * 3
-    assert told[0].cause == "Loading model"
+    assert told[0].cause == "Loading model."
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ export class Recording {
       ended_at: null,
       error: /** @type {any} */ (null),
       paused: /** @type {any} */ (null),
+      delay: /** @type {any} */ (null),
       raises: /** @type {any[]} */ ([]),
       notices: /** @type {any[]} */ ([]),
     };
@@ -244,6 +245,11 @@ export class Recording {
       steps: this.view.usage.steps,
     };
     this.view = { ...this.view, paused: null, raises: [...this.view.raises, raise] };
+    return this.send({ type: "run", run: this.view });
+  }
+  /** @param {object | null} delay */
+  delay(delay) {
+    this.view = { ...this.view, delay };
     return this.send({ type: "run", run: this.view });
   }
   notice(content, detail = "") {

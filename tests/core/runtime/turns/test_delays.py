@@ -52,7 +52,7 @@ async def test_a_rate_limit_is_in_the_view_of_its_run_until_the_answer_begins(st
         [delay] = delays(stage)
         assert run.delay == delay
         assert (run.status, delay.kind, delay.attempt, delay.tries) == ("running", "rate_limited", 2, 4)
-        assert delay.cause == "Rate limit reached"
+        assert delay.cause == "Rate limit reached."
         clock.advance(30)
         result = await handle.wait()
     assert (result.text, result.run.delay) == ("Hi", None)
@@ -103,7 +103,7 @@ async def test_a_model_that_is_being_loaded_is_one_wait_however_often_it_is_aske
     async with staged(stages, LOADING, say("Hi"), auto=True) as (stage, server, _):
         assert (await (await stage.start()).wait()).text == "Hi"
     [delay] = delays(stage)
-    assert (delay.kind, delay.until, delay.cause) == ("loading", None, "Loading model")
+    assert (delay.kind, delay.until, delay.cause) == ("loading", None, "Loading model.")
     assert len(server.requests) == 5
 
 

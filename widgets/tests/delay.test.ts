@@ -1,0 +1,81 @@
+import { describe, expect, test } from "vitest";
+import { buttons, happens, PlayedSocket, press, Recording, settle, show, usePage } from "./page";
+
+usePage();
+
+const at = (seconds: number): string => new Date(Date.now() + 1_000 * seconds).toISOString();
+const limited = (seconds: number, more = {}): object => ({
+  kind: "rate_limited",
+  since: at(0),
+  until: at(seconds),
+  attempt: 2,
+  tries: 4,
+  cause: "Rate limit reached",
+  ...more,
+});
+const bar = (root: HTMLElement): HTMLElement | null => root.querySelector("[data-delay]");
+const said = (root: Element | null): string => (root?.textContent ?? "").replaceAll(/\s+/g, " ").trim();
+const sent = (): string[] => PlayedSocket.sent.map((command) => command.type).filter((type) => type !== "shown");
+
+describe("a run whose model's service is asked again", () => {
+  test("says why, and counts the seconds to the next try; after that it says that it tries", async () => {
+    const root = await show((run: Recording) => run.delay(limited(24)));
+    expect(said(root.querySelector(".ak-status"))).toBe("Rate limited");
+    expect(said(bar(root))).toMatch(/^Rate limited, next try in 2[34] s \(try 2 of 4\)\. Rate limit reached/);
+    await settle(10_000);
+    expect(said(bar(root))).toMatch(/next try in 1[34] s/);
+    expect(buttons(bar(root)!)).toEqual(["Try now", "Stop"]);
+    await settle(15_000);
+    expect(said(bar(root))).toContain("Rate limited, trying again (try 2 of 4). Rate limit reached");
+    expect(buttons(bar(root)!)).toEqual(["Stop"]);
+  });
+
+  test("asks now where that is pressed, once, and the focus stays in the run", async () => {
+    const root = await show((run: Recording) => run.delay(limited(24)));
+    const tryNow = [...bar(root)!.querySelectorAll("button")][0]!;
+    tryNow.focus();
+    await press(bar(root)!, "Try now");
+    expect(sent().filter((type) => type === "try_now")).toHaveLength(1);
+    expect(buttons(bar(root)!)).toEqual(["Stop"]);
+    expect(said(bar(root))).toContain("trying again");
+    expect(root.contains(document.activeElement)).toBe(true);
+    await happens((run) => run.delay(limited(30, { attempt: 3 })));
+    expect(said(bar(root))).toMatch(/next try in (30|29) s \(try 3 of 4\)/);
+    expect(buttons(bar(root)!)).toEqual(["Try now", "Stop"]);
+    await happens((run) => run.delay(null));
+    expect(bar(root)).toBeNull();
+    expect(said(root.querySelector(".ak-status"))).toBe("Running");
+  });
+
+  test("is stopped from there as from its header", async () => {
+    const root = await show((run: Recording) => run.delay(limited(24)));
+    await press(bar(root)!, "Stop");
+    expect(sent()).toContain("cancel");
+    expect(bar(root)).toBeNull();
+    expect(said(root.querySelector(".ak-status"))).toBe("Stopping");
+  });
+
+  test("says how long a model has been loading, which nothing hurries", async () => {
+    const loading = { kind: "loading", until: null, tries: null, cause: "Loading model" };
+    const root = await show((run: Recording) => run.delay(limited(0, { ...loading, since: at(-12) })));
+    expect(said(bar(root))).toMatch(/^The server is loading the model, 1[12] s\. Loading model/);
+    expect(buttons(bar(root)!)).toEqual(["Stop"]);
+  });
+
+  test("is read out once for each wait, and not each second", async () => {
+    const root = await show();
+    await settle(2_000);
+    await happens((run) => run.delay(limited(24)));
+    const spoken = root.querySelector("[role=status].ak-sr")!;
+    expect(said(spoken)).toMatch(/^Rate limited, next try in 24 s \(try 2 of 4\)\.$/);
+    await settle(5_000);
+    expect(said(spoken)).toMatch(/in 24 s/);
+  });
+
+  test("shows no HTML of a service, and nothing once the run has ended", async () => {
+    const root = await show((run: Recording) => run.delay(limited(24, { cause: "<img src=x onerror=alert(1)>" })));
+    expect(bar(root)!.querySelector("img")).toBeNull();
+    await happens((run) => run.finish("cancelled"));
+    expect(bar(root)).toBeNull();
+  });
+});
