@@ -48,6 +48,7 @@ async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model
         ],
         "left_out": 0,
         "error": "",
+        "loading": False,
     }
     assert model.environment()["OPENAI_API_KEY"] not in json.dumps(body)
 

@@ -31,6 +31,10 @@ USE_RESPONSES = (
     "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. "
     "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
 )
+LITELLM = (
+    "litellm.NotFoundError: NotFoundError: Hosted_vllmException - Error code: 404 - {'detail': 'Not Found'}. Received "
+    "Model Group=fake\nAvailable Model Group Fallbacks=None"
+)
 
 
 def refusal(message: str, status: int = 400, **fields: Any) -> Reply:
@@ -74,6 +78,16 @@ def fault(message: str, status: int | None = 400, code: str = "") -> Fault:
         (fault("Unexpected endpoint or method. (POST /v1/responses). Returning 200 anyway", None), "responses", "chat"),
         (fault("Not found", 404, "not_found_error"), "chat", "messages"),
         (fault("Please use /v1/messages for this model."), "chat", "messages"),
+        (fault(LITELLM, 404), "messages", "chat"),
+        (
+            fault("litellm.APIError: OpenAIException - 404 page not found. Received Model Group=fake", 500),
+            "messages",
+            "chat",
+        ),
+        (fault('OpenAIException - {"detail":"Not Found"}', 502), "responses", "chat"),
+        (fault("Cannot POST /v1/responses", 404), "responses", "chat"),
+        (fault("no Route matched with those values", 404), "messages", "chat"),
+        (fault("Error code: 404 - {'error': {'message': 'The model `x` does not exist'}}", 404), "messages", None),
         (fault("The model `fake` does not exist", 404, "model_not_found"), "responses", None),
         (fault("model 'fake' not found, try pulling it first", 404), "responses", None),
         (fault("fake is unknown here", 404), "messages", None),
@@ -191,6 +205,35 @@ async def test_the_change_is_made_once(log: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ModelRefused, match="404"):
         await items_of(failure(404, "Not Found"), failure(404, "Not found", times=2), api=make_api("responses"))
     assert len(log.records) == 1
+
+
+async def test_where_the_other_api_is_not_there_either_the_first_words_count_and_the_first_api_is_asked_again(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    first = refusal("The API deployment for this resource does not exist.", 404, code="DeploymentNotFound")
+    async with FakeOpenAI([first, failure(404, "Resource not found"), say("Hi")]) as server:
+        client = SharedClient(Connection(server.url, lambda: "sk-secret-0123456789"))
+        model = HttpModel("fake", client, api=make_api("responses"), clock=VirtualClock())
+        with pytest.raises(ModelRefused) as caught:
+            await collect(model, REQUEST)
+        await collect(model, REQUEST)
+        await model.aclose()
+    assert "(404): The API deployment for this resource does not exist." in str(caught.value)
+    assert "does not know the model" not in str(caught.value)
+    assert "Resource not found" not in str(caught.value)
+    assert [request.path for request in server.requests] == [RESPONSES, CHAT, RESPONSES]
+    assert len(log.records) == 1
+
+
+async def test_once_the_other_api_has_answered_its_own_words_count() -> None:
+    script = failure(404, "Not Found"), say("Hi"), failure(404, "Gone for lunch")
+    async with FakeOpenAI(script) as server:
+        model = HttpModel("fake", SharedClient(Connection(server.url, lambda: None)), api=make_api("responses"))
+        await collect(model, REQUEST)
+        with pytest.raises(ModelRefused, match="Gone for lunch"):
+            await collect(model, REQUEST)
+        await model.aclose()
+    assert [request.path for request in server.requests] == [RESPONSES, CHAT, CHAT]
 
 
 async def test_the_log_shows_no_key(log: pytest.LogCaptureFixture) -> None:

@@ -43,6 +43,23 @@ async def test_an_unknown_model_names_those_that_are_near() -> None:
     assert "Near that: qwen3:32b, qwen3:8b. Name one with --model or AGENT_KERNEL_MODEL." in str(caught.value)
 
 
+async def test_the_model_that_was_asked_is_never_suggested_whatever_it_is_called() -> None:
+    """Two endpoints, so that names have their endpoint before them."""
+    async with FakeOpenAI([failure(404, "Not Found")], pages=LIST) as server:
+        endpoints = [configured(name, {"base_url": server.url}) for name in ("lab", "cloud")]
+        resolver = ModelResolver(endpoints=endpoints)
+        model = resolver.resolve("lab/qwen3:8b")
+        with pytest.raises(ModelRefused) as caught:
+            await collect(model, REQUEST)
+        said = str(caught.value)
+        assert "refused a request for the model 'qwen3:8b' (404): Not Found." in said
+        assert (
+            "It lists that model, but perhaps not for the chat completions format. Near that: lab/qwen3:32b. " in said
+        )
+        assert "lab/qwen3:8b" not in said
+        await resolver.aclose()
+
+
 async def test_where_none_is_near_some_of_those_that_there_are_stand_there() -> None:
     async with FakeOpenAI([failure(404, "no")], pages=LIST) as server:
         resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])

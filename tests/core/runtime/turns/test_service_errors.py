@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from agent_kernel.models.api import Api
+from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model, ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
@@ -24,9 +26,9 @@ from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 TOO_LARGE = Reply(NGINX, status=413, content_type="text/html")
 
 
-def model_at(server: FakeOpenAI) -> HttpModel:
+def model_at(server: FakeOpenAI, api: Api | None = None) -> HttpModel:
     client = SharedClient(Connection(server.url, lambda: FAKE_KEY))
-    return HttpModel("fake", client, capabilities=lambda: Capabilities(images=True), clock=VirtualClock())
+    return HttpModel("fake", client, api=api, capabilities=lambda: Capabilities(images=True), clock=VirtualClock())
 
 
 def behind_nginx(most_bytes: int, *answers: ModelTurn) -> Callable[[dict[str, Any]], ModelTurn | Reply]:
@@ -96,6 +98,16 @@ async def test_a_run_tells_the_providers_words_and_not_the_proxys(stages: Stages
     assert refused.status == "error"
     assert refused.error is not None
     assert "(400): Provider returned error: Tool 3 has no name. Key [API key]." in refused.error.message
+
+
+async def test_a_missing_route_behind_a_gateway_is_asked_for_in_another_api(stages: Stages) -> None:
+    missing = "litellm.NotFoundError: OpenAIException - {'detail': 'Not Found'}. Received Model Group=fake"
+    async with FakeOpenAI([failure(404, missing), say("Here.")]) as server:
+        model = model_at(server, make_api("responses"))
+        done = await run(stages, model)
+        await model.aclose()
+    assert (done.status, done.error) == ("complete", None)
+    assert [request.path for request in server.requests] == ["/v1/responses", "/v1/chat/completions"]
 
 
 async def test_a_file_of_certificates_that_is_gone_is_the_runs_error_in_one_line(
