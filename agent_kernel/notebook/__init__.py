@@ -1,5 +1,14 @@
 """The executor: everything that runs in the notebook's kernel. Queued messages run calls by `take` and `take_async`."""
 
+import sys
+from pathlib import Path
+
+from agent_kernel import own_imports
+
+_ipython = sys.modules.get("IPython")
+if _ipython is not None and _ipython.get_ipython() is not None:  # in a kernel, and not in a command
+    own_imports.install(Path.cwd())
+
 
 def install() -> None:
     """Have this kernel answer the server's requests. Idempotent."""

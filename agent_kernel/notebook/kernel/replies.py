@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 import logging
-import threading
 from typing import Any, assert_never
 
 from agent_kernel.errors import ToolFailed
@@ -231,24 +230,16 @@ async def tool_verdict(
     tool = state.find_tool(run_id, tool_name)
     if tool is None:
         return no_answer
-    verdict: asyncio.Future[ToolVerdict] = asyncio.get_running_loop().create_future()
-    loop = asyncio.get_running_loop()
 
-    def settle(answer: ToolVerdict) -> None:
-        if not verdict.done():
-            verdict.set_result(answer)
-
-    def ask_tool() -> None:
+    def ask_tool() -> ToolVerdict:
         try:
-            answer = tool.verdict(json.loads(arguments_json))
+            return tool.verdict(json.loads(arguments_json))
         except Exception:  # noqa: BLE001 -- the function is the user's
             _log.warning("The approval function of %s failed; the user is asked.", tool_name, exc_info=True)
-            answer = no_answer
-        loop.call_soon_threadsafe(settle, answer)
+            return no_answer
 
-    # A thread of its own: the function is the user's, and may hang. So may the file system.
-    threading.Thread(target=ask_tool, name="agent-kernel-verdict", daemon=True).start()
     try:
-        return await asyncio.wait_for(verdict, VERDICT_SECONDS)
+        async with asyncio.timeout(VERDICT_SECONDS):
+            return await in_own_thread(ask_tool)  # the function is the user's, and may hang; so may the file system
     except TimeoutError:
         return no_answer

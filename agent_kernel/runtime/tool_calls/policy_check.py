@@ -9,6 +9,7 @@ from typing import Any
 from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.rules import rules_in_force
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
 from agent_kernel.runtime.offload import read
@@ -17,6 +18,7 @@ from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.declarations import OPENS_FILES
 from agent_kernel.tools.builtin.places import UNKNOWN
+from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
 
 logger = logging.getLogger(__name__)
 _VERDICT_SECONDS = 5.0
@@ -30,6 +32,7 @@ async def check_policy(
     declaration = run.registry.declaration(tool_name)
     what = digest(tool_input)
     verdict = await _verdict(run, tool_name, tool_input)
+    edits_in_folder = await _edits_in_folder(verdict)
     while True:
         # Read after the executor was asked: the policy may have been switched meanwhile.
         policy = run.policy
@@ -43,7 +46,7 @@ async def check_policy(
             # A call that may have run already always asks, whatever rule would allow it.
             always_asks=edited or run.calls.may_have_run(what),
             parameters=declaration.parameters,
-            edits_in_folder=verdict.may_edit,
+            edits_in_folder=edits_in_folder,
             place=verdict.place,
         )
         judgement = await read(tool_input, partial(policy.capped(cap).judge, call))
@@ -51,6 +54,14 @@ async def check_policy(
             judgement = await read(tool_input, partial(removed.capped(cap).judge, call))
         if policy is run.policy:
             return replace(judgement, place=verdict.place)
+
+
+async def _edits_in_folder(verdict: ToolVerdict) -> bool:
+    """Whether the mode `edit` covers a call, by this server's Python as by the kernel's, which may be another: what
+    shadows a module of either runs by itself."""
+    if not verdict.may_edit or verdict.place is None:
+        return False
+    return not await in_own_thread(partial(why_it_runs, verdict.place))
 
 
 async def _removed_elsewhere(run: ActiveRun) -> Policy | None:

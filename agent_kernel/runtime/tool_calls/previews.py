@@ -7,11 +7,14 @@ from functools import partial
 
 from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.log import tool_calls
+from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
+from agent_kernel.tools.review.file_cards import RUNS_BY_ITSELF, runs_by_itself
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 
 logger = logging.getLogger(__name__)
@@ -39,7 +42,10 @@ async def shown_call(run: ActiveRun, tool_name: str, tool_input: str, place: Pla
         shown = plain
     facts = [NOT_READ] if card is None else card.facts
     base = "" if card is None else card.base
-    return shown.model_copy(update={"facts": facts, "base": base}), [*found, *(card.warnings if card else ())]
+    found = [*found, *(card.warnings if card else ())]
+    if place is not None and all(warning.title != RUNS_BY_ITSELF for warning in found):
+        found += runs_by_itself(await in_own_thread(partial(why_it_runs, place)))  # by this server's Python
+    return shown.model_copy(update={"facts": facts, "base": base}), found
 
 
 async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None) -> ToolCallView:

@@ -8,11 +8,11 @@ import os
 from pathlib import Path, PurePosixPath
 
 from agent_kernel.protocol.calls import Place
+from agent_kernel.tools.builtin.run_by_themselves import why_it_runs_there
 from agent_kernel.tools.review.hidden import hidden_characters
 
 UNKNOWN = Place("", linked=True)
 """A place that is not known, which no rule by path allows."""
-_IMPORTED_BY_ITSELF = frozenset({"sitecustomize.py", "usercustomize.py"})
 
 
 def locate(path: object, root: Path) -> Place:
@@ -32,8 +32,11 @@ def locate(path: object, root: Path) -> Place:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a path has no hidden part and no invisible character."""
-    return not any(part.startswith(".") for part in PurePosixPath(name).parts) and not hidden_characters(name)
+    """Whether a path has no hidden part, and no invisible or control character."""
+    if any(part.startswith(".") for part in PurePosixPath(name).parts):
+        return False
+    # In code, tabs and ends of lines are no hidden characters.
+    return not hidden_characters(name) and not any(character < " " for character in name)
 
 
 def may_read(place: Place) -> bool:
@@ -42,14 +45,10 @@ def may_read(place: Place) -> bool:
     return place.inside is not None and is_plain(place.inside)
 
 
-def may_edit(place: Place, root: Path) -> bool:
+def may_edit(place: Place) -> bool:
     """Whether a place may be written unasked in the mode `edit`: as `may_read`, but not what changes how things run:
-    hidden files (`.agent-kernel.toml`, `.git`, `.venv`), Python environments, modules that Python imports by itself,
-    and notebooks, whose page would overwrite the change."""
+    hidden files (`.agent-kernel.toml`, `.git`, `.venv`), what runs by itself, and notebooks, whose page would overwrite
+    the change. What may be written decides with it: see `builtin_verdict`."""
     if not may_read(place) or place.inside in (None, "."):
         return False
-    file = PurePosixPath(place.inside)
-    if file.suffix.lower() == ".ipynb" or file.name.lower() in _IMPORTED_BY_ITSELF:
-        return False
-    folder = Path(os.path.realpath(root))
-    return not any((folder / parent / "pyvenv.cfg").exists() for parent in file.parents)
+    return PurePosixPath(place.inside).suffix.lower() != ".ipynb" and not why_it_runs_there(place)

@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.protocol.calls import ToolVerdict
+from agent_kernel.errors import ToolFailed
+from agent_kernel.protocol.calls import Place, ToolVerdict
+from agent_kernel.tools.builtin.changes import planned_change
 from agent_kernel.tools.builtin.declarations import READS_FILES, WRITES_FILES
 from agent_kernel.tools.builtin.places import locate, may_edit, may_read
+from agent_kernel.tools.builtin.run_by_themselves import why_change_decides
 
 
 def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVerdict:
@@ -17,5 +20,14 @@ def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVer
         return ToolVerdict("allow" if may_read(place) else "ask", place)
     if name in WRITES_FILES:
         place = locate(arguments.get("path"), root)
-        return ToolVerdict("ask", place, may_edit(place, root))
+        return ToolVerdict("ask", place, may_edit(place) and not _decides(name, arguments, root, place))
     return ToolVerdict("ask")
+
+
+def _decides(name: str, arguments: dict[str, Any], root: Path, place: Place) -> bool:
+    """Whether the file is or becomes one whose content takes effect by itself."""
+    try:
+        change = planned_change(root, name, arguments, Path(place.path))
+    except (ToolFailed, TypeError):
+        return False  # the call fails, and is judged again when it runs
+    return change is not None and bool(why_change_decides(change))

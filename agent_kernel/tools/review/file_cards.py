@@ -12,9 +12,11 @@ from agent_kernel.tools.builtin.changes import ChangeTooLarge, FileChange, plann
 from agent_kernel.tools.builtin.line_changes import Change, changed_lines, edited_lines
 from agent_kernel.tools.builtin.paths import TextFile
 from agent_kernel.tools.builtin.places import locate, may_read
+from agent_kernel.tools.builtin.run_by_themselves import why_change_decides, why_it_runs_there
 from agent_kernel.tools.builtin.search import size_text
 from agent_kernel.tools.review.shown_diff import SHOWN_LINES, ShownDiff, lines_of, shown_diff
 
+RUNS_BY_ITSELF = "Runs by itself:"
 _COMPARED_LINES = 200_000
 _COMPARED_CHARACTERS = 8 * 1024 * 1024
 _SPLIT_LINES = 1_000_000
@@ -42,10 +44,16 @@ def file_card(root: Path, name: str, arguments: dict[str, Any], place: Place | N
         return FileCard(warnings=warnings, facts=[_fails(failure)])
     if change is None:
         return None
+    warnings += runs_by_itself(why_it_runs_there(place) or why_change_decides(change))
     shown = _shown(change, path)
     facts = _facts(change, root, shown is None)
     diff = shown or ShownDiff("")
     return FileCard(diff=diff.text, left_out=diff.left_out, facts=facts, warnings=warnings, base=change.base())
+
+
+def runs_by_itself(why: str) -> list[Warning]:
+    """The warning of a file that the mode `edit` asks about, with a reason of `run_by_themselves`; none without one."""
+    return [Warning(title=RUNS_BY_ITSELF, detail=f"{why}. The mode edit asks, too.")] if why else []
 
 
 def _fails(failure: Exception) -> str:

@@ -10,7 +10,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, ToolStartEvent
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Warning
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
@@ -104,3 +104,17 @@ async def test_a_card_of_a_file_does_without_a_diff_where_the_executor_does_not_
         assert request.preview.text == "new\n"
         await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         await handle.wait()
+
+
+async def test_what_this_servers_python_would_run_is_asked_about_whatever_the_kernels_would(stages: Stages) -> None:
+    """The kernel may have another Python, and the server may have been started in the notebook's folder."""
+    writes = calls(*(call("write_file", path=path, content="x") for path in ("notes.md", "tornado.py")))
+    with ScriptedModel([writes, say("ok")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(edits=True, card=FileCard()))
+        handle = await stage.start(tools=(WRITE,), policy="edit")
+        [request] = await stage.requests()
+        assert "tornado.py" in request.tool_input
+        assert [one.title for one in request.warnings] == ["Writes files:", "Runs by itself:"]
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert [one.state for one in result.tool_calls] == ["success", "denied"]
