@@ -8,7 +8,7 @@ from agent_kernel.models.answer_reading import AnswerReader, as_text
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import ModelRequest, ModelTurn, TokenUsage
 from agent_kernel.models.chat_calls import CallAssembler
-from agent_kernel.models.chat_dialect import Dialect, takes_short_ids
+from agent_kernel.models.chat_dialect import Dialect, dialect_at
 from agent_kernel.models.chat_items import ReasoningFields
 from agent_kernel.models.chat_messages import build_messages
 from agent_kernel.models.faults import Fault, error_object_fault
@@ -31,16 +31,15 @@ class ChatApi:
 
     def __init__(self) -> None:
         self._takes_effort = True
-        self._dialect = Dialect()
+        self._dialect: Dialect | None = None
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"}
 
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
-        self._dialect.short_ids |= takes_short_ids(target)
         body: dict[str, Any] = {
             "model": target.wire_name,
-            "messages": list(build_messages(request, target.origin, self._dialect)),
+            "messages": list(build_messages(request, target.origin, self._dialect_at(target))),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -55,13 +54,17 @@ class ChatApi:
 
     def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
         """The request in the form that the service asks for, or without the reasoning effort."""
-        notice = self._dialect.learn(fault, request, target)
+        notice = self._dialect_at(target).learn(fault, request, target)
         if notice is not None:
             return Amendment(request, notice)
         if request.effort is None or not self._takes_effort or not _refuses_effort(fault):
             return None
         self._takes_effort = False
         return Amendment(request, f"{target.wire_name} does not take the effort {request.effort!r}; it was left out.")
+
+    def _dialect_at(self, target: Target) -> Dialect:
+        self._dialect = self._dialect or dialect_at(target)
+        return self._dialect
 
 
 def _refuses_effort(fault: Fault) -> bool:

@@ -20,6 +20,7 @@ _BAD_ID = re.compile(
     r"(?is)tool[ _]?(?:call|use|result)s?(?:\[\d+\])?[ _.]?id.*(?:length|pattern|alphanumeric|too long)"
 )
 """Mistral, its chat templates, OpenAI (an id above 40 or 64 characters), Anthropic behind a gateway, and Bedrock."""
+_BAD_ORDER = re.compile(r"(?i)unexpected role '?user'? after role '?tool")
 _FIELDS = {
     "reasoning_content": re.compile(r"\breasoning_content\b"),
     "reasoning_details": re.compile(r"\breasoning_details\b"),
@@ -35,7 +36,7 @@ _BAD_SIGNATURE = re.compile(
     r"(?i)(?:invalid|corrupted)\W{1,3}(?:thought )?signature|signature.{0,40}(?:invalid|not valid)|blocks? .*modified"
 )
 _NO_THOUGHTS = "{} no longer accepts what it thought earlier in this conversation, so it was asked without that."
-_SHORT_ID_HOSTS = (".mistral.ai",)
+_MISTRAL = ".mistral.ai"
 _MOST_REFUSED = 1_000
 
 
@@ -43,6 +44,8 @@ _MOST_REFUSED = 1_000
 class Dialect:
     short_ids: bool = False
     """Whether the ids of calls have to have nine letters and digits, which every service takes."""
+    ends_steps: bool = False
+    """Whether an answer has to stand between the results of calls and what the user says next."""
     asks_for_reasoning: bool = False
     """Whether each answer with calls has to have `reasoning_content`, also one that came from another model."""
     left_out: set[str] = field(default_factory=set)
@@ -67,6 +70,9 @@ class Dialect:
         if not self.short_ids and _BAD_ID.search(said):
             self.short_ids = True
             return ""
+        if not self.ends_steps and _BAD_ORDER.search(said):
+            self.ends_steps = True
+            return ""
         if _ASKED_FOR.search(said):
             is_new = not self.asks_for_reasoning or "reasoning_content" in self.left_out
             self.asks_for_reasoning = True
@@ -89,10 +95,11 @@ class Dialect:
             del self.refused[next(iter(self.refused))]
 
 
-def takes_short_ids(target: Target) -> bool:
-    """Whether an address is known for `Dialect.short_ids`."""
+def dialect_at(target: Target) -> Dialect:
+    """The dialect for which an address is known."""
     host = urlsplit(target.origin.partition(" ")[0]).hostname or ""
-    return f".{host}".endswith(_SHORT_ID_HOSTS)
+    is_mistral = f".{host}".endswith(_MISTRAL)
+    return Dialect(short_ids=is_mistral, ends_steps=is_mistral)
 
 
 def _fields_of(request: ModelRequest, origin: str) -> Iterator[dict[str, Any]]:

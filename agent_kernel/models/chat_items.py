@@ -78,7 +78,7 @@ class ReasoningFields:
             if name in _IN_PIECES and isinstance(value, str):
                 detail.fields.setdefault(name, "")  # keeps the order of the fields
                 detail.pieces.setdefault(name, []).append(self._size.take(value))
-            elif name not in detail.fields or (value is not None and value != detail.fields[name]):
+            elif name not in detail.fields or (value not in (None, "", detail.fields[name])):
                 self._size.take_size(len(name) + len(str(value)))
                 detail.fields[name] = value
 

@@ -22,14 +22,24 @@ Part = dict[str, Any]
 
 NO_OUTPUT = "(no output)"
 """In place of an empty result."""
+_GOES_ON = "(The user goes on.)"
 _SHORT_ID = 9
 _SIGNS = digits + ascii_letters
 _SHORT = re.compile(rf"[a-zA-Z0-9]{{{_SHORT_ID}}}")
 
 
 def build_messages(request: ModelRequest, origin: str, dialect: Dialect) -> Iterator[WireMessage]:
-    """The messages as this API takes them. Tool messages can't have pictures here, so the pictures of a step's calls
-    follow its tool messages as a message of the user."""
+    """The messages as this API takes them, and as this service does. Tool messages can't have pictures here, so the
+    pictures of a step's calls follow its tool messages as a message of the user."""
+    follows_result = False
+    for message in _messages(request, origin, dialect):
+        if follows_result and message["role"] == "user" and dialect.ends_steps:
+            yield {"role": "assistant", "content": _GOES_ON}
+        follows_result = message["role"] == "tool"
+        yield message
+
+
+def _messages(request: ModelRequest, origin: str, dialect: Dialect) -> Iterator[WireMessage]:
     ids = _CallIds(short=dialect.short_ids)
     shown: list[Part] = []
     for message in request.messages:

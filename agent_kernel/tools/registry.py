@@ -18,6 +18,8 @@ _MARKUP = re.compile(r"<[|\uff5c][^<>]*>?")
 """Marks of a model's template, such as `<|channel|>`; DeepSeek's have wide bars."""
 _PREFIX = re.compile(r"\A\s*(?:(?:functions?|tools?|default_api)\s*[.:/]\s*)*")
 """No tool's own name has one of these signs."""
+_NUMBER = re.compile(r"(?::\d+)?\s*\Z")
+"""Kimi's number of a call, after its name."""
 _FAULTS = 3
 _READ = 50
 _LENGTH = 240
@@ -50,7 +52,8 @@ class ToolRegistry:
     def meant(self, name: str) -> str:
         """The name of the tool that a model means: `run_python` by `functions.run_python`, by ` run_python` and by
         `run_python<|channel|>commentary`. The same name where that is no tool, or more than one."""
-        found = {_PREFIX.sub("", part).rstrip() for part in _MARKUP.split(name)} & self._declarations.keys()
+        parts = {_NUMBER.sub("", _PREFIX.sub("", part), count=1) for part in _MARKUP.split(name)}
+        found = parts & self._declarations.keys()
         return found.pop() if len(found) == 1 else name
 
     def declaration(self, name: str) -> ToolDeclaration:

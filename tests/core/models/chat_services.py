@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from agent_kernel.models.chat_items import REASONING
@@ -75,6 +76,11 @@ class Mistral(StrictService):
                 said = f"Tool call id was {name} but must be a-z, A-Z, 0-9, with a length of 9."
                 error = {"object": "error", "message": said, "type": "invalid_function_call", "code": "3280"}
                 return error_reply(error, 400, times=1, headers={})
+        roles = [message["role"] for message in body["messages"]]
+        if ("tool", "user") in pairwise(roles):
+            said = "Unexpected role 'user' after role 'tool'"
+            error = {"object": "error", "message": said, "type": "invalid_request_message_order", "code": "3230"}
+            return error_reply(error, 400, times=1, headers={})
         return _unknown_field(body["messages"])
 
 

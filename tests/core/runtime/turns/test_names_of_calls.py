@@ -33,6 +33,7 @@ WRITTEN = "functions.run_python<|channel|>commentary"
         ("functions:run_python", "run_python"),
         ("default_api.run_python", "run_python"),
         ("functions.tools.run_python", "run_python"),
+        ("functions.run_python:0 ", "run_python"),
         (WRITTEN, "run_python"),
         # A tool's own name, though another one begins or ends so.
         ("functions", "functions"),

@@ -191,7 +191,7 @@ async def test_mistral_takes_a_conversation_that_began_with_claude(
     stages: Stages, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if known:
-        monkeypatch.setattr("agent_kernel.models.chat_dialect._SHORT_ID_HOSTS", (".127.0.0.1",))
+        monkeypatch.setattr("agent_kernel.models.chat_dialect._MISTRAL", ".127.0.0.1")
     both = calls(call("look", call_id="toolu_01A"), call("look", call_id="toolu_01B"))
     async with (
         connected(both, say("One."), api=MESSAGES) as (_, claude),
@@ -213,6 +213,22 @@ async def test_mistral_takes_a_conversation_that_began_with_claude(
     assert {call.tool_call_id for call in result.tool_calls} == set()
     view = await one.conversation.view()
     assert [call.tool_call_id for call in view.tool_calls] == ["toolu_01A", "toolu_01B", "AbCd12345"]
+
+
+async def test_mistral_takes_what_the_user_says_after_a_step_that_got_no_answer(stages: Stages) -> None:
+    broken = failure(400, "Something else.")
+    async with connected(look("AbCd12345", ""), broken, say("Two."), say("Three."), api=speaking_as(Mistral)) as (
+        server,
+        model,
+    ):
+        one = await stages(model)
+        assert (await (await one.start("1")).wait()).run.error is not None
+        for answer in ("Two.", "Three."):
+            result = await (await one.start("2")).wait()
+            assert (result.text, result.run.error) == (answer, None)
+    before, after = server.requests[-2].body["messages"], sent(server)
+    assert [message["role"] for message in before] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert after[: len(before)] == before
 
 
 # Nothing empty.
