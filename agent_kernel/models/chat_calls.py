@@ -25,6 +25,8 @@ LONGEST_NAME = 1_000
 """The most characters of a name that is assembled from pieces."""
 _ENDS = ("}", '}"')
 """How complete arguments end, also encoded twice."""
+_MOST_TIMES = 100
+"""How often an object may be sent and count once."""
 _DECODER = json.JSONDecoder()
 
 
@@ -110,7 +112,7 @@ class CallAssembler:
                 continue
             earlier.extra_content = earlier.extra_content or call.extra_content
             if not earlier.arguments.strip():
-                earlier.pieces = call.pieces
+                earlier.pieces = [*call.pieces]
         return [*self._calls, *others]
 
     def _add_piece(self, piece: dict[str, Any], position: int, *, alone: bool) -> ToolCallDelta | None:
@@ -199,20 +201,21 @@ def _value(arguments: str) -> str:
 def _once(arguments: str) -> str:
     """The arguments' object alone, where it was sent more than once or encoded twice; else the arguments as they are:
     of different objects, or of a half one, nobody knows which is meant."""
-    text = arguments.strip()
+    text = rest = arguments.strip()
     if is_object(text):
         return text
     objects: dict[str, str] = {}
-    at = 0
     try:
-        while at < len(text):
-            value, end = _DECODER.raw_decode(text, at)
-            sent = value if isinstance(value, str) else text[at:end]
+        for _ in range(_MOST_TIMES):
+            value, end = _DECODER.raw_decode(rest)
+            sent = value if isinstance(value, str) else rest[:end]
             whole = json.loads(sent)
             if not isinstance(whole, dict):
-                return text
+                break
             objects.setdefault(json.dumps(whole, sort_keys=True), sent)
-            at = end + len(text[end:]) - len(text[end:].lstrip())
+            rest = rest[end:].lstrip()
+            if not rest and len(objects) == 1:
+                return objects.popitem()[1]
     except (ValueError, RecursionError):
-        return text
-    return next(iter(objects.values())) if len(objects) == 1 else text
+        pass
+    return text

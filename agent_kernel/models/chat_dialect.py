@@ -25,7 +25,7 @@ _FIELDS = {
     "reasoning_content": re.compile(r"\breasoning_content\b"),
     "reasoning_details": re.compile(r"\breasoning_details\b"),
     "extra_content": re.compile(r"\bextra_content\b"),
-    "reasoning": re.compile(r"['\"`.]reasoning(?:['\"`]|$)"),  # the word alone may be about anything
+    "reasoning": re.compile(r"['\"`.]reasoning\b"),  # the word alone may be about anything
 }
 _ASKED_FOR = re.compile(
     r"(?i)missing\W+reasoning_content\b|\breasoning_content\b.{0,40}(?:missing|passed back|required)"

@@ -81,7 +81,13 @@ class Mistral(StrictService):
             said = "Unexpected role 'user' after role 'tool'"
             error = {"object": "error", "message": said, "type": "invalid_request_message_order", "code": "3230"}
             return error_reply(error, 400, times=1, headers={})
-        return _unknown_field(body["messages"])
+        for at, one in enumerate(body["messages"]):
+            for name in set(one).intersection(REASONING):
+                place = ["body", "messages", at, "assistant", name]
+                extra = {"type": "extra_forbidden", "loc": place, "msg": "Extra inputs are not permitted"}
+                details = {"detail": [extra | {"input": one[name]}]}
+                return error_reply({"object": "error", "message": details, "code": None}, 422, times=1, headers={})
+        return None
 
 
 class Gateway(StrictService):
@@ -101,7 +107,12 @@ class Gateway(StrictService):
 
 class Groq(StrictService):
     def refusal(self, body: dict[str, Any]) -> Reply | None:
-        return _unknown_field(body["messages"])
+        for at, one in enumerate(body["messages"]):
+            for name in (*REASONING, "extra_content"):
+                if f'"{name}":' in json.dumps(one):
+                    said = f"'messages.{at}' : for 'role:assistant' the following must be satisfied[('messages.{at}' : "
+                    return failure(400, f"{said}property '{name}' is unsupported)]")
+        return None
 
 
 def speaking_as(service: type[StrictService]) -> WireApi:
@@ -111,13 +122,3 @@ def speaking_as(service: type[StrictService]) -> WireApi:
 def _ids(messages: list[Message]) -> Iterator[str]:
     yield from (call["id"] for call in calls_of(messages))
     yield from (message["tool_call_id"] for message in messages if message["role"] == "tool")
-
-
-def _unknown_field(messages: list[Message]) -> Reply | None:
-    for at, one in enumerate(messages):
-        for name in (*REASONING, "extra_content"):
-            if name not in json.dumps(one):
-                continue
-            said = f"'messages.{at}' : for 'role:assistant' the following must be satisfied[('messages.{at}' : "
-            return failure(400, f"{said}property '{name}' is unsupported)]")
-    return None
