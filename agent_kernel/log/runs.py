@@ -180,6 +180,24 @@ def replaced_runs(sql: sqlite3.Connection, conversation: int) -> list[tuple[str,
     return [(run_id, orjson.loads(replaces)) for run_id, replaces in rows if replaces is not None]
 
 
+def note_too_long(sql: sqlite3.Connection, run_id: str) -> None:
+    """The run ends because its prompt is too long for its model."""
+    sql.execute(
+        "UPDATE runs SET spec = json_set(spec, '$.too_long', json('true')) WHERE run_id = ? AND json_valid(spec)",
+        (run_id,),
+    )
+
+
+def too_long_runs(sql: sqlite3.Connection, conversation: int) -> set[str]:
+    """The runs of a conversation that ended because their prompts are too long, and were not tried again with more
+    success."""
+    rows = sql.execute(
+        "SELECT run_id FROM runs WHERE conversation = ? AND status = 'error' AND instr(spec, '\"too_long\"')",
+        (conversation,),
+    )
+    return {run_id for (run_id,) in rows}
+
+
 def chosen_policy(sql: sqlite3.Connection, conversation: int) -> PolicyMode | None:
     """The policy that a person chose for a conversation, for prompts that name none."""
     (chosen,) = sql.execute("SELECT policy FROM conversations WHERE number = ?", (conversation,)).fetchone()

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.models.base import Delay, ModelRequest, ModelTurn, Notice, Retraction, ToolCallDelta
+from agent_kernel.models.base import Delay, ModelRequest, ModelTurn, Notice, Retraction, ToolCallDelta, facts_of
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
 from agent_kernel.models.faults import ASK_THE_DOCTOR
+from agent_kernel.models.length import LARGER
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.own_thread import in_own_thread
@@ -24,10 +25,6 @@ MOST_CHARACTERS = 1_000
 """After this many characters without a call the answer is abandoned."""
 SHORTEST_CONTEXT = 16_384
 """The smallest useful context in tokens. Instructions and tools take about 2,000, results a multiple of that."""
-LONGER = (
-    "Give it more: OLLAMA_CONTEXT_LENGTH=32768 where Ollama is started (or num_ctx in the model's Modelfile), "
-    "--max-model-len for vLLM, the context length with which LM Studio loads the model."
-)
 _PROMPT = "Call the tool `ready` now. Say nothing."
 _READY = {
     "type": "function",
@@ -148,4 +145,6 @@ async def _look_at_context(resolver: ModelResolver, endpoint: Endpoint, name: st
     if context is None or context >= SHORTEST_CONTEXT:
         return []
     text = f"{endpoint.name}: the context of {name} has {context:,} tokens. Longer prompts lose their tools."
-    return [Finding("note", text, LONGER)]
+    server = facts_of(resolver.resolve(name)).server
+    ways = [LARGER[server]] if server is not None else LARGER.values()
+    return [Finding("note", text, f"Give it more: {'; '.join(ways)}.")]

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
-from agent_kernel.models.length import LARGER_BODY, LARGER_CONTEXT, too_large, too_long
+from agent_kernel.models.base import LocalServer
+from agent_kernel.models.length import LARGER_BODY, larger_context, too_large, too_long
 from agent_kernel.models.redaction import scrub
 from agent_kernel.models.refusals import read_refusal
 from agent_kernel.models.retry import wait_in_body
@@ -101,6 +102,8 @@ class ServiceLabel:
     """The setting that holds the address: `OPENAI_BASE_URL`."""
     model: str
     api: ApiName = "chat"
+    server: LocalServer | None = None
+    """The program that runs the model there, if it says so."""
     proxy: str = ""
     """The proxy through which it is asked, without credentials, and the variable that names it; empty for none."""
 
@@ -302,7 +305,8 @@ def _exceeded(fault: Fault, label: ServiceLabel, detail: str) -> ContextExceeded
         head = _sentence(f"{label.where} takes no request of this size{status}", detail)
         return ContextExceeded(f"{head} {LARGER_BODY}")
     head = _sentence(f"{label.where} says that the request is too long for {label.model}{status}", detail)
-    return ContextExceeded(f"{head} {LARGER_CONTEXT}", size=fault.too_long.size, limit=fault.too_long.limit)
+    advice = larger_context(label.server)
+    return ContextExceeded(f"{head} {advice}", size=fault.too_long.size, limit=fault.too_long.limit)
 
 
 def _refused(fault: Fault, label: ServiceLabel, detail: str) -> str:

@@ -211,7 +211,7 @@ class HttpModel:
         if is_about_the_name(fault):
             await self._others.refresh()
         secrets = self.client.secrets()
-        site = replace(self._label, api=self._api.name, proxy=(await self.client.get()).proxy)
+        site = replace(self._label, api=self._api.name, server=self.facts.server, proxy=(await self.client.get()).proxy)
         offered = self._others.names()
         words = None if said is None else len("".join(said).split())
         error = explain(fault, site, tries=tries, words=words, secrets=secrets, offered=offered)

@@ -10,11 +10,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-LARGER_CONTEXT = (
-    "Choose a model with a larger context, offer fewer tools with --tools, or ask for less at once. "
-    "For Ollama raise OLLAMA_CONTEXT_LENGTH (num_ctx)."
-)
-"""Advice for a conversation that does not fit even when it is shortened."""
+from agent_kernel.models.base import LocalServer
+
+LARGER: dict[LocalServer, str] = {
+    "llama.cpp": "start llama-server with a larger -c (-c 16384)",
+    "Ollama": "start Ollama with a larger OLLAMA_CONTEXT_LENGTH, or set num_ctx in the model's Modelfile",
+    "vLLM": "start vLLM with a larger --max-model-len",
+    "LM Studio": "load the model with a larger context in LM Studio",
+}
+"""What gives a model a larger context."""
+
+
+def larger_context(server: LocalServer | None) -> str:
+    """Advice for a conversation that does not fit even when it is shortened."""
+    first = LARGER[server] if server is not None else "choose a model with a larger context"
+    return (
+        f"Ask for less at once, begin a new conversation with %agent new, offer fewer tools with --tools, or {first}."
+    )
+
+
 LARGER_BODY = (
     "The service, or a proxy before it, limits the bytes of a request: raise that (nginx: client_max_body_size), ask "
     "for less at once, or begin a new conversation with %agent new."

@@ -244,6 +244,8 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
 async def _keep_history(resources: Resources, run: ActiveRun, upto: Mark | None = None) -> None:
     """Keep what a run knows of its conversation, for the next run or for when this one comes back. `upto` is where the
     log stands."""
+    if run.prompt_is_refused:
+        return  # it is read from the log again, without the prompt
     number = run.conversation.number
     if upto is None:
         upto = await resources.log.read(lambda sql: events.mark(sql, number))

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_kernel.log.compactions import last_compaction
 from agent_kernel.log.events import START, Mark, read_messages
-from agent_kernel.log.runs import replaced_runs
+from agent_kernel.log.runs import replaced_runs, too_long_runs
 from agent_kernel.models.base import CONTEXT_CLOSE, CONTEXT_OPEN, IMAGES, WireMessage
 from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, without_bound
 from agent_kernel.runtime.state.window import Window
@@ -81,10 +81,13 @@ def with_context(prompt: str, environment: str) -> str:
 
 def read_history(sql: sqlite3.Connection, conversation: int, past: Past, run_id: str) -> list[WireMessage]:
     """The past and the messages since, for this run. Where all is read from the log, messages of runs whose cells were
-    run again are left out; a cached past has none of them."""
+    run again are left out, and prompts of other runs that were too long; a cached past has none of them."""
     said = [(run, wire_message(body)) for _, run, body in read_messages(sql, conversation, past.upto)]
-    if said and past.upto == START and (replaced := replaced_runs(sql, conversation)):
-        return leave_out(said, replaced, run_id)
+    if said and past.upto == START:
+        too_long = too_long_runs(sql, conversation) - {run_id}
+        said = [(run, gap(message) if run in too_long else message) for run, message in said]
+        if replaced := replaced_runs(sql, conversation):
+            return leave_out(said, replaced, run_id)
     return [*past.messages, *(message for _, message in said)]
 
 

@@ -47,6 +47,7 @@ WRITERS = {
     "last_message_id": ("turns.model_turn",),
     "finish_reason": ("turns.model_turn",),
     "stopping": ("runs.stop",),
+    "prompt_is_refused": ("turns.fit_context",),
     "out_of_time": ("runs.time_limit", "turns.budget_pause"),
 }
 """The fields of `ActiveRun` that modules outside of `state` assign to, and which modules those are."""
@@ -122,15 +123,16 @@ class ActiveRun:
         policy: Policy,
         start: StartingPoint,
     ) -> None:
-        spec = lean(spec) if view.lean else spec
         self.spec = spec
+        self._sent = lean(spec) if view.lean else spec
+        """What of the specification the model is sent."""
         self.run_id = spec.run_id
         self.conversation, self.shown = shared.row, shared.shown
         self.log, self.settings, self.attended = shared.runtime.log, shared.runtime.settings, shared.runtime.attended
         self.model, self.executor = model, executor
         self._shared = shared
         self.begun, self.prompted = start.begun, start.prompted
-        self.registry = ToolRegistry(spec.tools)
+        self.registry = ToolRegistry(self._sent.tools)
 
         self.meter, self.repeats = start.meter, start.repeats
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
@@ -160,6 +162,8 @@ class ActiveRun:
         self.finish_reason: FinishReason = "stop"
         """Of the model's last answer."""
 
+        self.prompt_is_refused = False
+        """Whether it ended because the prompt itself is too long for the model: later requests go without it."""
         self.suspended = False
         """See `suspend`."""
         self._paused_when_suspended = False
@@ -251,7 +255,7 @@ class ActiveRun:
         """Read what was said before, unless that was done. For `Log.read`."""
         cards_after = self.begun if self.prompted else None
         self.transcript.recall(
-            sql, self.conversation.number, self.spec, cards_after=cards_after, pictures=self.sends_images
+            sql, self.conversation.number, self._sent, cards_after=cards_after, pictures=self.sends_images
         )
 
     def count_invalid_steps(self, *, invalid: bool) -> int:

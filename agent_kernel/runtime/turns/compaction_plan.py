@@ -60,7 +60,7 @@ def plan(
 
 def _plan(history: Sequence[WireMessage], now: Compaction, fixed: float, limit: float, pictures: bool) -> Compaction:
     last = last_step(history)
-    sizes = [0.0, *(tokens_of(message, pictures=pictures, thoughts=False) for message in history[1:])]
+    sizes = _sizes(history, pictures)
     shortened = _shorten_results(history, sizes, now, last, fixed, limit)
     total = _total(history, sizes, shortened, fixed, limit)
     if total <= limit * _SHORTENED_TO:
@@ -80,9 +80,21 @@ def _plan(history: Sequence[WireMessage], now: Compaction, fixed: float, limit: 
     return shortened if total <= limit else _shorten_last(history, sizes, shortened, total - limit)
 
 
+def planned(
+    history: Sequence[WireMessage], compaction: Compaction, fixed: float, limit: float, *, pictures: bool = True
+) -> float:
+    """The estimated size of the request that a plan leads to, with its summary."""
+    return _total(history, _sizes(history, pictures), compaction, fixed, limit)
+
+
 def least(history: Sequence[WireMessage], fixed: float, *, pictures: bool = True) -> float:
     """The estimated size of what can't be left out of a request."""
     return fixed + tokens_of(history[_prompt(history)], pictures=pictures)
+
+
+def _sizes(history: Sequence[WireMessage], pictures: bool) -> list[float]:
+    """Of each message; without the system prompt, which is fixed, and without thoughts, which a compaction drops."""
+    return [0.0, *(tokens_of(message, pictures=pictures, thoughts=False) for message in history[1:])]
 
 
 def _prompt(history: Sequence[WireMessage]) -> int:

@@ -7,19 +7,21 @@ from dataclasses import asdict, replace
 
 from agent_kernel.errors import ContextExceeded
 from agent_kernel.log.compactions import add_compaction
+from agent_kernel.log.runs import note_too_long
 from agent_kernel.models.base import TokenUsage, WireMessage, facts_of
-from agent_kernel.models.length import LARGER_CONTEXT
+from agent_kernel.models.length import larger_context
 from agent_kernel.protocol.views import NoticeView
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.compaction import Compaction, shorten, tokens_of
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.turns.budget_pause import within_budget
-from agent_kernel.runtime.turns.compaction_plan import last_step, least, plan
+from agent_kernel.runtime.turns.compaction_plan import last_step, least, plan, planned
 from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
 from agent_kernel.runtime.turns.summary import Summary, left_out, request_for_summary, write_summary
 
 _ANSWER_PART, _ANSWER_TOKENS = 4, 16_384
 """Room for the answer: a part of the context, and at most this many tokens."""
+_LEFT_OUT = "The next prompts are sent without this one."
 _REFUSED = 0.9
 """The assumed context of a model that refused a request without naming its limit, as a part of the request's size."""
 
@@ -37,14 +39,24 @@ async def fits(run: ActiveRun) -> bool:
     if alone > context and facts.context_is_learned:
         return True  # what a refusal said may be wrong by now: the service decides
     if alone > context:
-        await run.fail(
-            "LLM_ERROR",
-            f"{run.model.name} takes {context:,} tokens, and the system prompt, the tools and your message "
-            f"have about {alone:,.0f} by themselves. {LARGER_CONTEXT}",
+        head = (
+            f"{run.model.name} takes {context:,} tokens, and the system prompt, the tools and your message have about "
+            f"{alone:,.0f} by themselves."
         )
+        await end_too_long(run, f"{head} {larger_context(facts.server)}")
         return False
     await _compact(run, context)
     return not run.is_ending and await within_budget(run)
+
+
+async def end_too_long(run: ActiveRun, message: str) -> None:
+    """End a run whose request is too long however it is shortened. Later requests go without a prompt that got no
+    answer: it is part of the step that is always sent, and would have them all refused."""
+    if run.view.usage.steps:
+        await run.fail("LLM_ERROR", message)
+        return
+    run.prompt_is_refused = True
+    await run.fail("LLM_ERROR", f"{message} {_LEFT_OUT}", lambda commit: note_too_long(commit.sql, run.run_id))
 
 
 async def shortened_after(run: ActiveRun, refusal: ContextExceeded) -> bool:
@@ -92,15 +104,16 @@ def _request_part(context: float) -> float:
 
 
 async def _compact(run: ActiveRun, context: float) -> bool:
-    """Whether anything was shortened."""
-    before, limit = run.transcript.compaction, _request_part(context) / run.transcript.ratio
-    after = plan(run.transcript.history, before, _fixed(run), limit, pictures=run.sends_images)
-    if after == before:
-        return False
+    """Whether the request was shortened so that it may fit."""
+    history, before, ratio = run.transcript.history, run.transcript.compaction, run.transcript.ratio
+    limit = _request_part(context) / ratio
+    after = plan(history, before, _fixed(run), limit, pictures=run.sends_images)
+    if after == before or planned(history, after, _fixed(run), limit, pictures=run.sends_images) > context / ratio:
+        return False  # nothing that is left out would make it fit: no summary is asked for
     notices: list[NoticeView] = []
     summary, asked = Summary(""), 0.0
     if after.summarised > before.summarised:
-        request = request_for_summary(run.transcript.history, before, after, limit)
+        request = request_for_summary(history, before, after, limit)
         written = await run.stoppable(write_summary(run.model, request, limit, run.delayed), "summary")
         if written is None:
             note_unknown_cost(run)
@@ -110,7 +123,7 @@ async def _compact(run: ActiveRun, context: float) -> bool:
         after = replace(after, summary=summary.text or _without_summary(before.summary, count))
         notices.append(_summarised(run, summary, count))
     if results := _newly_cut(run, before, after):
-        name = "older tool result" if after.shortened < last_step(run.transcript.history) else "tool result"
+        name = "older tool result" if after.shortened < last_step(history) else "tool result"
         notices.append(run.notice(f"Shortened {_several(results, name)} for the model."))
     if not notices:
         notices.append(run.notice("Left out what the model had thought earlier: the conversation is long."))

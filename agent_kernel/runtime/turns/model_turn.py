@@ -22,7 +22,7 @@ from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_tasks
 from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.runtime.turns.budget_pause import within_budget
-from agent_kernel.runtime.turns.fit_context import completed, fits, learn, shortened_after
+from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits, learn, shortened_after
 from agent_kernel.runtime.turns.messages import answer_calls, write_tool_messages
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
 from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
@@ -50,6 +50,9 @@ async def call_model(run: ActiveRun) -> list[str]:
         streamed = await _stream_within_context(run)
     except NoAnswer as error:
         await run.fail("LLM_ERROR", str(error), await _spend_unseen(run, error.turn))
+        return []
+    except ContextExceeded as refusal:
+        await end_too_long(run, str(refusal))
         return []
     except (ModelError, ConfigurationError) as error:
         await run.fail("LLM_ERROR", str(error))

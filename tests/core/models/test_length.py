@@ -85,7 +85,7 @@ async def test_a_user_is_told_what_to_do_and_nothing_is_tried_again() -> None:
     assert clock.slept == []
     assert "is too long for" in str(error)
     assert "--tools" in str(error)
-    assert "OLLAMA_CONTEXT_LENGTH" in str(error)
+    assert "%agent new" in str(error)
 
 
 async def test_an_error_within_the_stream_counts_as_well() -> None:

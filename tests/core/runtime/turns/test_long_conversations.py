@@ -11,9 +11,10 @@ import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelUnavailable
 from agent_kernel.models.apis import make_api
-from agent_kernel.models.base import ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
+from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
+from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import MessageEvent, RunEvent, TokenEvent
@@ -28,7 +29,7 @@ from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.scripted_model import ScriptedTurn
 from agent_kernel.testing.wire.messages import refusal as refused
-from agent_kernel.testing.wire.reply import failure
+from agent_kernel.testing.wire.reply import failure, json_reply
 from tests.core.models.messages_fixtures import speaking
 from tests.core.runtime.runs.test_suspend import until_suspended
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, OneModel, Stage, Stages, stage
@@ -256,9 +257,87 @@ async def test_where_the_prompt_and_the_tools_alone_are_too_long_the_run_says_wh
     assert result.run.error is not None
     assert result.run.error.code == "LLM_ERROR"
     assert "takes 300 tokens" in result.run.error.message
-    for advice in ("larger context", "--tools", "OLLAMA_CONTEXT_LENGTH"):
+    for advice in ("%agent new", "larger context", "--tools"):
         assert advice in result.run.error.message
     assert model.summary_requests == []
+
+
+FINE, LONG = say("Fine."), "Look. " * 5_000
+
+
+@pytest.mark.parametrize("named", [True, False, None], ids=["its limit named", "no limit named", "known before"])
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_prompt_that_is_too_long_is_left_out_of_later_requests(
+    tmp_path: Path, named: bool | None, restarts: bool
+) -> None:
+    refusal = ContextExceeded("Too long.", size=9_000 if named else None, limit=8_192 if named else None)
+    refusals = [] if named is None else [refusal]
+    context = 4_096 if named is None else None
+    with sized([FINE, *refusals, FINE, FINE], context=context, summary=ModelUnavailable("Never asked.")) as model:
+        one = await stage(model, tmp_path / "log.sqlite")
+        await (await one.start("Hello.")).wait()
+        failed = await (await one.start(LONG)).wait()
+        if restarts:
+            one.forget_history()
+        after = await (await one.start("Say only: done.")).wait()
+        again = await (await one.start("Again.")).wait()
+        await one.close()
+    assert failed.run.error is not None
+    assert failed.run.error.message.endswith("The next prompts are sent without this one.")
+    assert (after.text, again.text) == ("Fine.", "Fine.")
+    assert model.summary_requests == []
+    assert [message["content"] for message in sent(model)[1:]] == [
+        "Hello.\n\n<notebook_context>\nNotebook: test.ipynb\n</notebook_context>",
+        "Fine.",
+        "Say only: done.\n\n<notebook_context>\nNotebook: test.ipynb\n</notebook_context>",
+        "Fine.",
+        "Again.\n\n<notebook_context>\nNotebook: test.ipynb\n</notebook_context>",
+    ]
+    assert shared(sent(model, -2), sent(model, -1)) == len(sent(model, -2))
+
+
+async def test_a_prompt_that_was_too_long_and_is_tried_again_with_success_stays_in(stages: Stages) -> None:
+    with sized([ContextExceeded("Too long."), FINE, say("Bye.")], context=None) as model:
+        stage = await stages(model)
+        handle = await stage.start(LONG)
+        assert (await handle.wait()).run.status == "error"
+        assert (await (await stage.conversation.retry_run(handle.run_id)).wait()).text == "Fine."
+        await (await stage.start("Bye.")).wait()
+    assert [message["content"][:5] for message in sent(model)[1:]] == [LONG[:5], "Fine.", "Bye.\n"]
+
+
+async def test_what_a_run_has_done_before_it_got_too_long_is_not_left_out(stages: Stages) -> None:
+    refusal = ContextExceeded("Too long.")
+    with sized([*looks(40), refusal, refusal, FINE], context=None) as model:
+        stage = await stages(model, executor=seeing(700))
+        failed = await (await stage.start("Look.")).wait()
+        await (await stage.start("And?")).wait()
+    assert failed.run.error is not None
+    assert failed.run.error.message == "Too long."
+    assert sent(model)[1]["content"].startswith("Look.")
+
+
+@pytest.mark.parametrize(
+    ("server", "setting"),
+    [("llama.cpp", "llama-server with a larger -c"), ("Ollama", "OLLAMA_CONTEXT_LENGTH"),
+     ("vLLM", "--max-model-len"), ("LM Studio", "in LM Studio"), (None, "choose a model with a larger context")],
+)  # fmt: skip
+@pytest.mark.parametrize("known", [True, False])
+async def test_what_is_too_long_names_the_setting_of_the_server_at_hand(
+    stages: Stages, server: LocalServer | None, setting: str, known: bool
+) -> None:
+    says = f"request (9000 tokens) exceeds the available context size ({CONTEXT} tokens), try increasing it"
+    error = {"code": 400, "message": says, "type": "exceed_context_size_error", "n_prompt_tokens": 9_000}
+    refusal = json_reply({"error": error | {"n_ctx": CONTEXT}}, status=400)
+    async with FakeOpenAI([] if known else [refusal]) as service:
+        client = SharedClient(Connection(base_url=service.url, key=lambda: FAKE_KEY))
+        capabilities = Capabilities(context_tokens=CONTEXT if known else None, server=server)
+        model = HttpModel("fake", client, capabilities=lambda: capabilities)
+        result = await (await (await stages(model)).start(LONG)).wait()
+        await model.aclose()
+    assert result.run.error is not None
+    for advice in ("%agent new", setting):
+        assert advice in result.run.error.message
 
 
 async def test_a_small_context_is_used_as_well_as_can_be(stages: Stages) -> None:
