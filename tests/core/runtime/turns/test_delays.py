@@ -8,6 +8,7 @@ import pytest
 
 from agent_kernel.errors import UnknownRun
 from agent_kernel.log import events as logged
+from agent_kernel.models.base import Delay, ModelRequest
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.budgets import BudgetLimits
@@ -16,6 +17,7 @@ from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import ConversationView, DelayView
 from agent_kernel.record.story import make_story
 from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.turns.summary import write_summary
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta
@@ -26,14 +28,20 @@ LOADING = json_reply({"error": {"code": 503, "message": "Loading model"}}, statu
 
 
 @asynccontextmanager
-async def staged(
-    stages: Stages, *script: Scripted, auto: bool = False
-) -> AsyncIterator[tuple[Stage, FakeOpenAI, VirtualClock]]:
+async def model_of(*script: Scripted, auto: bool = False) -> AsyncIterator[tuple[HttpModel, FakeOpenAI, VirtualClock]]:
     clock = VirtualClock(auto=auto)
     with FakeOpenAI(script) as server:
         model = HttpModel("m", SharedClient(Connection(server.url, lambda: None)), clock=clock)
-        yield await stages(model), server, clock
+        yield model, server, clock
         await model.aclose()
+
+
+@asynccontextmanager
+async def staged(
+    stages: Stages, *script: Scripted, auto: bool = False
+) -> AsyncIterator[tuple[Stage, FakeOpenAI, VirtualClock]]:
+    async with model_of(*script, auto=auto) as (model, server, clock):
+        yield await stages(model), server, clock
 
 
 def delays(stage: Stage) -> list[DelayView]:
@@ -147,3 +155,16 @@ async def test_a_budget_in_seconds_counts_the_wait_and_ends_it(stages: Stages) -
         await handle.wait()
     assert len(server.requests) == 1
     assert clock.sleepers == 0
+
+
+async def test_a_summary_that_has_to_be_asked_for_again_is_said_too() -> None:
+    told: list[Delay | None] = []
+    async with model_of(rate_limited(retry_after="30"), say("Short."), auto=True) as (model, _, __):
+        summary = await write_summary(
+            model, ModelRequest(messages=[{"role": "user", "content": "Sum up."}]), 1e4, told.append
+        )
+    assert summary.text == "Short."
+    first, *rest = told
+    assert first is not None
+    assert first.kind == "rate_limited"
+    assert set(rest) == {None}
