@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import orjson
 
-from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, TextDelta
+from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, Retraction, TextDelta
 from agent_kernel.models.faults import Fault
 from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
 
@@ -150,7 +150,7 @@ class Deltas:
     @property
     def content(self) -> str:
         """All text that was taken so far."""
-        return "".join(self._content)
+        return "".join((*self._content, *self._fresh) if self._fresh_kind == "text" else self._content)
 
     @property
     def reasoning(self) -> str:
@@ -167,6 +167,14 @@ class Deltas:
     def add(self, item: ModelItem) -> None:
         self._close_text()
         self._items.append(item)
+
+    def take_back(self) -> str:
+        """Take back all text so far. Returns it."""
+        self._close_text()
+        text = self.content
+        self._content.clear()
+        self.add(Retraction())
+        return text
 
     def take(self) -> list[ModelItem]:
         """The items since the last call."""

@@ -14,6 +14,7 @@ from agent_kernel.models.chat_messages import build_messages
 from agent_kernel.models.faults import Fault, error_object_fault
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
 from agent_kernel.models.provider_items import Item, ProviderItems
+from agent_kernel.models.thoughts import TextReader
 from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason
 
@@ -87,6 +88,7 @@ class ChatReader(AnswerReader):
         """Why the answer ended, in the words of the service behind a gateway, if it has some."""
         self._refusal: list[str] = []
         self._usage = TokenUsage()
+        self._text = TextReader(self._deltas)
         self._calls = CallAssembler(self._deltas.size)
         self._reasoning = ReasoningFields(self._deltas.size)
 
@@ -117,7 +119,7 @@ class ChatReader(AnswerReader):
     def _add_delta(self, delta: dict[str, Any], raw: bytes) -> None:
         content = delta.get("content")
         if len(delta) == 1 and content and isinstance(content, str):  # nearly all are
-            self._deltas.add_text("text", content)
+            self._text.add(content)
             return
         self._reasoning.add(delta)
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
@@ -125,7 +127,7 @@ class ChatReader(AnswerReader):
             self._deltas.add_text("reasoning", _plain(reasoning))
         if content:
             if isinstance(content, str):
-                self._deltas.add_text("text", content)
+                self._text.add(content)
             else:
                 self._add_parts(content)
         if delta.get("refusal"):
@@ -143,9 +145,10 @@ class ChatReader(AnswerReader):
             if isinstance(part, dict) and part.get("type") in ("thinking", "reasoning"):
                 self._deltas.add_text("reasoning", _plain(part))
             else:
-                self._deltas.add_text("text", _plain(part))
+                self._text.add(_plain(part))
 
     def _end(self) -> None:
+        self._text.end()
         if not self._seen:
             raise Fault("answer", "the server sent no answer", retry=True)
         if self._finish in _FAILED and not self._failure:

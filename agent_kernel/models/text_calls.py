@@ -5,7 +5,7 @@ code, where the answer begins or ends with it, or where it has a line of its own
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -21,14 +21,16 @@ class TextCall:
 
 @dataclass(frozen=True, slots=True)
 class _Markup:
+    sign: str
+    """A part of it that hardly any text has; empty for a call that is known by its shape alone, as a whole text."""
     begin: re.Pattern[str]
     """Enough of a call to be mistaken for nothing else. A group `name` must be a tool that was offered."""
     end: tuple[str, ...]
     """What the last call ends with, if it has an end."""
 
 
-def _markup(begin: str, *end: str) -> _Markup:
-    return _Markup(re.compile(begin, re.DOTALL), end)
+def _markup(sign: str, begin: str, *end: str) -> _Markup:
+    return _Markup(sign, re.compile(begin, re.DOTALL), end)
 
 
 _BAR = "\uff5c"
@@ -36,30 +38,41 @@ _BAR = "\uff5c"
 _JSON = ("}", "]")
 _MARKUPS = (
     # Hermes and Qwen `<tool_call>{json}`, Qwen Coder `<tool_call><function=…>`, GLM `<tool_call>name<arg_key>`
-    _markup(r"<tool_call>\s*(?:[\[{]|<function=|[\w.:-]+\s*(?:<arg_key>|</tool_call>))", "</tool_call>", *_JSON),
-    _markup(r"<function=[\w.:-]+>\s*(?:<parameter=|\{|</function>)", "</function>", "</tool_call>", *_JSON),
-    _markup(r"<\|tool_call\|?>\s*(?:[\[{]|call:)", "<|/tool_call|>", "<tool_call|>", *_JSON),  # Phi, Granite, Gemma
-    _markup(r"<(?:antml:)?function_calls>\s*<(?:antml:)?invoke name=", "function_calls>"),
-    _markup(r"<(?:[\w-]+:)?tool_calls?>\s*<invoke name=", "tool_call>", "tool_calls>"),  # MiniMax
-    _markup(r"\[TOOL_CALLS\]\s*(?:[\[{]|[\w.:-]+\s*(?:\[|\{))", *_JSON),  # Mistral
-    _markup(r"<\|python_(?:tag|start)\|>[\[{\w]", "<|python_end|>", *_JSON, ")"),  # Llama
+    _markup(
+        "<tool_call>",
+        r"<tool_call>\s*(?:[\[{]|<function=|[\w.:-]+\s*(?:<arg_key>|</tool_call>))",
+        "</tool_call>",
+        *_JSON,
+    ),
+    _markup(
+        "<function=", r"<function=[\w.:-]+>\s*(?:<parameter=|\{|</function>)", "</function>", "</tool_call>", *_JSON
+    ),
+    _markup(
+        "<|tool_call", r"<\|tool_call\|?>\s*(?:[\[{]|call:)", "<|/tool_call|>", "<tool_call|>", *_JSON
+    ),  # Phi, Granite, Gemma
+    _markup("function_calls>", r"<(?:antml:)?function_calls>\s*<(?:antml:)?invoke name=", "function_calls>"),
+    _markup("<invoke name=", r"<(?:[\w-]{1,40}:)?tool_calls?>\s*<invoke name=", "tool_call>", "tool_calls>"),  # MiniMax
+    _markup("[TOOL_CALLS]", r"\[TOOL_CALLS\]\s*(?:[\[{]|[\w.:-]+\s*(?:\[|\{))", *_JSON),  # Mistral
+    _markup("<|python_", r"<\|python_(?:tag|start)\|>[\[{\w]", "<|python_end|>", *_JSON, ")"),  # Llama
     # Harmony, and what is left of it without its tokens: `…again.assistantcommentary to=functions.lookjson{…}`
     _markup(
+        "to=functions.",
         r"(?:\A\s*(?:<\|start\|>)?(?:assistant)?(?:<\|channel\|>)?analysis.*?)?"
         r"(?:<\|start\|>)?(?:assistant)?(?:<\|channel\|>)?(?:analysis|commentary|final)?\s{0,9}\b"
         r"to=functions\.[\w.-]+[^{}]{0,80}\{",
         "}",
     ),
-    _markup(f"<{_BAR}tool▁calls?▁begin{_BAR}>", f"▁end{_BAR}>", *_JSON),  # DeepSeek
-    _markup(f"<{_BAR}DSML{_BAR}(?:function_calls|tool_calls|invoke)", "calls>", "invoke>"),
-    _markup(r"<\|tool_calls?(?:_section)?_begin\|>", "_end|>", *_JSON),  # Kimi
+    _markup("tool▁call", f"<{_BAR}tool▁calls?▁begin{_BAR}>", f"▁end{_BAR}>", *_JSON),  # DeepSeek
+    _markup("DSML", f"<{_BAR}DSML{_BAR}(?:function_calls|tool_calls|invoke)", "calls>", "invoke>"),
+    _markup("_begin|>", r"<\|tool_calls?(?:_section)?_begin\|>", "_end|>", *_JSON),  # Kimi
     # Without any mark: Llama's JSON, and calls as Python writes them
     _markup(
-        r'\A\s*(?:\[\s*)?\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?(?:"function"\s*:\s*\{\s*)?"name"\s*:\s*"(?P<name>[^"]+)"'
+        "",
+        r'\s*(?:\[\s*)?\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?(?:"function"\s*:\s*\{\s*)?"name"\s*:\s*"(?P<name>[^"]+)"'
         r'\s*,\s*"(?:arguments|parameters)"\s*:',
         *_JSON,
     ),
-    _markup(r"\A\s*\[?(?:print\()?(?:default_api\.|functions\.)?(?P<name>\w+)\(", ")", ")]"),
+    _markup("", r"\s*\[?(?:print\()?(?:default_api\.|functions\.)?(?P<name>\w+)\(", ")", ")]"),
 )
 _CODE = re.compile(
     r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}(?P=fence)|\Z)"
@@ -74,6 +87,11 @@ _NAMED_WITHIN = 2_000
 """Characters of a call in which its tool is looked for."""
 _MOST_QUOTES = 200
 """After so many places with one markup that are no calls, a text is about that markup."""
+
+
+def has_marks(text: str) -> bool:
+    """Whether a text may have a call in it, for which it would have to be searched."""
+    return any(markup.sign and markup.sign in text for markup in _MARKUPS)
 
 
 def text_call(text: str, tools: Collection[str]) -> TextCall | None:
@@ -108,8 +126,14 @@ class _Text:
         return not self.text[self.text.rfind("\n", 0, at) + 1 : at].strip()
 
 
+def _places(text: str, markup: _Markup) -> Iterable[re.Match[str]]:
+    if not markup.sign:
+        return filter(None, [markup.begin.match(text)])
+    return islice(markup.begin.finditer(text), _MOST_QUOTES) if markup.sign in text else ()
+
+
 def _calls(whole: _Text, markup: _Markup, tools: Collection[str]) -> Iterator[TextCall]:
-    for begin in islice(markup.begin.finditer(whole.text), _MOST_QUOTES):
+    for begin in _places(whole.text, markup):
         start, name = begin.start(), begin.groupdict().get("name")
         if name is not None and name not in tools:
             continue

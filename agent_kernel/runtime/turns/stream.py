@@ -19,6 +19,7 @@ from agent_kernel.models.base import (
     facts_of,
 )
 from agent_kernel.models.no_answer import NoAnswer, no_answer
+from agent_kernel.models.text_calls import has_marks
 from agent_kernel.protocol.events import (
     LoggedEvent,
     MessageEvent,
@@ -93,7 +94,9 @@ class TurnStream:
     async def _no_answer(self, turn: ModelTurn) -> NoAnswer | None:
         tools = [tool.name for tool in self._run.registry]
         server = facts_of(self._run.model).server
-        return await read(turn.content or turn.reasoning, partial(no_answer, turn, tools, server))
+        judge = partial(no_answer, turn, tools, server)
+        text = turn.content or turn.reasoning
+        return await read(text, judge) if has_marks(text) else judge()
 
     def _leave(self, text: str) -> None:
         """Of what was shown of the answer, leave this text, which is not the whole."""
