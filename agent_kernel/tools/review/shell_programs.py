@@ -30,26 +30,24 @@ _WITH_VERBS = frozenset(
     )
 )
 """Programs with subcommands."""
-_OTHER_INTERPRETERS = frozenset(
-    (
-        *("perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "rscript", "r", "julia", "tclsh"),
-        *("expect", "osascript", "pwsh", "powershell", "irb", "ghc", "scala", "groovy", "guile", "wish", "jshell"),
-        *("jrunscript", "raku", "octave", "gnuplot", "maxima", "sbcl", "clisp", "racket", "erl", "elixir", "iex"),
-        *("ghci", "runghc", "ocaml", "swipl", "bpftrace", "stap", "dtrace", "m4", "dc", "ts-node", "tsx"),
-    )
-)
+_OTHER_INTERPRETERS = frozenset((
+    "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "rscript", "r", "julia", "tclsh",
+    "expect", "osascript", "pwsh", "powershell", "irb", "ghc", "scala", "groovy", "guile", "wish", "jshell",
+    "jrunscript", "raku", "octave", "octave-cli", "jjs", "gnuplot", "maxima", "sbcl", "clisp", "racket", "erl",
+    "elixir", "iex", "ghci", "runghc", "ocaml", "swipl", "bpftrace", "stap", "dtrace", "m4", "dc", "ts-node", "tsx",
+))  # fmt: skip
 _PYTHONS = frozenset({"python", "pypy", "ipython", "pythonw"})
 _AWKS = frozenset({"awk", "gawk", "mawk", "nawk", "original-awk", "goawk"})
 _AWK_RUNS = re.compile(r"system|getline|\||@|(?:^| )-(?:[^- ]*[fEliD]|-(?:file|exec|include|load|debug))")
-_WITH_CODE = frozenset(
-    (
-        *("vi", "vim", "nvim", "view", "vimdiff", "rvim", "ex", "ed", "red", "emacs", "emacsclient", "nano", "pico"),
-        *("gdb", "lldb", "cgdb", "sqlite", "duckdb", "psql", "mysql", "mariadb", "mongosh", "ftp", "lftp"),
-        *("telnet", "mail", "mailx", "mutt", "at", "batch", "crontab", "run-parts", "start-stop-daemon", "socat"),
-        *("capsh", "coreutils", "dtach", "abduco", "cpan", "pry", "sendmail", "logrotate", "sbatch", "qsub", "nmap"),
-        *("lualatex", "luatex", "texlua", "ansible", "salt", "puppet", "facter", "debugfs", "exiftool", "newgrp"),
-    )
-)
+_WITH_CODE = frozenset((
+    "vi", "vim", "nvim", "view", "vimdiff", "rvim", "ex", "ed", "red", "emacs", "emacsclient", "nano", "pico", "gdb",
+    "lldb", "cgdb", "sqlite", "duckdb", "psql", "mysql", "mariadb", "mongosh", "ftp", "lftp", "telnet", "mail",
+    "mailx", "mutt", "at", "batch", "crontab", "run-parts", "start-stop-daemon", "socat", "capsh", "coreutils",
+    "dtach", "abduco", "cpan", "pry", "sendmail", "logrotate", "sbatch", "qsub", "nmap", "lualatex", "luatex",
+    "texlua", "ansible", "salt", "puppet", "facter", "debugfs", "exiftool", "newgrp", "rview", "vipw", "psftp", "fzf",
+    "sk", "tig", "lazygit", "ranger", "nnn", "mc", "lf", "vd", "supervisord", "foreman", "honcho", "openvpn",
+    "xdotool", "tasksh", "byebug",
+))  # fmt: skip
 """Programs that can run others by what they are given or read."""
 _GIT_RUNS = (
     *("--config-env", "--exec", "--exec-path", "--ext-diff", "--extcmd", "--open-files-in-pager"),
@@ -81,9 +79,19 @@ _RUNS = {
     "wget": r"--(?:use-ask|conf|exec).*|-[^-]*e.*",
     **dict.fromkeys(("nc", "ncat", "netcat"), r"-[^-]*[ec].*|--(?:e|sh|lua).*"),
     "tcpdump": r"-[^-]*z.*",
+    "tshark": r"-X.*",
+    **dict.fromkeys(("bat", "ag", "ack", "delta"), r"--pager.*"),
+    "hg": r"--config.*|--ssh.*|-e.*",
+    "svn": r"--(?:config-op|diff-c|diff3|editor).*",
+    **dict.fromkeys(("rclone", "restic", "borg"), r"--(?:.*command|rsh).*"),
+    "aria2c": r"--on-.*",
+    **dict.fromkeys(("gh", "glab"), r"alias|extension"),
+    "helm": r"--post-r.*",
+    "deno": r"eval|repl",
+    "gem": r"-e.*",
     **dict.fromkeys(("apt", "apt-get"), r"-[^-]*[oc].*|--(?:op|conf).*"),
     "dpkg": r"--(?:pre|post)-inv.*",
-    "rpm": r"--(?:eval|pipe|define).*|-[^-]*[ED].*",
+    **dict.fromkeys(("rpm", "rpmdb", "rpmverify"), r"--(?:eval|pipe|define).*|-[^-]*[ED].*"),
     "pip": r"--(?:python|editor).*",
     "go": r"-?-(?:exec|toolexec|overlay).*|generate",
     "cargo": r"--config.*",
@@ -262,8 +270,8 @@ def _runs_others(command: SimpleCommand) -> bool:
     name, rest = canonical(command.program), [word.text for word in command.words[1:]]
     if name in _WITH_CODE:
         return True
-    if _is_interpreter(name) and not is_shell(name):
-        return _code_of_interpreter(name, command.words[1:])
+    if _is_interpreter(name) and not is_shell(name) and _code_of_interpreter(name, command.words[1:]):
+        return True
     if name in _AWKS:
         program = re.sub(r"\|\||(?:^| )-F ?\S+", "", " ".join(rest))
         return not all(word.fixed for word in command.words) or _AWK_RUNS.search(program) is not None

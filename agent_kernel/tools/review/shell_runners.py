@@ -51,6 +51,7 @@ _DOCKER = _runner(
     "workdir: gpus: mount: publish: platform: entrypoint! memory: cpus: hostname: label: add-host: shm-size: pull:",
     own=1,
 )
+_ENGINES = ("docker", "podman", "nerdctl", "docker compose", "docker-compose", "podman-compose")
 _SHELL = _runner(
     "abefhiklmnprtuvxBCDEHPTcso:O: rcfile: init-file: command! init-command! login norc noprofile posix verbose"
 )
@@ -58,6 +59,17 @@ _SU = _runner(
     "flmPpc!s:g:G:u:w: command! session-command! shell: group: supp-group: user: login", 0, "shell", opens=True
 )
 _PLAIN, _ANYWHERE = _runner(), _runner(tail="anywhere")
+_RARELY_USED = (
+    "bwrap", "firejail", "systemd-run", "systemd-inhibit", "systemd-cat", "tmux", "tmate", "screen", "byobu",
+    "proot", "dbus-run-session", "dbus-launch", "xvfb-run", "xinit", "startx", "xterm", "urxvt", "st", "kitty",
+    "foot", "konsole", "alacritty", "wezterm", "gnome-terminal", "x-terminal-emulator", "apptainer", "singularity",
+    "nix", "nix-shell", "guix", "ld.so", "fakechroot", "machinectl", "lxc", "adb", "vagrant", "flatpak-spawn",
+    "wsl", "cmd", "coproc", "choom", "grc", "multitime", "pexec", "setlock", "lckdo", "softlimit", "chpst",
+    "s6-setuidgid", "daemonize", "daemon", "logsave", "sshpass", "ssh-agent", "mosh", "autossh", "pdsh", "clush",
+    "torify", "envdir", "env-cmd", "cross-env", "dotenv", "pnpx", "ifne", "pee", "mispipe", "xe", "rush",
+    "hyperfine", "watchexec", "nodemon", "reflex",
+)  # fmt: skip
+"""Programs whose options the table does not have: any of their words may begin the command."""
 _LINE = _runner(tail="line")
 
 _RUNNERS: Mapping[str, _Runner] = {
@@ -127,10 +139,7 @@ _RUNNERS: Mapping[str, _Runner] = {
     "perf": _runner("vh", own=1),
     "ssh": _runner("46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:", 1, "line"),
     "rsh": _runner("8dnEKxl:k:", 1, "line"),
-    **dict.fromkeys(("bwrap", "firejail", "systemd-run", "systemd-inhibit", "tmux", "screen", "byobu"), _ANYWHERE),
-    **dict.fromkeys(("dbus-run-session", "xvfb-run", "xterm", "apptainer", "singularity", "nix", "guix"), _ANYWHERE),
-    **dict.fromkeys(("ld.so", "proot", "fakechroot", "machinectl", "lxc", "adb", "vagrant", "nix-shell"), _ANYWHERE),
-    "coproc": _ANYWHERE,
+    **dict.fromkeys(_RARELY_USED, _ANYWHERE),
     "npx": _runner("yqp:c! yes no quiet package: call!"),
     "bunx": _runner("p: bun package:"),
     "uvx": _runner("qvp: from: with: python: quiet"),
@@ -143,12 +152,14 @@ _RUNNERS: Mapping[str, _Runner] = {
     "uv tool run": _runner("qvp: from: with: python: quiet"),
     **dict.fromkeys((f"{name} run" for name in ("conda", "mamba", "micromamba")), _runner("vn:p: name: prefix: cwd:")),
     **dict.fromkeys((f"{name} run" for name in ("poetry", "pipenv", "pdm", "hatch", "rye", "pixi", "pipx")), _PLAIN),
-    **dict.fromkeys(("dotenv run", "direnv exec", "doppler run", "op run"), _PLAIN),
+    **dict.fromkeys((f"{name} exec" for name in ("mise", "asdf", "pyenv", "rbenv", "pixi", "tox", "bundler")), _PLAIN),
+    **dict.fromkeys(("doppler run", "op run", "flatpak run", "snap run", "toolbox run"), _PLAIN),
+    **dict.fromkeys(("direnv exec", "multipass exec", "buildah run", "distrobox enter"), _runner(own=1)),
+    "py-spy record": _runner("o:d:r:f:p:"),
     **dict.fromkeys(("ip netns exec", "ip vrf exec"), _runner(own=1)),
     "git bisect run": _PLAIN,
     "git submodule foreach": _runner("q recursive quiet", tail="line"),
-    **dict.fromkeys((f"{name} {verb}" for name in ("docker", "podman") for verb in ("run", "exec")), _DOCKER),
-    **dict.fromkeys(("docker compose run", "docker compose exec"), _DOCKER),
+    **dict.fromkeys((f"{name} {verb}" for name in _ENGINES for verb in ("run", "exec")), _DOCKER),
     **dict.fromkeys(("kubectl exec", "oc exec"), _runner("itqn:c:f: stdin tty namespace: container: context:", own=1)),
 }  # fmt: skip
 """By program, or by the words that introduce a command."""
@@ -165,7 +176,7 @@ _STREAM = re.compile(r"-|/dev/.*|/proc/.*")
 
 def canonical(program: str) -> str:
     """The name by which the tables know a program: without capitals and version."""
-    name = program.lower()
+    name = program.lower().removesuffix(".exe")
     if re.match(r"ld(?:[-.]|64).*so|ld-musl", name):
         return "ld.so"
     if name in ("gtimeout", "gfind", "gxargs", "genv", "gnice", "gnohup", "gstdbuf", "gsplit", "gsed", "gtar", "gsort"):

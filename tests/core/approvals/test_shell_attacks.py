@@ -106,6 +106,9 @@ ONLY_ASK = [
     *("m4", "fish -C 'rm x' -c true", "psql -c '\\! rm x'", "tcpdump -z rm", "apt-get -o A=b update", "crontab f"),
     *("GIT_SSH_COMMAND='rm x' git fetch", "PAGER='rm x' man ls", "EDITOR='rm x' crontab -e", "command $x y"),
     *("sudo $x ls",),
+    *("hg --config alias.y='!rm x' y", "docker-compose --verbose run s rm x", "hyperfine 'rm x'", "sshpass -p x rm y"),
+    *("choom -n 0 -- rm x", "kitty rm x", "cross-env A=1 rm x", "gh alias set x '!rm x'"),
+    *("restic --password-command='rm x' ls", "deno eval 'x'", "CMD.EXE /c rm x"),
 ]  # fmt: skip
 ORDINARY = [
     *("ls -la", "cat data.csv", "head -n 5 data.csv", "wc -l a.py", "grep -rn 'rm x' src"),
