@@ -114,12 +114,22 @@ def load_event(raw: bytes) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         pass
-    try:  # half an emoji, as some servers send it: orjson refuses what can't be written as UTF-8
-        lenient = json.loads(raw.decode("utf-8", "replace"))
-        return orjson.loads(json.dumps(lenient, ensure_ascii=False).encode("utf-8", "replace"))
-    except ValueError:
+    try:
+        return orjson.loads(_encodable(raw))
+    except (ValueError, RecursionError):
         start = raw[:80].decode("utf-8", "replace")
         raise Fault("answer", f"the server sent an event that is not JSON: {start}", retry=True) from None
+
+
+def exact_event(raw: bytes) -> Any:
+    """An event that `load_event` has read, with integers of any size, which orjson rounds."""
+    return json.loads(_encodable(raw))
+
+
+def _encodable(raw: bytes) -> bytes:
+    """The JSON with `?` for half an emoji, as some servers send it, which orjson refuses. Raises `ValueError` and
+    `RecursionError`."""
+    return json.dumps(json.loads(raw.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def as_text(value: Any) -> str:

@@ -1,10 +1,9 @@
 """The Chat Completions API of OpenAI, which Ollama, vLLM, LM Studio and most hosted services speak too."""
 
-import json
 import re
 from typing import Any
 
-from agent_kernel.models.answer_reading import AnswerReader, as_text
+from agent_kernel.models.answer_reading import AnswerReader, as_text, exact_event
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import ModelRequest, ModelTurn, TokenUsage
 from agent_kernel.models.chat_calls import CallAssembler
@@ -135,7 +134,7 @@ class ChatReader(AnswerReader):
         pieces = _call_pieces(delta)
         if pieces:
             if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in it
-                choice = json.loads(raw)["choices"][0]
+                choice = exact_event(raw)["choices"][0]
                 pieces = _call_pieces(choice.get("delta") or choice["message"])
             for begun in self._calls.add(pieces):
                 self._deltas.add(begun)

@@ -1,0 +1,58 @@
+"""A service that sends odd JSON: a run ends in its words, or in an error of the model, never in one of Agent Kernel."""
+
+import re
+
+import pytest
+
+from agent_kernel.models.base import ModelTurn
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
+from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.testing import requested
+from agent_kernel.testing.wire.reply import Reply
+from tests.core.models.model_apis import WireApi, each_api
+from tests.core.runtime.runtime_fixtures import Stages
+
+DEEP = 500_000
+ODD = {
+    "half an emoji": rb'"\ud83d"',
+    "half an emoji in a name": rb'{"\udc00": "\ud800"}',
+    "its bytes": b'"\xed\xa0\x80"',
+    "no UTF-8": b'"\xff\xfe"',
+    "deep lists": b"[" * DEEP + b"]" * DEEP,
+    "deep objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+    "as deep as can just be read": b"[" * 900 + b"]" * 900,
+    "a long number": b"9" * 5_000,
+    "a large number": b"-1e999",
+    "no number": b"NaN",
+    "a name twice": b'{"a": 1, "a": 2}',
+    "a null character": rb'"\u0000"',
+}
+
+
+@each_api
+@pytest.mark.parametrize("place", ["of a text", "of a number", "within the arguments", "alone"])
+async def test_odd_json_of_a_service_is_no_fault_of_ours(stages: Stages, api: WireApi, place: str) -> None:
+    for odd, value in ODD.items():
+        replies = [Reply(body=odd_body(api, place, value)), Reply(body=api.saying("Done."))]
+        async with api.service(replies, repeat=True) as server:
+            client = SharedClient(Connection(server.url, lambda: api.key))
+            model = HttpModel("m", client, api=api.make(), retry=RetryPolicy(tries=1))
+            stage = await stages(model)
+            result = await (await stage.start("Look.")).wait()
+            await model.aclose()
+        assert result.run.status in ("complete", "error")
+        assert result.run.error is None or result.run.error.code == "LLM_ERROR", (odd, result.run.error)
+
+
+def odd_body(api: WireApi, place: str, value: bytes) -> bytes:
+    """An answer with an odd value in this place."""
+    if place == "alone":
+        return b"data: " + value + b"\n\n"
+    if place == "within the arguments":
+        text = value[:20_000].decode("utf-8", "replace")
+        return api.body(ModelTurn(content="", tool_calls=(requested("look", text),)))
+    body = api.body(ModelTurn(content="Q", tool_calls=(requested("look", '{"Q": 1}'),)))
+    found = re.compile(rb'"(?:[^"\\]|\\.)*Q(?:[^"\\]|\\.)*"' if place == "of a text" else b"(?<=: )[0-9]+")
+    assert found.search(body)
+    return found.sub(lambda _: value, body)
