@@ -43,7 +43,7 @@ class Api:
 
     async def __call__(self, method: str, *path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
         if method == "POST":
-            options["body"] = body if isinstance(body, str) else json.dumps(body if body is not None else {})
+            options["body"] = body if isinstance(body, str | bytes) else json.dumps(body if body is not None else {})
         try:
             answer = await self._fetch("agent-kernel", "api", *path, method=method, **options)
         except HTTPClientError as error:

@@ -1,0 +1,204 @@
+"""Odd JSON in bodies, frames, addresses and headers is refused in words, and is never a fault of the server."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from agent_kernel.protocol.commands import COMMAND_TYPES
+from agent_kernel.testing import FakeOpenAI, call
+from agent_kernel.testing.wire.reply import Reply
+from tests.server.client import Api, Kernel, OpenChannel
+from tests.waiting import until
+
+DEEP = 20_000
+ODD: dict[str, bytes] = {
+    "half an emoji": rb'"\ud83d"',
+    "half an emoji in a name": rb'{"\udc00": "\ud800"}',
+    "the bytes of half an emoji": b'"\xed\xa0\x80"',
+    "no UTF-8": b'"\xff\xfe"',
+    "deep lists": b"[" * DEEP + b"]" * DEEP,
+    "deep objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+    "as deep as can just be read": b'{"a":' * 400 + b"1" + b"}" * 400,
+    "a long number": b"9" * 5_000,
+    "a number of more than 64 bits": b"-123456789012345678901234567890",
+    "a large number": b"1e999",
+    "no number": b"NaN",
+    "a name twice": b'{"a": 1, "a": 2}',
+    "a null character": rb'"\u0000/\u0000"',
+    "null": b"null",
+    "true": b"true",
+    "one": b"1",
+    "an empty text": b'""',
+    "an empty list": b"[]",
+    "an empty object": b"{}",
+}
+REFUSED = (
+    "half an emoji",
+    "half an emoji in a name",
+    "the bytes of half an emoji",
+    "no UTF-8",
+    "deep lists",
+    "deep objects",
+    "a long number",
+    "a large number",
+    "no number",
+    "a name twice",
+)
+"""What is no JSON that can be kept, wherever it stands."""
+PLACE = "the odd value"
+
+DECISION = {
+    "approved": True,
+    "reason": None,
+    "edited_input": {"code": "1"},
+    "scope": "once",
+    "rule": None,
+    "digest": "x",
+}
+BUDGET = {
+    "pause_id": "p",
+    "add": {"tokens": 1, "usd": 1.0, "tool_calls": 1, "seconds": 1.0, "steps": 1},
+    "without_usd": False,
+}
+PART = {
+    "type": "text",
+    "text": "Hi",
+    "state": "done",
+    "toolCallId": "c",
+    "approval": {"id": "a", "approved": True, "reason": "r"},
+    "output": 1,
+    "errorText": "e",
+    "url": "u",
+    "mediaType": "m",
+    "preliminary": False,
+}
+CHAT = {
+    "id": "c",
+    "messages": [{"id": "m", "role": "user", "parts": [PART]}],
+    "trigger": "submit-message",
+    "messageId": "m",
+    "kernel_id": None,
+    "notebook_path": "n.ipynb",
+    "model": "m",
+    "policy": "ask",
+    "effort": "low",
+    "tools": {"t": {"description": "d", "parameters": {"type": "object"}}},
+}
+BODIES: dict[tuple[str, ...], dict[str, Any]] = {
+    ("conversations",): {"kernel_id": "k", "model": "m"},
+    ("conversations", "ID", "runs"): {"content": "Hi", "watched": False, "effort": "low"},
+    ("conversations", "ID", "messages"): {"content": "Hi"},
+    ("conversations", "ID", "policy"): {"mode": "ask"},
+    ("conversations", "ID", "runs", "RUN", "budget"): BUDGET,
+    ("conversations", "ID", "runs", "RUN", "retry"): {},
+    ("ai-sdk", "chat"): CHAT,
+    ("approvals", "CALL"): DECISION,
+    ("approvals", "CALL", "outcome"): {"answer": "continue"},
+    ("approvals", "CALL", "result"): {"output": "x"},
+    ("approvals", "CALL", "cancel"): {},
+    ("approvals", "CALL", "undo"): {},
+}
+
+
+def with_odd(value: Any, odd: bytes) -> Iterator[bytes]:
+    """The JSON of a value, with each of its parts replaced in turn."""
+    yield odd
+    yield from (json.dumps(one).encode().replace(json.dumps(PLACE).encode(), odd) for one in _replaced(value))
+
+
+def _replaced(value: Any) -> Iterator[Any]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in inner:
+        for replaced in (PLACE, *_replaced(part)):
+            copy = value.copy()
+            copy[name] = replaced
+            yield copy
+    if isinstance(value, dict):
+        yield value | {PLACE: PLACE}
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("path", BODIES, ids="/".join)
+async def test_odd_json_in_a_body_is_refused_in_words(
+    api: Api, kernel: Kernel, model: FakeOpenAI, path: tuple[str, ...]
+) -> None:
+    model.add(call("run_python", call_id="c", code="1"), Reply(hang_after=0))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    run_id = await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    names = {"ID": conversation_id, "RUN": run_id, "CALL": waiting["approval_id"]}
+    bad = []
+    for name, odd in ODD.items():
+        for body in with_odd(BODIES[path], odd):
+            status, answer = await api("POST", *(names.get(part, part) for part in path), body=body)
+            if status >= 500 or (
+                name in REFUSED and BODIES[path] and (status, bool(answer.get("message"))) != (400, True)
+            ):
+                bad.append((name, status, answer, body[:300]))
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await until(lambda: len(model.requests) == 2)
+    assert not bad
+
+
+CALL, RUN = {"tool_call_id": "c"}, {"run_id": "r"}
+FRAMES: dict[str, dict[str, Any]] = {
+    "message": {"content": "Hi"},
+    "approval_response": {"approval_id": "a", **DECISION},
+    "tool_result": CALL | {"output": "x"},
+    **dict.fromkeys(("tool_cancel", "tool_retry", "tool_continue", "tool_undo"), CALL),
+    "rule_remove": {"rule_id": "r"},
+    "policy": {"mode": "ask"},
+    "budget": RUN | BUDGET,
+    **dict.fromkeys(("run_retry", "try_now", "cancel"), RUN),
+    "resume": {"last_seq": 0},
+    "shown": RUN | {"shown": True},
+    "ping": {},
+}
+
+
+async def test_odd_json_in_a_frame_is_refused_in_words(api: Api, client: OpenChannel, model: FakeOpenAI) -> None:
+    model.add(Reply(hang_after=0))  # what is a message starts a run, which says nothing
+    assert FRAMES.keys() == COMMAND_TYPES
+    page = await client(await api.new_conversation())
+    for kind, fields in FRAMES.items():
+        for name, odd in ODD.items():
+            for frame in with_odd({"type": kind, "id": "i", **fields}, odd):
+                await page.send(frame)
+                await page.send({"type": "ping", "id": "the ping after it"})
+                replies = [await page.next()]
+                while replies[-1].get("command_id") != "the ping after it":
+                    replies.append(await page.next())
+                codes = [reply["code"] for reply in replies if reply["type"] == "error"]
+                assert "INTERNAL_ERROR" not in codes, (frame[:300], replies)
+                if name in REFUSED:
+                    assert codes == ["INVALID_FORMAT"], (frame[:300], replies)
+
+
+ODD_WORDS = ["%00", "%ED%A0%80", "%FF%FE", "%F0%9F%A6%8A", "x" * 5_000, "%2e%2e%2f", "-1", "9" * 30, "NaN"]
+
+
+@pytest.mark.parametrize("odd", ODD_WORDS)
+async def test_an_odd_address_is_refused_in_words(
+    api: Api, jp_http_port: int, jp_base_url: str, jp_auth_header: dict[str, str], odd: str
+) -> None:
+    events = f"conversations/{await api.new_conversation()}/events"
+    paths = [
+        *(f"conversations/{odd}{rest}" for rest in ("", "/events", "/runs/x/cancel", "/channel")),
+        *(f"approvals/{odd}{rest}" for rest in ("", "/undo", "/outcome")),
+        *(f"ai-sdk/chat/{odd}{rest}" for rest in ("", "/stream")),
+        f"rules/{odd}",
+        odd,
+        f"conversations?after={odd}&limit={odd}",
+        *(f"{name}?state={odd}&status={odd}&limit={odd}&notebook={odd}" for name in ("runs", "approvals")),
+        *(f"{name}={odd}" for name in (f"{events}?after", "usage?days", "changes?kernel_id", "status?x")),
+    ]
+    async with aiohttp.ClientSession(headers=jp_auth_header) as http:
+        for path in paths:
+            url = URL(f"http://127.0.0.1:{jp_http_port}{jp_base_url}agent-kernel/api/{path}", encoded=True)
+            for method in ("GET", "POST", "DELETE"):
+                async with http.request(method, url, headers={"Last-Event-ID": odd}) as answer:
+                    assert answer.status < 500, (method, path)
