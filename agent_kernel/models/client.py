@@ -191,27 +191,27 @@ def network_fault(error: BaseException, idle_seconds: float) -> Fault:
 
 
 def certificates(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | Literal[True]:
-    """The authorities to trust: those of the first of `CERTIFICATE_SETTINGS` that is set, else the client's own.
+    """The authorities to trust: those that any of `CERTIFICATE_SETTINGS` names, or without one the client's own.
 
-    Raises `ConfigurationError` if that names no certificates.
+    Raises `ConfigurationError` if a variable names no certificates.
     """
+    context: ssl.SSLContext | None = None
     for setting in CERTIFICATE_SETTINGS:
-        path = Path(environ.get(setting, ""))
-        if not environ.get(setting):
+        if not (named := environ.get(setting)):
             continue
+        file, folder = (None, named) if Path(named).is_dir() else (named, None)
         try:
-            if not path.exists():
-                raise FileNotFoundError
-            if path.is_dir():
-                return ssl.create_default_context(capath=path)
-            return ssl.create_default_context(cafile=path)
+            if context is None:
+                context = ssl.create_default_context(cafile=file, capath=folder)
+            else:
+                context.load_verify_locations(file, folder)
         except OSError as error:  # `SSLError` among them
             wrong = "holds no certificates" if isinstance(error, ssl.SSLError) else "can't be read"
             wrong = "is not there" if isinstance(error, FileNotFoundError) else wrong
             raise ConfigurationError(
-                f"{setting} names {str(path)!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
+                f"{setting} names {named!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
             ) from None
-    return True
+    return context or True
 
 
 def _http_client() -> "httpx2.AsyncClient":

@@ -194,7 +194,7 @@ def explain(
         return ModelRefused(_refused(fault, label, detail) + through)
     failed = _failed(fault, label, detail, f" after {tries} tries" if tries > 1 else "")
     if fault.kind == "connection":
-        return ModelUnavailable(failed + through + _unreachable(label))
+        return ModelUnavailable(failed + _unreachable(label, through))
     wait = f" It asks to wait {fault.retry_after:.0f} s." if fault.retry_after else ""
     return ModelUnavailable(failed + wait + through)
 
@@ -272,12 +272,11 @@ def _distrusted(fault: Fault, label: ServiceLabel, detail: str) -> str:
     )
 
 
-def _unreachable(label: ServiceLabel) -> str:
-    question = (
-        "Is the server there running?" if label.is_near else "Is this machine online, and may it reach that address?"
-    )
+def _unreachable(label: ServiceLabel, through: str) -> str:
+    running, online = " Is the server there running?", " Is this machine online, and may it reach that address?"
+    question = through or (running if label.is_near else online)
     setting = f" {label.address_setting} sets the address." if label.address_setting else ""
-    return f" {question}{setting}{ASK_THE_DOCTOR}"
+    return f"{question}{setting}{ASK_THE_DOCTOR}"
 
 
 def _unknown_name(fault: Fault, label: ServiceLabel, detail: str, offered: Mapping[str, str]) -> str:

@@ -158,7 +158,7 @@ class Authority:
 
     def __init__(self, folder: Path, *, days: int = 1) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "An authority of our own")])
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"An authority of our {folder.name}")])
         now = datetime.now(UTC)
         certificate = (
             x509.CertificateBuilder()
@@ -209,6 +209,18 @@ async def test_an_authority_of_ones_own_is_trusted_by_the_variable_of_any_client
 ) -> None:
     authority = Authority(tmp_path)
     monkeypatch.setenv(setting, str(authority.file))
+    async with authority.serving() as (port, _):
+        assert await ask(f"https://127.0.0.1:{port}/v1") == "Hi"
+
+
+async def test_authorities_that_several_variables_name_are_all_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a company's proxy in conda, which sets SSL_CERT_FILE by itself."""
+    (tmp_path / "other").mkdir()
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(Authority(tmp_path / "other").file))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority.file))
     async with authority.serving() as (port, _):
         assert await ask(f"https://127.0.0.1:{port}/v1") == "Hi"
 
