@@ -47,7 +47,7 @@ class Dialect:
     ends_steps: bool = False
     """Whether an answer has to stand between the results of calls and what the user says next."""
     asks_for_reasoning: bool = False
-    """Whether each answer with calls has to have `reasoning_content`, also one that came from another model."""
+    """Whether each answer with calls has to have `reasoning_content`, also one of another model: an empty one then."""
     left_out: set[str] = field(default_factory=set)
     """Fields of provider items that the service does not take back."""
     refused: dict[bytes, None] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Dialect:
             self.ends_steps = True
             return ""
         if _ASKED_FOR.search(said):
-            is_new = not self.asks_for_reasoning or "reasoning_content" in self.left_out
+            is_new = not self.asks_for_reasoning
             self.asks_for_reasoning = True
             self.left_out.discard("reasoning_content")
             return "" if is_new else None
@@ -82,6 +82,7 @@ class Dialect:
         for name, words in _FIELDS.items():
             if words.search(said) and any(name in fields for fields in sent):
                 self.left_out.add(name)
+                self.asks_for_reasoning = self.asks_for_reasoning and name != "reasoning_content"
                 return ""
         signed = [fields[name] for fields in sent for name in _SIGNED if name in fields]
         if not signed or not _BAD_SIGNATURE.search(said):

@@ -38,7 +38,8 @@ class ReasoningFields:
         self._texts: dict[str, list[str]] = {}
         self._details: list[_Detail] = []
         self._open: dict[tuple[str, str], _Detail] = {}
-        """The entries by type and index: Gemini's text and its signature have the same index."""
+        """The last entry of each index and type (Gemini's text and signature have one index), and of each index, for
+        pieces without a type."""
 
     def add(self, delta: dict[str, Any]) -> None:
         for name in ("reasoning_content", "reasoning"):
@@ -68,11 +69,11 @@ class ReasoningFields:
                 yield OpaqueItem({name: value})
 
     def _add_detail(self, piece: dict[str, Any], place: int) -> None:
-        key = str(piece.get("type")), str(piece.get("index", f"at {place}"))
-        detail = self._open.get(key)
+        index, kind = str(piece.get("index", f"at {place}")), str(piece.get("type") or "")
+        detail = self._open.get((index, kind))
         if detail is None or _differ(piece.get("id"), detail.fields.get("id")):
             self._size.begin_part()
-            detail = self._open[key] = _Detail()
+            detail = self._open[index, kind] = self._open[index, ""] = _Detail()
             self._details.append(detail)
         for name, value in piece.items():
             if name in _IN_PIECES and isinstance(value, str):

@@ -10,7 +10,7 @@ from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, ModelTurn, RequestedCall, ToolCallDelta, WireMessage
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.faults import status_fault
-from agent_kernel.models.provider_items import CallItem, OpaqueItem
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.testing import call
 from agent_kernel.testing.wire.chat import chunks_of, delta, event_stream, plain, wants_back
 from tests.core.models.test_chat import calls_from, read, turn_from
@@ -41,6 +41,11 @@ def encrypted(data: str, index: object = 0, **fields: Any) -> dict[str, Any]:
         (
             [[encrypted("e1", id="a")], [encrypted("e2", id="b")]],
             [encrypted("e1", id="a"), encrypted("e2", id="b")],
+        ),
+        # Only the first piece says what it is.
+        (
+            [[text("a"), encrypted("e1", 1)], [{"index": 0, "text": "b"}, {"index": 1, "data": "e2"}]],
+            [text("ab"), encrypted("e1e2", 1)],
         ),
         # Without an index, the place in the list stands for it.
         ([[{"text": "a"}, {"text": "b"}], [{"text": "c"}]], [{"text": "ac"}, {"text": "b"}]),
@@ -221,6 +226,17 @@ def test_other_refusals_teach_nothing(said: str) -> None:
     api = ChatApi()
     fault = status_fault(400, {"message": said})
     assert api.amended(ModelRequest([asked("toolu_1")]), fault, Target("fake", "http://here fake")) is None
+
+
+def test_a_service_may_change_its_mind_about_what_it_wants_back() -> None:
+    api, target = ChatApi(), Target("fake", "http://here fake")
+    thought = ProviderItems("chat", target.origin, (OpaqueItem({"reasoning_content": "Hm"}),))
+    messages = [asked("a") | {"provider": thought.to_wire()}, asked("b")]
+    unknown = status_fault(400, {"message": "Unknown parameter", "param": "messages[0].reasoning_content"})
+    wanted = status_fault(400, {"message": "Missing `reasoning_content` field in the assistant message at index 1."})
+    for fault, kept in ((None, ["Hm", None]), (unknown, [None, None]), (wanted, ["Hm", ""]), (unknown, [None, None])):
+        assert fault is None or api.amended(ModelRequest(messages), fault, target) is not None
+        assert [one.get("reasoning_content") for one in sent_by(api, *messages)] == kept
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t", "\u00a0"])
