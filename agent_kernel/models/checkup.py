@@ -14,6 +14,7 @@ from agent_kernel.models.base import Delay, ModelRequest, ModelTurn, Notice, Ret
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
 from agent_kernel.models.faults import ASK_THE_DOCTOR
 from agent_kernel.models.length import LARGER
+from agent_kernel.models.no_answer import no_answer
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.own_thread import in_own_thread
@@ -113,6 +114,8 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Findin
                 if isinstance(item, Notice):
                     notices.append(item.content)
                     continue
+                if isinstance(item, ModelTurn) and (fault := no_answer(item, ("ready",), facts_of(model).server)):
+                    raise fault
                 called = isinstance(item, ToolCallDelta) or (isinstance(item, ModelTurn) and bool(item.tool_calls))
                 said += 0 if isinstance(item, ToolCallDelta | Retraction) else len(item.content)
                 if called or said > MOST_CHARACTERS:

@@ -69,7 +69,7 @@ def _nothing(turn: ModelTurn) -> str:
 
 def _written(call: TextCall, server: LocalServer | None) -> str:
     what = f"a call of {call.tool}" if call.tool else "a call"
-    return f"The model wrote {what} as text, so nothing ran. {_lacks(server)} Or choose a model that takes tools."
+    return f"The model wrote {what} as text, so it did not run. {_lacks(server)} Or choose a model that takes tools."
 
 
 def _lacks(server: LocalServer | None) -> str:

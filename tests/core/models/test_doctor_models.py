@@ -68,6 +68,14 @@ def test_the_messages_api_is_asked_too() -> None:
     assert server.requests[0].path == "/v1/messages"
 
 
+def test_what_a_server_lacks_that_passes_calls_on_as_text_is_said() -> None:
+    with FakeOpenAI([say('<tool_call>{"name": "ready", "arguments": {}}</tool_call>')]) as server:
+        found = of_models(server.environment())[1]
+    assert found.mark == "MEND"
+    assert found.text.startswith("openai: The model wrote a call of ready as text, so it did not run. ")
+    assert "--enable-auto-tool-choice" in found.text
+
+
 def test_a_model_that_talks_instead_is_left_and_said_to_make_no_calls() -> None:
     with FakeOpenAI([say("I am ready! " * 500)]) as server:
         found = of_models(server.environment())[1]

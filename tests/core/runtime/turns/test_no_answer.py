@@ -17,7 +17,7 @@ from agent_kernel.record import render_record
 from agent_kernel.testing import ScriptedModel, call, calls, record, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire import chat, messages, responses
-from agent_kernel.testing.wire.reply import Reply, events
+from agent_kernel.testing.wire.reply import Reply, events, json_reply
 from tests.core.models.model_apis import CHAT, MESSAGES, WireApi, each_api
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import Stage, Stages
@@ -110,6 +110,25 @@ async def test_a_filtered_answer_is_none_its_words_stay_on_the_card_and_its_call
     assert [ran.tool_name for ran in stage.executor.ran] == ["look"]
 
 
+AZURE = {
+    "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+    "type": None,
+    "param": "prompt",
+    "code": "content_filter",
+    "status": 400,
+    "innererror": {"code": "ResponsibleAIPolicyViolation"},
+}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [json_reply({"error": AZURE}, status=400), chat.events({"error": AZURE | {"status": None}}, done=False)],
+    ids=["a status", "in the stream"],
+)
+async def test_a_prompt_that_was_filtered_is_sent_once_and_the_reason_is_said(stages: Stages, reply: Reply) -> None:
+    await fails_and_is_tried_again(stages, CHAT, reply, "content management policy")
+
+
 @each_api
 @pytest.mark.parametrize(
     ("runs_on", "needs"),
@@ -125,7 +144,7 @@ async def test_a_call_that_came_as_text_does_not_run_and_what_its_server_lacks_i
     stages: Stages, api: WireApi, runs_on: LocalServer | None, needs: str
 ) -> None:
     text = 'I\'ll run it.\n\n<tool_call>\n{"name": "run_python", "arguments": {"code": "1"}}\n</tool_call>'
-    why = f"The model wrote a call of run_python as text, so nothing ran. {needs}"
+    why = f"The model wrote a call of run_python as text, so it did not run. {needs}"
     stage = await fails_and_is_tried_again(stages, api, say(text), why, left="I'll run it.", runs_on=runs_on)
     assert [ran.tool_name for ran in stage.executor.ran] == ["look"]
 
