@@ -77,7 +77,10 @@ def installed_path(folder: Path) -> list[str]:
     top = os.path.realpath(folder)
     below = f"{top.rstrip(os.sep)}{os.sep}"
     kept = []
-    for entry in sys.path:
+    entries: Sequence[object] = sys.path
+    for entry in entries:
+        if not isinstance(entry, str):
+            continue  # as Python does
         real = os.path.realpath(entry)
         if os.path.isabs(entry) and (is_installed(real) or not f"{real}{os.sep}".startswith(below)):  # noqa: PTH117
             kept.append(entry)

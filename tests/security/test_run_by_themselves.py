@@ -10,8 +10,9 @@ import pytest
 from agent_kernel.models.cassette import load_cassette
 from agent_kernel.models.recordings.format import is_version_1, load
 from agent_kernel.models.replay import DEMO_CASSETTE
+from agent_kernel.protocol.calls import Place
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel.tools.builtin.run_by_themselves import why_it_decides
+from agent_kernel.tools.builtin.run_by_themselves import why_it_decides, why_it_runs
 from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.review.file_cards import file_card
 from tests.server.client import Api, Kernel
@@ -50,6 +51,7 @@ TOOLS = """
     Dockerfile.dev docker-compose.yml compose.yaml Jenkinsfile Vagrantfile Snakefile dodo.py fabfile.py tasks.py
     docs/conf.py pytest.ini mypy.ini pylintrc matplotlibrc a.code-workspace CMakeLists.txt build.rs flake.nix mise.toml
     lefthook.yml mkdocs.yml vite.config.js webpack.config.cjs gulpfile.js git.exe python.bat notes.desktop MAKEFI~1
+    cargo.toml latexmkrc a.IPYNB a.ipynb. a.ipynb::$DATA
 """
 ODD = ("a\nb.csv", "a\tb.csv", "a\rb.csv", "a\r\nb.csv", "a\x07.csv", "a\x7f.csv", "a\x85.csv", "d\n/x.csv", "a\x1b[0m")
 WRITTEN = [*f"{SHADOWING}{STARTS}{ENVIRONMENTS}{GIT}{TOOLS}".split(), *ODD]
@@ -86,6 +88,13 @@ def test_the_mode_edit_writes_ordinary_files_unasked(root: Path, path: str) -> N
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 def test_a_name_is_compared_in_every_form_of_unicode(root: Path, form: Any) -> None:
     assert not is_unasked(root, unicodedata.normalize(form, "\ufb01le/\uff2dakefile"))
+
+
+@pytest.mark.parametrize(
+    "place", [Place("/a", "x/y/a.py"), Place("", "a.py"), Place("/w/a\0/b.py", "b.py"), Place("/w/b.py", "c.py")]
+)
+def test_a_place_that_a_kernel_makes_up_is_asked_about(place: Place) -> None:
+    assert why_it_runs(place)
 
 
 def test_a_card_says_why(root: Path) -> None:

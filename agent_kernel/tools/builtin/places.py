@@ -8,7 +8,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from agent_kernel.protocol.calls import Place
-from agent_kernel.tools.builtin.run_by_themselves import why_it_runs_there
+from agent_kernel.tools.builtin.run_by_themselves import folded, why_it_runs_there
 from agent_kernel.tools.review.hidden import hidden_characters
 
 UNKNOWN = Place("", linked=True)
@@ -51,4 +51,4 @@ def may_edit(place: Place) -> bool:
     the change. What may be written decides with it: see `builtin_verdict`."""
     if not may_read(place) or place.inside in (None, "."):
         return False
-    return PurePosixPath(place.inside).suffix.lower() != ".ipynb" and not why_it_runs_there(place)
+    return not folded(place.inside).endswith(".ipynb") and not why_it_runs_there(place)

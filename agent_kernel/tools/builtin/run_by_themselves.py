@@ -88,21 +88,24 @@ _GIT_MARKS = ("objects", "refs", "commondir")
 def why_it_runs(place: Place) -> str:
     """Why a file of the notebook's folder is run by itself, by its name; empty if it is not. Looks at what is installed
     for this Python, and not at the folder. It may take some milliseconds."""
-    if place.inside in (None, "", "."):
+    if not place.inside or place.inside == ".":
         return ""
     if not INSTALLED.isdisjoint(PurePath(place.path).parts):
         return _ENVIRONMENT
-    *folders, name = (_clean(part) for part in PurePosixPath(place.inside).parts)
+    *folders, name = (folded(part) for part in PurePosixPath(place.inside).parts)
     for table, parts in ((_ANYWHERE, [*folders, name]), (_FOLDERS, folders), (_FILES, [name])):
         for part in parts:
             if why := next((why for pattern, why in table.items() if fnmatchcase(part, pattern)), ""):
                 return why
-    return _why_it_shadows(folders, name, _folder_of(place))
+    try:
+        return _why_it_shadows(folders, name, _folder_of(place))
+    except ValueError:  # a kernel has told it, and may tell anything
+        return "It has no place that could be looked at"
 
 
 def why_it_runs_there(place: Place) -> str:
     """As `why_it_runs`, by what is in the folder, too."""
-    if place.inside in (None, "", "."):
+    if not place.inside or place.inside == ".":
         return ""
     folder = _folder_of(place)
     for parent in (folder / parent for parent in PurePosixPath(place.inside).parents):
@@ -133,11 +136,14 @@ def why_it_decides(text: str) -> str:
 
 
 def _folder_of(place: Place) -> Path:
-    depth = len(PurePosixPath(place.inside or "").parts)
-    return Path(place.path).parents[depth - 1] if depth else Path(place.path)
+    """The notebook's folder. Raises `ValueError` where the two paths do not fit."""
+    parts, inside = Path(place.path).parts, PurePosixPath(place.inside or "").parts
+    if inside != parts[len(parts) - len(inside) :]:
+        raise ValueError(place)
+    return Path(*parts[: len(parts) - len(inside)])
 
 
-def _clean(part: str) -> str:
+def folded(part: str) -> str:
     """A name as the most tolerant file system reads it: without case, Unicode's forms, and what Windows ignores."""
     return unicodedata.normalize("NFKC", part).casefold().partition(":")[0].rstrip(". ")
 
@@ -164,7 +170,7 @@ def _why_it_shadows(folders: list[str], name: str, folder: Path) -> str:
 def _installed(folder: Path) -> dict[str, bool]:
     """The names of the standard library's modules and of all on `sys.path` outside of the folder, and whether each is
     more than a folder that several packages share."""
-    names = {_clean(name): True for name in (*sys.stdlib_module_names, *sys.builtin_module_names)}
+    names = {folded(name): True for name in (*sys.stdlib_module_names, *sys.builtin_module_names)}
     for name, whole in _listed(folder):
         names[name] = names.get(name, False) or whole
     return names
@@ -174,7 +180,7 @@ def _listed(folder: Path) -> Iterator[tuple[str, bool]]:
     for entry in installed_path(folder):
         with suppress(OSError), os.scandir(entry) as found:
             for one in found:
-                name, _, ending = _clean(one.name).partition(".")
+                name, _, ending = folded(one.name).partition(".")
                 if ending:
                     if ending.rpartition(".")[2] in (*_CODE, "so", "pyd", "pyc"):
                         yield name, True
