@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -27,12 +28,9 @@ async def in_own_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         settle: Callable[[], None]
         try:
-            value = context.run(work)
+            settle = partial(result.set_result, context.run(work))
         except BaseException as error:  # noqa: BLE001 -- it is raised where the result is awaited
-            raised = error
-            settle = lambda: result.set_exception(raised)  # noqa: E731
-        else:
-            settle = lambda: result.set_result(value)  # noqa: E731
+            settle = partial(result.set_exception, error)
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(tell, settle)
 

@@ -23,6 +23,7 @@ SHADOWING = """
     comm.py psutil.py pydantic.py orjson.py aiohttp/__init__.py agent_kernel.py agent_kernel/__init__.py
     agent_kernel_widgets.py json.py random.py tests/random.py code/__init__.py statistics.py antigravity.py this.py
     _strptime.py builtins.py pip.py setuptools.py site.py jupyter_new_thing.py jupyter_client.py
+    argcomplete.py numexpr.py bottleneck/__init__.py pytz.py colorama.py org/__init__.py java.py cupy.py uvloop.py
 """
 STARTS = """
     sitecustomize.py sitecustomize/__init__.py sitecustomize.pyc sitecustomize.so usercustomize.py SiteCustomize.py

@@ -80,6 +80,17 @@ _FILES: Mapping[str, str] = {
 _CODE = frozenset({"py", "pyw"})
 _JUPYTER = ("agent_kernel", "ipython", "jupyter")
 """How modules begin that kernels and servers import, wherever those are installed."""
+_OPTIONAL: Mapping[str, str] = _named(
+    "Packages import a module of this name where there is one",
+    """_pydevd_bundle_ext appnope argcomplete atomicwrites backports black bottleneck brotli brotlicffi cchardet
+    chardet cityhash colorama cupy curio cython cytoolz dask debugpy django docrepr envwrap fastparquet filetype
+    fsspec gevent gi gmpy2 html5lib httpx_aiohttp interegular isal jax java jedi jinja2 jnius linkify_it lxml
+    lz4 lzmaffi matplotlib mmh3 msgspec numba numexpr numpy odf openpyxl org orjson pandas paramiko pexpect pil
+    polars psutil pyarrow pycurl pygments pyqt5 pyqt6 pyreadline pyreadline3 pyside2 pyside6 pysqlite2 pysqlite3
+    python_socks pytz pyxlsb regex rfc3987 rich scipy simplejson sip sklearn snappy socks tables tensorflow
+    torch tornado tqdm trio ujson uvloop winloop wsaccel wx xarray xlrd xlsxwriter xxhash zmq zstandard""",
+)
+"""Modules that kernels and usual packages import where they are installed, and do without where they are not."""
 _ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta", "bin/activate", "Scripts/activate", "Scripts/activate.bat")
 _JSON = json.JSONDecoder(parse_int=float)  # an integer may have any number of digits
 _GIT_MARKS = ("objects", "refs", "commondir")
@@ -163,6 +174,8 @@ def _why_it_shadows(folders: list[str], name: str, folder: Path) -> str:
     packages = _installed(folder)
     if module in packages or module.startswith(_JUPYTER) or _is_found_otherwise(module, folder):
         return f"It takes the place of the installed module {module}"
+    if module in _OPTIONAL:
+        return _OPTIONAL[module]
     joined = next((part for part in folders if part in packages and not packages[part]), None)
     return f"It becomes part of the installed package {joined}" if joined is not None else ""
 
