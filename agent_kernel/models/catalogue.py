@@ -272,11 +272,17 @@ def read_ollama(shown: Any, running: Any) -> Capabilities:
 
 def read_props(props: Any) -> Capabilities:
     """What llama.cpp's `/props` says. Its context size is that of one slot, as the server was started. (`n_ctx_train`,
-    which the list has too, is that with which the model was trained.)"""
+    which the list has too, is that with which the model was trained.) It leaves the tools out of a request without a
+    word if the model's template takes none."""
     settings = props.get("default_generation_settings") if isinstance(props, dict) else None
     if not isinstance(settings, dict):
         return NOTHING_KNOWN
-    return Capabilities(context_tokens=_count(settings.get("n_ctx")), server="llama.cpp")
+    tools = _part(props, "chat_template_caps").get("supports_tools")
+    return Capabilities(
+        tools=tools if isinstance(tools, bool) else None,
+        context_tokens=_count(settings.get("n_ctx")),
+        server="llama.cpp",
+    )
 
 
 def _name(row: Mapping[str, Any]) -> str:

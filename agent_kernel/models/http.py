@@ -58,6 +58,10 @@ MOST_PAUSES = 20
 MOST_BYTES = 128 * 2**20
 """The largest unpacked answer. Today's longest, 128,000 tokens in an event each, has 50 million bytes."""
 MOST_REFUSAL_BYTES = 2**20
+TOOLS_LEFT_OUT = (
+    "{model} is told of no tools: its chat template takes none, and llama.cpp leaves them out without a word. Choose a "
+    "model that takes tools, or give it such a template (--chat-template-file)."
+)
 MOST_BYTES_PER_TOKEN = 8
 """Of a request in JSON, on average. Prose has four to five."""
 
@@ -194,7 +198,11 @@ class HttpModel:
     async def _prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
         if request.tools and not self._fallbacks.takes_tools and not list(self._others.with_tools()):
             await self._others.refresh()
-        return self._fallbacks.prepared(request)
+        request, notice = self._fallbacks.prepared(request)
+        known = self._capabilities()
+        if request.tools and known.tools is False and known.server == "llama.cpp":
+            notice = TOOLS_LEFT_OUT.format(model=self.target.wire_name)
+        return request, notice
 
     async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         if refuses_tools(fault):

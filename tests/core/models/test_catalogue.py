@@ -120,7 +120,11 @@ LLAMA_CPP_LIST = {
     "data": [{"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 8_192, "n_ctx_train": 32_768}}],
 }
 OLDER_LLAMA_CPP_LIST = {"data": [{"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 32_768}}]}
-PROPS = {"default_generation_settings": {"n_ctx": 4_096}, "total_slots": 1, "build_info": "b11434"}
+PROPS = {
+    "default_generation_settings": {"n_ctx": 4_096},
+    "chat_template_caps": {"supports_tools": False, "supports_tool_calls": False},
+    "build_info": "b11434",
+}
 LLAMA_CPP: dict[str, Page] = {"/v1/models": LLAMA_CPP_LIST, "/props": PROPS}
 VLLM: dict[str, Page] = {"/v1/models": VLLM_LIST, "/version": {"version": "0.19.1"}}
 STUDIO: dict[str, Page] = {
@@ -157,8 +161,8 @@ def told(view: EndpointView) -> dict[str, Told]:
         ({"/v1/models": VLLM_LIST}, {"Qwen/Qwen3-8B": (True, None, 40_960)}),
         ({"/v1/models": MISTRAL_LIST}, {"mistral-next": (True, False, 131_072)}),
         (STUDIO, {"google/gemma-3-4b": (True, True, 4_096), "phi-4": (None, False, None)}),
-        (LLAMA_CPP, {"small.gguf": (None, None, 8_192)}),
-        (LLAMA_CPP | {"/v1/models": OLDER_LLAMA_CPP_LIST}, {"small.gguf": (None, None, 4_096)}),
+        (LLAMA_CPP, {"small.gguf": (False, None, 8_192)}),
+        (LLAMA_CPP | {"/v1/models": OLDER_LLAMA_CPP_LIST}, {"small.gguf": (False, None, 4_096)}),
         ({"/v1/models": OLDER_LLAMA_CPP_LIST, "/props": failure(501)}, {"small.gguf": (None, None, None)}),
         (OLLAMA, {"qwen3:8b": (True, False, 8_192), "gemma3:4b": (False, True, 4_096)}),
         ({"/v1/models": {"data": [{"id": "models/gemini-3.8-flash"}]}}, {"gemini-3.8-flash": (True, True, None)}),
