@@ -39,7 +39,7 @@ class CountedModel:
     name = "counted"
     recorded = False
     usage = TokenUsage()
-    facts = ModelFacts("counted", "http://localhost:11434/v1")
+    facts = ModelFacts("counted", "http://localhost:11434/v1", server="Ollama")
 
     def __init__(self, calls: int = 0, tokens: int = 10) -> None:
         self.calls = calls
