@@ -6,9 +6,9 @@ import re
 from agent_kernel.tools.review.shell_lines import SimpleCommand, Word
 
 _SETS_WHAT_RUNS = re.compile(
-    r"PS[0-4]|BASH_.*|ENV|ZDOTDIR|PROMPT_.*|HOME|SHELL|SHELLOPTS|BASHOPTS|IFS|PATH|EXECIGNORE|INPUTRC|XDG_CONFIG_\w+"
+    r"PS[0-4]|BASH_.*|ENV|ZDOTDIR|PROMPT_.*|HOME|SHELL|SHELLOPTS|BASHOPTS|PATH|EXECIGNORE|INPUTRC|XDG_CONFIG_\w+"
     r"|(?:LD|DYLD)_.*|GLIBC_TUNABLES|GCONV_PATH|GIT_(?!AUTHOR_|COMMITTER_).*|\w+_ASKPASS|\w*PAGER|\w*EDITOR|VISUAL|BROWSER"
-    r"|LESS\w*|FCEDIT|EXINIT|VIMINIT|MAN(?:ROFF)?OPT|RSYNC_\w+|\w*RSH|SVN_SSH|TAR_OPTIONS|TAPE|MAKE\w*|GNUMAKEFLAGS|SPLIT"
+    r"|LESS\w*|FCEDIT|EXINIT|VIMINIT|MAN(?:ROFF)?OPT|RSYNC_\w+|\w*RSH|SVN_SSH|TAR_OPTIONS|TAPE|MAKE\w*|GNUMAKEFLAGS"
     r"|CC|CXX|CPP|LD|COMPILER_PATH|GCC_\w+|RUSTC?_\w+|CARGO_\w+|GOFLAGS|PERL\w*|RUBY\w*|NODE_OPTIONS|npm_config_\w+"
     r"|PYTHON(?:HOME|STARTUP|INSPECT|BREAKPOINT)|_?JAVA_(?:TOOL_)?OPTIONS|JDK_JAVA_OPTIONS|LUA_INIT\w*|PHP\w*|R_PROFILE\w*"
     r"|OPENSSL_\w+|PSQLRC|KUBECONFIG|AWKPATH|GAWK\w*"
@@ -82,7 +82,7 @@ def _tests_variable(operator: Word, operand: Word) -> bool:
 
 def _may_evaluate(word: Word) -> bool:
     """Whether a name, or an assignment to one, may hold a subscript or sets what runs."""
-    name, equals, value = word.text.partition("=")
+    name, equals, value = re.sub(r"^-[A-Za-z]", "", word.text).partition("=")  # of `-vNAME` the name
     if equals and re.fullmatch(r"\w+\+?", name):
         return sets_what_runs(name.rstrip("+")) or value.startswith("(")  # an array, which Bash reads once more
     return not word.fixed or "[" in name or sets_what_runs(name)

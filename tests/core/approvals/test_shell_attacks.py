@@ -57,6 +57,7 @@ EVALUATED = [
 ]  # fmt: skip
 """Lines in which Bash evaluates a subscript or a value."""
 SET = [
+    *("printf -vPS4 '\\x24(rm x)'; set -x; :", "read -aPS4 <<< '$(rm${IFS}x)'; set -x; :"),
     *("PS4='$(rm x)'; set -x; :", "printf -v PS4 '\\x24(rm x)'; set -x; :", "read -r PS4 <<< '$(rm x)'; set -x; :"),
     *("declare PS4='$(rm x)'; set -x; :", "for PS4 in '$(rm x)'; do set -x; :; done"),
     *("unset PS4; : ${PS4:='$(rm x)'}; set -x; :", "BASH_ENV='$(rm x)' bash -c :", "env BASH_ENV='$(rm x)' bash -c :"),
@@ -133,6 +134,7 @@ UNTOUCHED = [
     *("find . -name '*.pyc' -exec ls -l {} +", "sudo apt-get install x", "env A=1 python x.py"),
     *("sudo -u bob echo rm x", "timeout 5 grep rm f", "bash -c 'echo \"$1\"' _ 'rm x'", "nice -n 5 echo rm"),
     *("xargs -I{} cp {} out", "printf '%s\\n' \"$x\"", "uv run --with rm python x.py", "docker run -it --rm image ls"),
+    *('while IFS= read -r line; do echo "$line"; done < f', "IFS=, read -ra a < f"),
     *("trap - EXIT", "a=(1 2 3); echo ${a[@]} ${a[0]}", "echo $((1 + 2)) ${x:0:3}"),
 ]  # fmt: skip
 
