@@ -415,7 +415,7 @@ def doctor(*, ask: bool = True) -> int:
     """Print all findings. Returns the exit code: 1 if Agent Kernel does not work until something is mended."""
     from agent_kernel.doctor import examine
 
-    findings = examine(os.environ, ask=ask)
+    findings = examine(os.environ, ask=ask, tell=lambda text: print(f"      {text}", file=sys.stderr))
     for finding in findings:
         print(f"{finding.mark:>4}  {finding.text}")
         if finding.advice:

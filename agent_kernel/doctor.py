@@ -7,7 +7,7 @@ import importlib.resources
 import importlib.util
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,14 +34,16 @@ CONFIG_FILES = ("jupyter_config", "jupyter_server_config", "jupyter_agent_kernel
 """The names of the files in which Jupyter looks for the settings of a server extension."""
 
 
-def examine(environ: Mapping[str, str], *, ask: bool = True) -> list[Finding]:
+def examine(
+    environ: Mapping[str, str], *, ask: bool = True, tell: Callable[[str], None] = lambda _: None
+) -> list[Finding]:
     """All findings, the installation first and the models last. With `ask` each model endpoint is asked to make one
-    tool call, which costs a few tokens."""
+    tool call, which costs a few tokens. `tell` is told of each wait for a service."""
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
     front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension()]
     learned = asyncio.run(learned_limits()) if ask and loads.mark == "ok" else []
-    return [_enabled(), loads, *front_end, _kernel(), *log, *_folder(), *_models(environ, ask=ask), *learned]
+    return [_enabled(), loads, *front_end, _kernel(), *log, *_folder(), *_models(environ, ask=ask, tell=tell), *learned]
 
 
 def default_log() -> Path:
@@ -200,7 +202,7 @@ def fault_of(path: Path) -> str | None:
         return f"can't be read: {error}"
 
 
-def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:
+def _models(environ: Mapping[str, str], *, ask: bool, tell: Callable[[str], None]) -> Iterator[Finding]:
     """Findings on the model endpoints of the environment and of the server's configuration."""
     from agent_kernel.models.endpoints import configured
     from agent_kernel.models.resolver import ModelResolver
@@ -216,7 +218,7 @@ def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:
         default=traits.get("default_model") or None,
         endpoints=[configured(str(name), fields) for name, fields in endpoints.items()],
         environ=dict(environ),
-        retry=RetryPolicy(tries=1),
+        retry=RetryPolicy(tries=2),  # as long as the service asks for, once
     )
     if not resolver.endpoints and resolver.default in (None, "demo"):
         yield _without_endpoints(resolver.default)
@@ -224,7 +226,7 @@ def _models(environ: Mapping[str, str], *, ask: bool) -> Iterator[Finding]:
 
     async def examined() -> list[Finding]:
         try:
-            return await check_up(resolver, ask=ask)
+            return await check_up(resolver, ask=ask, tell=tell)
         finally:
             await resolver.aclose()
 

@@ -4,9 +4,10 @@ It costs a few tokens for each endpoint: the answer is abandoned as soon as the 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 from agent_kernel.errors import AgentKernelError
@@ -45,24 +46,27 @@ class Finding:
     advice: str = ""
 
 
-async def check_up(resolver: ModelResolver, *, ask: bool) -> list[Finding]:
-    """Findings on each endpoint and on the default model. Without `ask`, no requests are made."""
+async def check_up(resolver: ModelResolver, *, ask: bool, tell: Callable[[str], None]) -> list[Finding]:
+    """Findings on each endpoint and on the default model. Without `ask`, no requests are made. `tell` is told of each
+    wait for a service."""
     findings: list[Finding] = []
     if resolver.default:
         findings.append(Finding("ok", f"The default model is {resolver.default}. {resolver.default_reason}"))
     endpoints = list(resolver.endpoints.values())
     if not ask:
         return findings + [_unasked(endpoint) for endpoint in endpoints]
-    views = {view.name: view for view in await _listed(resolver)}
-    parts = await asyncio.gather(*(_examine(resolver, endpoint, views[endpoint.name]) for endpoint in endpoints))
+    views = {view.name: view for view in await _listed(resolver, tell)}
+    parts = await asyncio.gather(*(_examine(resolver, endpoint, views[endpoint.name], tell) for endpoint in endpoints))
     return findings + [finding for part in parts for finding in part]
 
 
-async def _listed(resolver: ModelResolver) -> Sequence[EndpointView]:
+async def _listed(resolver: ModelResolver, tell: Callable[[str], None]) -> Sequence[EndpointView]:
     """The lists of all endpoints. A server that is loading its model is waited for, as it is for an answer."""
     policy = RetryPolicy()
     until = resolver.clock.now() + policy.loading_seconds
     views = (await resolver.listed()).endpoints
+    for view in filter(attrgetter("loading"), views):
+        tell(f"{view.name}: {view.error} It is waited for.")
     while any(view.loading for view in views) and resolver.clock.now() < until:
         await resolver.clock.sleep(policy.loading_pause)
         views = (await resolver.listed(fresh=True)).endpoints
@@ -75,7 +79,9 @@ def _unasked(endpoint: Endpoint | BrokenEndpoint) -> Finding:
     return Finding("note", f"The endpoint {endpoint.name!r} was not asked (--offline).")
 
 
-async def _examine(resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint, view: EndpointView) -> list[Finding]:
+async def _examine(
+    resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint, view: EndpointView, tell: Callable[[str], None]
+) -> list[Finding]:
     if isinstance(endpoint, BrokenEndpoint):
         return [Finding("MEND", endpoint.fault)]
     name = _model_to_ask(resolver, endpoint, view)
@@ -83,7 +89,7 @@ async def _examine(resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint,
         if view.error:
             return [Finding("MEND", f"{endpoint.name}: {view.error.removesuffix(ASK_THE_DOCTOR)}")]
         return [Finding("note", f"{endpoint.name}: it lists no models to ask.", "Name one with AGENT_KERNEL_MODEL.")]
-    findings = await _ask(resolver, endpoint.name, name)
+    findings = await _ask(resolver, endpoint.name, name, tell)
     return findings + await _look_at_context(resolver, endpoint, name)
 
 
@@ -98,7 +104,7 @@ def _model_to_ask(resolver: ModelResolver, endpoint: Endpoint, view: EndpointVie
     return able[0].name if able else None
 
 
-async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Finding]:
+async def _ask(resolver: ModelResolver, endpoint: str, name: str, tell: Callable[[str], None]) -> list[Finding]:
     """Make one request and read a few tokens of its answer."""
     notices: list[str] = []
     called, said = False, 0
@@ -109,6 +115,7 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str) -> list[Findin
             async for item in items:
                 if isinstance(item, Delay):  # what the service asks for, or loading the model, is none of its time
                     limit.reschedule(asyncio.get_running_loop().time() + item.seconds + ANSWER_SECONDS)
+                    tell(f"{endpoint}: {item.cause} It is asked again in {item.seconds:.0f} s.")
                     notices.append(f"It had to be asked again. {item.cause}")
                     continue
                 if isinstance(item, Notice):

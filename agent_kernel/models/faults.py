@@ -39,7 +39,8 @@ _NOT_RETRIED = frozenset({"insufficient_quota", "content_filter", "content_polic
 """Codes that make another try pointless, whatever the status: of an empty account, and of the filters of Azure, OpenAI
 and DashScope."""
 _LOADING = re.compile(r"(?i)\bloading (?:the )?model\b|\bmodel\b.{0,200}\bloading\b")
-"""Phrases of llama.cpp, Ollama and Hugging Face."""
+"""Phrases of llama.cpp and Hugging Face."""
+_NOT_LOADING = re.compile(r"(?i)\berror|\bfail|\bunable|\bcan(?:no|')t\b|\bcould not")
 SLOW_SECONDS = 20.0
 """A try that a gateway ends after so long without an answer probably took longer than the gateway waits."""
 _GATEWAY_STATUSES = frozenset({408, 499, 502, 503, 504, 524})
@@ -82,12 +83,14 @@ class Fault(Exception):
     @property
     def loading(self) -> bool:
         """Whether the server says that it is loading the model."""
-        return self.retry and (self.status or 0) >= 500 and _LOADING.search(self.detail) is not None
+        if not self.retry or self.status != 503 or _NOT_LOADING.search(self.detail):
+            return False
+        return _LOADING.search(self.detail) is not None
 
     @property
     def is_slow_start(self) -> bool:
         """Whether something between here and the model probably did not wait long enough for a first word."""
-        ended = self.kind in ("cut", "answer") or (self.kind == "status" and self.status in _GATEWAY_STATUSES)
+        ended = self.kind == "cut" or (self.kind == "status" and self.status in _GATEWAY_STATUSES)
         return ended and self.took >= SLOW_SECONDS
 
 

@@ -10,7 +10,7 @@ from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models.base import Delay, ModelItem
 from agent_kernel.models.checkup import check_up
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.models.retry import wait_in_body
+from agent_kernel.models.retry import RetryPolicy, wait_in_body
 from agent_kernel.testing import FakeOpenAI, VirtualClock, call, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta
@@ -159,14 +159,26 @@ async def test_doctor_waits_for_a_model_that_is_being_loaded_and_for_a_rate_limi
     script: list[Scripted] = [json_reply(LOADING, status=503, times=5), rate_limited(retry_after="90"), call("ready")]
     async with FakeOpenAI(script, pages=pages) as server:
         environ = {"OPENAI_BASE_URL": server.address} | ({"AGENT_KERNEL_MODEL": "fake"} if named else {})
-        resolver = ModelResolver(environ=environ, clock=clock)
-        findings = await check_up(resolver, ask=True)
+        resolver = ModelResolver(environ=environ, clock=clock, retry=RetryPolicy(tries=2))
+        said: list[str] = []
+        findings = await check_up(resolver, ask=True, tell=said.append)
         await resolver.aclose()
     marks = {finding.mark for finding in findings}
     assert "MEND" not in marks, findings
     assert any("answers and calls tools" in finding.text for finding in findings)
     assert any("It had to be asked again. Loading model" in finding.text for finding in findings)
     assert 90.0 in clock.slept
+    assert any("Loading model. It is asked again in 2 s." in line for line in said)
+    assert any("Rate limit reached. It is asked again in 90 s." in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(500, "error loading model vocabulary"), (503, "Loading model failed")]
+)
+async def test_a_model_that_can_not_be_loaded_is_not_waited_for(status: int, message: str) -> None:
+    clock = VirtualClock()
+    assert "failed after 4 tries" in str(await error_of(failure(status, message, times=4), clock=clock))
+    assert len(clock.slept) == 3
 
 
 # Connections that are cut
