@@ -229,7 +229,10 @@ def _http_client() -> "httpx2.AsyncClient":
 
 def _proxy_for(http: "httpx2.AsyncClient", url: "URL") -> str:
     """See `Client.proxy`. Raises `ConfigurationError` for a SOCKS proxy, to which aiohttp would speak HTTP."""
-    proxy = getattr(http._transport_for_url(url), "proxy", None)  # the client's own reading of NO_PROXY
+    transport_for = getattr(
+        http, "_transport_for_url", None
+    )  # the client's own reading of NO_PROXY has no other way out
+    proxy = getattr(transport_for(url), "proxy", None) if transport_for is not None else None
     if proxy is None:
         return ""
     names = (f"{url.scheme}_proxy", f"{url.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")

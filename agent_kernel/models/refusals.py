@@ -68,9 +68,10 @@ def opened(text: str) -> Any:
     if not text.startswith(("{", "[", '"')):
         return text
     try:
-        return orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
+    return opened(value) if isinstance(value, str) else value  # encoded twice
 
 
 def is_page(text: str) -> bool:
@@ -106,7 +107,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
         if texts:
             place = value.get("loc")  # FastAPI's: the field that is at fault
             where = f"{'.'.join(map(str, place))}: " if isinstance(place, list) and place else ""
-            yield where + next(_texts(texts[0], 0))
+            yield where + ": ".join(_texts(texts[0], 0))
         for one in enclosed if depth else ():
             yield from _texts(one, depth - 1)
     elif isinstance(value, list):

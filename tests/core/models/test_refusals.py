@@ -58,6 +58,8 @@ def openrouter(raw: Any) -> dict[str, Any]:
         ({"object": "error", "message": {"detail": [{"loc": ["body"], "msg": SAID}]}}, f"body: {SAID}"),
         ({"error": {"message": SAID, "error": {"message": SAID}}}, SAID),
         ({"error": {"message": 7}}, '{"error":{"message":7}}'),
+        ({"message": json.dumps(json.dumps(REAL))}, SAID),
+        ({"error": json.dumps("{}")}, '{"error":"\\"{}\\""}'),
         ({"status": "failure"}, '{"status":"failure"}'),
         ({}, ""),
     ],
