@@ -92,7 +92,7 @@ class Story:
     figures: str
     """Date, duration, tokens and cost; empty for runs of recordings, whose records are compared."""
     recorded: str
-    """The sentence on a run that called no model; empty for others."""
+    """The sentences on a run that a recording approved calls of, or that called no model; empty for others."""
     prompt: str
     answers: tuple[str, ...]
     error: str
@@ -164,7 +164,7 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
             Part("."),
         ),
         figures="" if run.recorded else _figures(run),
-        recorded=cost_nothing(run),
+        recorded=_recorded(run, tool_calls),
         prompt=run.prompt,
         answers=tuple(answers),
         error=error,
@@ -173,6 +173,12 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
         calls_line=_calls_line(tool_calls),
         results=results.all,
     )
+
+
+def _recorded(run: RunView, tool_calls: Sequence[ToolCallView]) -> str:
+    """What a recording did: first the calls that it approved, in place of a person, then that it answered."""
+    approved = words.approved_by_recording(tool_calls)
+    return " ".join(filter(None, (approved and f"{approved}.", cost_nothing(run))))
 
 
 def cost_nothing(run: RunView) -> str:

@@ -2,7 +2,7 @@
 writes to `widgets/src/text/words.gen.ts`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from math import ceil
 from typing import Any, Final, Literal, assert_never
@@ -103,6 +103,9 @@ RECORDED = {
     "answers": "Recorded answers",
     "answersOf": "Recorded answers of {file}",
     "noModel": "{what}: no model is called",
+    "by": "a recording",
+    "approvedOne": "A recording approved 1 call",
+    "approved": "A recording approved {count} calls",
 }
 _SEPARATORS = re.compile(r"[/\\]")
 NOTHING_RAN = "Nothing ran."
@@ -222,6 +225,12 @@ def recorded_words(run: RunView) -> str:
     else:
         what = RECORDED["answers"]
     return RECORDED["noModel"].format(what=what)
+
+
+def approved_by_recording(calls: Iterable[ToolCallView]) -> str:
+    """`A recording approved 2 calls`; empty where it approved none."""
+    count = sum(call.by == "script" and call.decided_by == RECORDED["by"] and call.state != "denied" for call in calls)
+    return RECORDED["approvedOne" if count == 1 else "approved"].format(count=count) if count else ""
 
 
 def continued_words(run: RunView) -> str:

@@ -239,6 +239,18 @@ describe("a waiting call", () => {
     expect(await by("a recording")).toContain("By a recording");
     expect(await by(null)).toContain("By a script");
   });
+
+  test("the header says first how many calls a recording approved", async () => {
+    const three = (run: Recording): Recording =>
+      asks(run).ask("t2", "run_shell", { command: "ls" }).ask("t3", "run_shell", { command: "rm x" });
+    const by = { by: "script", decided_by: "a recording" } as const;
+    const first = (root: Element): string =>
+      root.querySelector(".ak-header .ak-meta")?.firstElementChild?.textContent ?? "";
+    expect(first(await show((run) => three(run).answer("t3", false, by)))).not.toContain("recording");
+    expect(first(await show((run) => three(run).answer("t1", true, by)))).toBe("A recording approved 1 call");
+    const root = await show((run) => three(run).answer("t1", true, by).answer("t2", true, by).answer("t3", false, by));
+    expect(first(root)).toBe("A recording approved 2 calls");
+  });
 });
 
 describe("several waiting calls", () => {

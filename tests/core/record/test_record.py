@@ -20,6 +20,8 @@ from agent_kernel.protocol.views import (
 )
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.record import render_record
+from agent_kernel.record.words import RECORDED
+from agent_kernel.runtime.tool_calls.script import RECORDING
 from tests.core.record.record_examples import PNG, a_call, a_run, bare, displayed, printed, raised, says
 from tests.cpu import bounded
 
@@ -190,6 +192,24 @@ def test_a_record_names_the_recording_that_answered(model: str, said: str) -> No
     assert f"{said}: no model is called. It cost nothing." in record["text/plain"]
     assert f"{html.escape(said)}: no model is called. It cost nothing." in record["text/html"]
     assert "approved by a recording" in record["text/plain"]
+
+
+def test_a_replays_record_says_first_how_many_calls_a_recording_approved() -> None:
+    assert RECORDED["by"] == RECORDING
+    recorded = {"by": "script", "decided_by": RECORDING}
+    one, two, denied, by_code, asked = five_calls()
+    calls = [
+        one.model_copy(update=recorded),
+        two.model_copy(update=recorded | {"state": "success"}),
+        denied.model_copy(update=recorded | {"state": "denied"}),
+        by_code.model_copy(update={"by": "script", "decided_by": None}),
+        asked.model_copy(update={"by": "user", "decided_by": RECORDING}),
+    ]
+    run = a_run(recorded=True, model="replay:sum.jsonl")
+    for content in render_record(run, [says("", *calls)], calls).values():
+        assert "A recording approved 2 calls. Recorded answers of sum.jsonl" in " ".join(content.split())
+    assert "A recording approved 1 call. " in render_record(run, [says("", calls[0])], calls[:1])["text/plain"]
+    assert "A recording approved" not in render_record(run, [says("", calls[2])], calls[2:])["text/plain"]
 
 
 def test_every_end_of_a_run_has_its_word() -> None:

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import { byTheService, count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
-import { filled, modelWords, policyWords, recordedWords } from "../text/words";
+import { approvedByRecordingWords, filled, modelWords, policyWords, recordedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Continues } from "./continues";
@@ -53,6 +53,9 @@ export function Header({ controller, prompt }: { controller: RunController; prom
         </pre>
       )}
       <div class="ak-meta">
+        {store.approvedByRecording.value > 0 && (
+          <span class="ak-tag">{approvedByRecordingWords(store.approvedByRecording.value)}</span>
+        )}
         <span class="ak-status">
           <Icon name={status.icon} tone={status.tone} />
           {status.word}

@@ -20,6 +20,7 @@ import {
   type RunState,
 } from "../state";
 import { foldsOf } from "../card/folding";
+import { SHARED } from "../text/words.gen";
 import { CallModel } from "./calls";
 
 /** The least time between a drawing and the next one of calls and status that nothing asks for at once: after a drawing
@@ -95,6 +96,13 @@ export class RunStore implements RunSignals {
   });
   readonly gone = computed(() => this.connection.value.status === "gone");
   readonly recorded = computed(() => this.run.value?.recorded === true);
+  /** How many calls a recording approved, in place of a person. */
+  readonly approvedByRecording = computed(
+    () =>
+      callsInOrder(this.state.value).filter(
+        ({ decider, state }) => decider?.kind === "script" && decider.name === SHARED.recorded.by && state !== "denied",
+      ).length,
+  );
   readonly isDemo = computed(() => this.run.value?.model === "demo");
   readonly asksFirst = computed(() => this.run.value?.policy.mode === "ask");
   readonly items = computed(() => this.state.value.items);

@@ -80,7 +80,10 @@ export const SHARED = {
     "demo": "Recorded demo",
     "answers": "Recorded answers",
     "answersOf": "Recorded answers of {file}",
-    "noModel": "{what}: no model is called"
+    "noModel": "{what}: no model is called",
+    "by": "a recording",
+    "approvedOne": "A recording approved 1 call",
+    "approved": "A recording approved {count} calls"
   },
   "nothingRan": "Nothing ran.",
   "mayHaveRun": "It may have finished, run in part, or not run at all.",

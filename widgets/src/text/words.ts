@@ -17,6 +17,11 @@ export function recordedWords({ model }: Pick<RunView, "model">): string {
   return file ? filled(SHARED.recorded.answersOf, { file }) : SHARED.recorded.answers;
 }
 
+/** "A recording approved 2 calls". */
+export function approvedByRecordingWords(count: number): string {
+  return filled(SHARED.recorded[count === 1 ? "approvedOne" : "approved"], { count });
+}
+
 export function policyWords(policy: RunView["policy"]): string {
   const allowing = policy.rules.filter((rule) => rule.text.startsWith("allow")).length;
   const others = policy.rules.length - allowing;
