@@ -21,7 +21,8 @@ AgentKernelError
 │   │   └── ContextExceeded       the request is longer than the model's context
 │   ├── RecordingDiffers          a recording has no answer to what is asked, or one to something else
 │   ├── RecordingNotWritten       a recording can't be written: a full disk, a folder that is gone
-│   └── ModelUnavailable          it still failed after the retries
+│   ├── ModelUnavailable          it still failed after the retries
+│   └── NoAnswer                  what it sent is no answer: empty, refused, ... (in agent_kernel.models.no_answer)
 ├── BudgetExceeded                a limit of the run was reached
 ├── ToolFailed                    a built-in tool failed; the message is for the model
 ├── TooManyConversations          too many conversations without a run are open

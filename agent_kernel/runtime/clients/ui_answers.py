@@ -24,7 +24,7 @@ PRELIMINARY_SECONDS = 0.25
 """The shortest time between two preliminary outputs of a call."""
 
 _STOPPED = "The run was stopped."
-_RESEND = "This message was taken back."
+_UNSAID = "This message was taken back."
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content-filter"}
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -185,7 +185,7 @@ class Answer:
         if not event["content"]:
             self._writing = False
             ended = self._end_text()
-            return [*ended, Piece(_data_chunk("notice", message_id, {"text": _RESEND}), self._step, unsaid=message_id)]
+            return [*ended, Piece(_data_chunk("notice", message_id, {"text": _UNSAID}), self._step, unsaid=message_id)]
         if streamed:
             return self._end_text()
         pieces = self._on_text({**event, "type": "token"})
