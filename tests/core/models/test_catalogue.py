@@ -355,4 +355,5 @@ async def test_the_key_goes_to_the_endpoints_own_lists_and_a_redirect_is_not_fol
 
 def test_a_row_is_what_the_page_is_told() -> None:
     row = ModelView(name="m", images=None, tools=True, context_tokens=8_192)
-    assert row.model_dump() == {"name": "m", "tools": True, "images": None, "context_tokens": 8_192}
+    told = {"name": "m", "tools": True, "images": None, "context_tokens": 8_192, "context_is_learned": False}
+    assert row.model_dump() == told
