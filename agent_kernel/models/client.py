@@ -229,9 +229,7 @@ def _http_client() -> "httpx2.AsyncClient":
 
 def _proxy_for(http: "httpx2.AsyncClient", url: "URL") -> str:
     """See `Client.proxy`. Raises `ConfigurationError` for a SOCKS proxy, to which aiohttp would speak HTTP."""
-    transport_for = getattr(
-        http, "_transport_for_url", None
-    )  # the client's own reading of NO_PROXY has no other way out
+    transport_for = getattr(http, "_transport_for_url", None)  # nothing else tells what NO_PROXY means to it
     proxy = getattr(transport_for(url), "proxy", None) if transport_for is not None else None
     if proxy is None:
         return ""
