@@ -274,7 +274,7 @@ async def test_a_command_without_an_id_is_answered_as_ever(stages: Stages, conne
     assert (pong["type"], pong["seq"], pong["command_id"]) == ("pong", last, None)
 
 
-@pytest.mark.parametrize("wrong", ["", "x" * 65, 7, ["a"], "\ud800"], ids=["empty", "long", "number", "list", "half"])
+@pytest.mark.parametrize("wrong", ["", "x" * 65, 7, ["a"]], ids=["empty", "long", "number", "list"])
 async def test_an_id_that_is_none_is_refused_in_words(stages: Stages, connect: Connect, wrong: Any) -> None:
     stage = await changed(stages)
     line = connect(stage.conversation)
@@ -397,8 +397,16 @@ async def test_an_oversized_frame_is_refused_and_the_client_stays(stages: Stages
 
 @pytest.mark.parametrize(
     "frame",
-    ["{not json", "[1]", '"ping"', b"\xff\xfe", '{"type": "ping", "type": "ping"}', "[" * 100_000],
-    ids=["text", "array", "string", "bytes", "twice", "deep"],
+    [
+        "{not json",
+        "[1]",
+        '"ping"',
+        b"\xff\xfe",
+        '{"type": "ping", "type": "ping"}',
+        "[" * 100_000,
+        r'{"type": "ping", "id": "\ud800"}',
+    ],
+    ids=["text", "array", "string", "bytes", "twice", "deep", "half"],
 )
 async def test_a_frame_that_is_no_command_is_refused_in_words(stages: Stages, frame: str | bytes) -> None:
     stage = await changed(stages)
