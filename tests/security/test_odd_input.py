@@ -81,7 +81,7 @@ CHAT = {
     "messages": [{"id": "m", "role": "user", "parts": [PART]}],
     "trigger": "submit-message",
     "messageId": "m",
-    "kernel_id": None,
+    "kernel_id": "k",
     "notebook_path": "n.ipynb",
     "model": "m",
     "policy": "ask",

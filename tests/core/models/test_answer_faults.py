@@ -151,5 +151,6 @@ def test_no_event_of_the_responses_api_raises_anything_but_a_fault(events: list[
         return
     turn = items[-1]
     assert isinstance(turn, ModelTurn)
-    assert "".join(item.content for item in items if item.type == "text") == turn.content
+    if not turn.failure:  # the words of a refusal are quoted there, and are no answer
+        assert "".join(item.content for item in items if item.type == "text") == turn.content
     assert isinstance(turn.content + turn.reasoning + "".join(one.name + one.arguments for one in turn.tool_calls), str)
