@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from agent_kernel.approvals.folder_file import read_limits
+from agent_kernel.errors import LogUnavailable, OtherSchema
 from agent_kernel.log.audit.head import head_path, missing, read_note
 from agent_kernel.log.faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
@@ -153,7 +154,11 @@ def _log() -> Finding:
         )
     if not path.exists():
         return _no_log(path)
-    if (fault := fault_of(path)) is not None:
+    try:
+        fault = fault_of(path)
+    except OtherSchema as error:
+        return Finding("MEND", str(error))
+    if fault is not None:
         return Finding("MEND", f"The log {path} {fault}.", ADVICE)
     if path.stat().st_mode & 0o077:
         return Finding("note", f"Others on this machine can read the log {path}.", f"Run: chmod 600 {path}")
@@ -185,9 +190,7 @@ def _no_log(path: Path) -> Finding:
 
 
 def fault_of(path: Path) -> str | None:
-    """What is wrong with an existing log, as the end of a sentence; `None` if nothing is."""
-    from agent_kernel.errors import LogUnavailable
-
+    """What is wrong with an existing log, as the end of a sentence; `None` if nothing is. Raises `OtherSchema`."""
     try:
         note = read_note(path)
         with closing(open_to_read(path)[0]) as sql:
@@ -196,6 +199,8 @@ def fault_of(path: Path) -> str | None:
                 return f"is damaged: {first.splitlines()[-1]}"
             lost = missing(sql, note.head) if note is not None else None
             return f"is not the one of before: {lost}" if lost is not None else None
+    except OtherSchema:
+        raise
     except LogUnavailable:  # a server has locked it
         return None
     except (OSError, ValueError, sqlite3.Error) as error:

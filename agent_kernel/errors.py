@@ -4,6 +4,7 @@ AgentKernelError
 ├── ConfigurationError            a setting is missing or not valid; the message names it
 │   ├── NoModelError              no model is configured
 │   └── LogUnavailable            the log can't be opened or written: a full disk, a read-only directory
+│       └── OtherSchema           another version of Agent Kernel wrote it
 ├── ToolDeclarationError          a tool can't be offered; the message names the tool and the fault
 ├── NotFound                      there is nothing with this id
 │   ├── UnknownConversation
@@ -58,6 +59,10 @@ class NoModelError(ConfigurationError):
 
 class LogUnavailable(ConfigurationError):
     """Nothing was written, so nothing was done. A later attempt may succeed."""
+
+
+class OtherSchema(LogUnavailable):
+    """The log was left as it is."""
 
 
 class ToolDeclarationError(AgentKernelError):

@@ -8,7 +8,6 @@ from typing import Any
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.log import events, runs
-from agent_kernel.log.migrations import is_current
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.record import render_record
 from agent_kernel.record.cells import all_cells, as_document
@@ -68,12 +67,7 @@ Form = Callable[[sqlite3.Connection, LoggedRun], str]
 
 
 def read_run(sql: sqlite3.Connection, wanted: str) -> LoggedRun:
-    """Read a run by its id, the beginning of its id, or `last`. Raises `NoSuchRun`, and `ConfigurationError` for a log
-    of another version."""
-    if not is_current(sql):
-        raise ConfigurationError(
-            "An older Agent Kernel wrote this log. Start a Jupyter server once: that brings the log up to date."
-        )
+    """Read a run by its id, the beginning of its id, or `last`. Raises `NoSuchRun`."""
     run_id = _find(sql, wanted)
     view = runs.read_run(sql, run_id)
     number = runs.read_conversation(sql, view.conversation_id).number

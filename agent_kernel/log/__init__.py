@@ -2,7 +2,7 @@
 
 The file: `store` is an open log, `threads` its threads, `transactions` what is committed together, `opening` how the
 file is opened, `log_file` whether it is still the same on disk, `owners` which process carries a run out, `faults` what
-can be wrong, `migrations` the schema, `packing` how long texts are stored, `old_packing` how earlier versions did.
+can be wrong, `schema` the tables, `packing` how long texts are stored.
 The tables: `runs` (and conversations), `events` (and messages), `tool_calls`, `images`, `inbox`, `compactions`,
 `turns`, `rules`, and the audit trail in `audit`. `queries` reads many conversations at once for clients.
 """

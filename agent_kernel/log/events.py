@@ -15,7 +15,6 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.log import old_packing
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import LoggedEvent, RunEvent
 from agent_kernel.protocol.views import ImageRefs, MessageView, OutputView
@@ -29,8 +28,8 @@ _MOST_ROWS = 4_096
 
 _PLAIN, _WITH_OUTPUTS = "events", "events with outputs"
 """Kinds of rows."""
-HAS_OUTPUTS = f"kind IN ('{_WITH_OUTPUTS}', 'tool_output', 'block with outputs')"
-"""For SQL: whether a row may hold the outputs of calls. The last two kinds are those of schemas 1 to 12."""
+HAS_OUTPUTS = f"kind = '{_WITH_OUTPUTS}'"
+"""For SQL: whether a row may hold the outputs of calls."""
 _OUTPUT_MARK = '"type":"tool_output"'
 """Part of the text of every such event, and of few others."""
 _LINE = "\n"
@@ -183,11 +182,10 @@ def _joined(rows: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
         yield group
 
 
-def events_of(sql: sqlite3.Connection, conversation: int, row: EventRow) -> Iterator[tuple[int, str]]:
+def events_of(row: EventRow) -> Iterator[tuple[int, str]]:
     """The events of a row, in order, each with its `seq`. Raises `Unreadable`."""
     seq, body = row
-    text = old_packing.unpack_block(sql, conversation, body) if old_packing.is_block(body) else unpack(body)
-    events = text.split(_LINE)
+    events = unpack(body).split(_LINE)
     return enumerate(events, start=seq - len(events) + 1)
 
 
@@ -203,7 +201,7 @@ def frames_after(sql: sqlite3.Connection, conversation: int, conversation_id: st
     for row in _rows_after(sql, conversation, seq):
         frames.extend(
             Frame(conversation, number, _frame_text(number, conversation_id, body))
-            for number, body in events_of(sql, conversation, row)
+            for number, body in events_of(row)
             if number > seq
         )
         if len(frames) >= limit:
@@ -241,7 +239,7 @@ def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = ST
     """The live outputs of each call, in order."""
     outputs: dict[str, list[OutputView]] = {}
     for row in _rows_after(sql, conversation, after.seq, HAS_OUTPUTS):
-        for seq, event in outputs_of(events_of(sql, conversation, row)):
+        for seq, event in outputs_of(events_of(row)):
             if seq > after.seq:
                 outputs.setdefault(event["tool_call_id"], []).append(OutputView.model_validate(event["output"]))
     return outputs
@@ -260,7 +258,7 @@ def _events_of_run(
     sql: sqlite3.Connection, conversation: int, run_id: str, after: Mark = START
 ) -> Iterator[dict[str, Any]]:
     for row in _rows_after(sql, conversation, after.seq):
-        for _, body in events_of(sql, conversation, row):
+        for _, body in events_of(row):
             if run_id in body and (event := orjson.loads(body))["run_id"] == run_id:
                 yield event
 
@@ -341,33 +339,29 @@ def _events_of_turns(
     sql: sqlite3.Connection, conversation: int, run_ids: Set[str]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     for row in _rows_after(sql, conversation, 0):
-        for seq, body in events_of(sql, conversation, row):
+        for seq, body in events_of(row):
             if any(kind in body for kind in _OF_TURNS) and (event := orjson.loads(body))["run_id"] in run_ids:
                 yield seq, event
 
 
 MESSAGE = (
-    "message_id, coalesce(runs.run_id, messages.run_id), body, tool_call_id, result, images FROM messages "
-    "LEFT JOIN runs ON runs.number = messages.run_id LEFT JOIN tool_calls ON tool_calls.number = body"
+    "message_id, messages.run_id, body, tool_call_id, result, images "
+    "FROM messages LEFT JOIN tool_calls ON tool_calls.number = body"
 )
 """The id of a message, that of its run, and the columns that `message_body` takes."""
-
-
-_NUMBER_OF_RUN = "(SELECT CAST(number AS TEXT) FROM runs WHERE run_id = :run)"
 
 
 def append_message(
     sql: sqlite3.Connection, conversation: int, message_id: str, run_id: str, body: dict[str, Any]
 ) -> None:
     """Append a message in the log's form: the wire message, and beside it what only a person sees. A tool message whose
-    text is its call's result is stored as the number of that call, and the run as its number. (Schemas 1 to 13 stored
-    its id.)"""
+    text is its call's result is stored as the number of that call."""
     number = _call_with_result(sql, conversation, body) if body["role"] == "tool" else None
     stored = pack(orjson.dumps(body).decode()) if number is None else number
     sql.execute(
-        "INSERT INTO messages SELECT :conversation, coalesce(max(position), 0) + 1, :message, "
-        f"coalesce({_NUMBER_OF_RUN}, :run), :stored FROM messages WHERE conversation = :conversation",
-        {"conversation": conversation, "message": message_id, "run": run_id, "stored": stored},
+        "INSERT INTO messages "
+        "SELECT ?1, coalesce(max(position), 0) + 1, ?2, ?3, ?4 FROM messages WHERE conversation = ?1",
+        (conversation, message_id, run_id, stored),
     )
 
 
@@ -431,7 +425,7 @@ def seq_before_run(sql: sqlite3.Connection, conversation: int, message_id: str |
         return 0
     newest_first = sql.execute("SELECT seq, body FROM events WHERE conversation = ? ORDER BY seq DESC", (conversation,))
     for row in newest_first:
-        for seq, body in events_of(sql, conversation, row):
+        for seq, body in events_of(row):
             if prompt in body and (event := orjson.loads(body))["type"] == "message" and event["message_id"] == prompt:
                 return seq - 1
     return 0
@@ -439,9 +433,7 @@ def seq_before_run(sql: sqlite3.Connection, conversation: int, message_id: str |
 
 def _run_of_message(sql: sqlite3.Connection, conversation: int, message_id: str | None) -> str | None:
     row = sql.execute(
-        "SELECT coalesce(runs.run_id, messages.run_id) FROM messages LEFT JOIN runs ON runs.number = messages.run_id "
-        "WHERE messages.conversation = ? AND message_id = ?",
-        (conversation, message_id),
+        "SELECT run_id FROM messages WHERE conversation = ? AND message_id = ?", (conversation, message_id)
     ).fetchone()
     return row[0] if row is not None else None
 
@@ -449,9 +441,8 @@ def _run_of_message(sql: sqlite3.Connection, conversation: int, message_id: str 
 def _prompt_id(sql: sqlite3.Connection, conversation: int, run_id: str) -> str | None:
     """The id of a run's first message of the user."""
     rows = sql.execute(
-        f"SELECT {MESSAGE} WHERE messages.conversation = :conversation "
-        f"AND messages.run_id IN (:run, {_NUMBER_OF_RUN}) ORDER BY position",
-        {"conversation": conversation, "run": run_id},
+        f"SELECT {MESSAGE} WHERE messages.conversation = ? AND messages.run_id = ? ORDER BY position",
+        (conversation, run_id),
     )
     return next((found for found, _, *stored in rows if message_body(*stored)["role"] == "user"), None)
 
@@ -459,8 +450,7 @@ def _prompt_id(sql: sqlite3.Connection, conversation: int, run_id: str) -> str |
 def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
     """Whether the prompt of a run has been written."""
     row = sql.execute(
-        f"SELECT 1 FROM messages WHERE conversation = :conversation AND run_id IN (:run, {_NUMBER_OF_RUN}) LIMIT 1",
-        {"conversation": conversation, "run": run_id},
+        "SELECT 1 FROM messages WHERE conversation = ? AND run_id = ? LIMIT 1", (conversation, run_id)
     ).fetchone()
     return row is not None
 
@@ -468,9 +458,9 @@ def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
 def last_run(sql: sqlite3.Connection, conversation: int) -> str | None:
     """The id of the run of the last message."""
     row = sql.execute(
-        f"SELECT {MESSAGE} WHERE messages.conversation = ? ORDER BY position DESC LIMIT 1", (conversation,)
+        "SELECT run_id FROM messages WHERE conversation = ? ORDER BY position DESC LIMIT 1", (conversation,)
     ).fetchone()
-    return row[1] if row is not None else None
+    return row[0] if row is not None else None
 
 
 def message_values(message_id: str, run_id: str, body: dict[str, Any]) -> dict[str, Any]:

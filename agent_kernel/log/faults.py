@@ -14,7 +14,7 @@ _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Unreadable(ValueError):
-    """A stored text that another version wrote, or that was changed or cut off. The message completes a sentence."""
+    """A stored text that was changed or cut off. The message completes a sentence."""
 
 
 def is_damage(error: BaseException) -> bool:

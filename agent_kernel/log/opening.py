@@ -9,10 +9,11 @@ import os
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent_kernel.errors import LogUnavailable
+from agent_kernel.log.schema import refuse_other_schemas
 
 LOG_VARIABLE = "AGENT_KERNEL_LOG"
 """The environment variable that names the log of a kernel without a server. Each kernel needs a file of its own."""
@@ -31,7 +32,7 @@ _NETWORK = frozenset(
 def open_to_write(path: Path) -> tuple[sqlite3.Connection, bool]:
     """Open or create the file (mode 0600). The second value is whether it is held alone.
 
-    Raises `OSError` and `sqlite3.Error`; `LogUnavailable` if another process holds it alone.
+    Raises `OSError` and `sqlite3.Error`; `LogUnavailable` if another process holds it alone, `OtherSchema`.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():  # opening and closing a file that SQLite has locked would release the lock
@@ -89,11 +90,11 @@ def _shared_or_alone(
     try:
         if not _is_on_network(path):
             try:
-                return _begun(connect(), *pragmas), False
+                return _begun(connect(), path, pragmas), False
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_SHMMAP:
                     raise
-        return _begun(connect_alone(), "PRAGMA locking_mode = EXCLUSIVE", *pragmas), True
+        return _begun(connect_alone(), path, pragmas, alone=True), True
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
             raise
@@ -103,9 +104,14 @@ def _shared_or_alone(
         ) from error
 
 
-def _begun(connection: sqlite3.Connection, *pragmas: str) -> sqlite3.Connection:
+def _begun(
+    connection: sqlite3.Connection, path: Path, pragmas: Sequence[str], *, alone: bool = False
+) -> sqlite3.Connection:
     """The connection, once these pragmas and a first read have succeeded; else it is closed."""
     try:
+        if alone:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        refuse_other_schemas(connection, path)  # before anything changes the file
         for pragma in pragmas:
             connection.execute(pragma)
         connection.execute("PRAGMA user_version").fetchone()  # the first read fails if the file system lacks something

@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 from agent_kernel.log.events import HAS_OUTPUTS, MESSAGE, events_of, message_body, message_values, outputs_of
-from agent_kernel.log.runs import CONVERSATION, RUN, ConversationRow, defaults_of, run_values
+from agent_kernel.log.runs import CONVERSATION, RUN, ConversationRow, run_values
 from agent_kernel.log.tool_calls import CALL, call_values
 from agent_kernel.protocol.views import ToolCallView
 
@@ -17,8 +17,11 @@ Values = dict[str, Any]
 Span = tuple[int, int]
 """The numbers of the first and the last conversation."""
 
-
-_OF_CALLS = defaults_of(ToolCallView)
+_OF_CALLS = {
+    name: field.get_default(call_default_factory=True)
+    for name, field in ToolCallView.model_fields.items()
+    if not field.is_required()
+}
 
 
 def list_rows(sql: sqlite3.Connection, after: int, limit: int) -> list[tuple[ConversationRow, int]]:
@@ -63,10 +66,9 @@ def outputs(sql: sqlite3.Connection, span: Span) -> dict[int, dict[str, list[Val
         "ORDER BY conversation, seq",
         span,
     )
-    for conversation, *row in rows:
-        for _, event in outputs_of(events_of(sql, conversation, tuple(row))):
-            # An older log's outputs have no metadata.
-            found[conversation][event["tool_call_id"]].append({"metadata": {}, **event["output"]})
+    for conversation, seq, body in rows:
+        for _, event in outputs_of(events_of((seq, body))):
+            found[conversation][event["tool_call_id"]].append(event["output"])
     return found
 
 

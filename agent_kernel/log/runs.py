@@ -3,18 +3,16 @@
 import hashlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, cast
 
 import orjson
-from pydantic import BaseModel
 
 from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, NotFound, UnknownConversation, UnknownRun
 from agent_kernel.log.packing import pack, unpack
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import utc_now
-from agent_kernel.protocol.views import BudgetRaise, PauseView, PolicyView, RuleView, RunView, Usage
+from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import PolicyMode
 
 
@@ -36,20 +34,9 @@ RUN = (
 )
 """The columns that `run_values` takes, for a SELECT and for RETURNING alike."""
 
+_COLUMNS = {"run_id", "conversation_id", "status"}
+"""The fields of a run that are columns of their own."""
 RunColumns = tuple[str, str, str, str | bytes, str | None]
-
-
-def defaults_of(view: type[BaseModel]) -> dict[str, Any]:
-    return {
-        name: field.get_default(call_default_factory=True)
-        for name, field in view.model_fields.items()
-        if not field.is_required()
-    }
-
-
-_DEFAULTS = defaults_of(RunView)
-_OF_PARTS = {"policy": defaults_of(PolicyView), "usage": defaults_of(Usage), "budget": asdict(BudgetLimits())}
-_OF_PAUSES, _OF_RAISES, _OF_RULES = defaults_of(PauseView), defaults_of(BudgetRaise), defaults_of(RuleView)
 
 
 def add_conversation(
@@ -110,7 +97,7 @@ class StoredSpec:
 def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: StoredSpec) -> None:
     """Raises `IllegalTransition` for a run, or a widget, that the log knows; `CarriedOutElsewhere`."""
     refuse_elsewhere(sql, conversation)
-    tool_set = hashlib.sha256(stored.tools.encode()).digest()
+    tool_set = hashlib.sha256(stored.tools.encode()).hexdigest()
     sql.execute("INSERT OR IGNORE INTO tool_sets VALUES (?, ?)", (tool_set, stored.tools))
     row = (run.run_id, conversation, stored.widget_model_id, run.status, _packed(run), stored.spec, tool_set)
     try:
@@ -132,15 +119,13 @@ def save_run(sql: sqlite3.Connection, run: RunView) -> None:
 
 def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
     """As `save_run`, for a run of which only the usage has changed since it was saved. This is done at every step."""
-    sql.execute(
-        "UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(exclude_defaults=True), run.run_id)
-    )
+    sql.execute("UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(), run.run_id))
 
 
 def save_limits(sql: sqlite3.Connection, run_id: str, limits: str) -> None:
     """Store in a run's specification what files in the notebook's folder asked for when it began. `limits` is JSON."""
     sql.execute(
-        "UPDATE runs SET spec = json_set(spec, '$.limits', json(?)) WHERE run_id = ? AND json_valid(spec)",
+        "UPDATE runs SET spec = json_set(spec, '$.limits', json(?)) WHERE run_id = ?",
         (limits, run_id),
     )
 
@@ -148,7 +133,7 @@ def save_limits(sql: sqlite3.Connection, run_id: str, limits: str) -> None:
 def save_script(sql: sqlite3.Connection, run_id: str, script: str) -> None:
     """Store the decisions of the recording that a run plays in its specification. `script` is JSON."""
     sql.execute(
-        "UPDATE runs SET spec = json_set(spec, '$.script', json(?)) WHERE run_id = ? AND json_valid(spec)",
+        "UPDATE runs SET spec = json_set(spec, '$.script', json(?)) WHERE run_id = ?",
         (script, run_id),
     )
 
@@ -163,7 +148,7 @@ def policy_of_run(sql: sqlite3.Connection, run_id: str) -> PolicyMode | None:
     """The policy in a run's specification: declared, or chosen by a person while it ran. Else the one that was chosen
     for its conversation; `None` if there is none."""
     row = sql.execute(
-        "SELECT coalesce(CASE WHEN json_valid(spec) THEN json_extract(spec, '$.policy') END, policy) "
+        "SELECT coalesce(json_extract(spec, '$.policy'), policy) "
         "FROM runs JOIN conversations ON conversation = conversations.number WHERE run_id = ?",
         (run_id,),
     ).fetchone()
@@ -174,7 +159,7 @@ def replaced_runs(sql: sqlite3.Connection, conversation: int) -> list[tuple[str,
     """The runs of a conversation that replaced earlier ones, in order, each with the ids of those."""
     rows = sql.execute(
         "SELECT run_id, json_extract(spec, '$.replaces') FROM runs "
-        "WHERE conversation = ? AND instr(spec, '\"replaces\"') AND json_valid(spec) ORDER BY number",
+        "WHERE conversation = ? AND instr(spec, '\"replaces\"') ORDER BY number",
         (conversation,),
     )
     return [(run_id, orjson.loads(replaces)) for run_id, replaces in rows if replaces is not None]
@@ -183,7 +168,7 @@ def replaced_runs(sql: sqlite3.Connection, conversation: int) -> list[tuple[str,
 def note_too_long(sql: sqlite3.Connection, run_id: str) -> None:
     """The run ends because its prompt is too long for its model."""
     sql.execute(
-        "UPDATE runs SET spec = json_set(spec, '$.too_long', json('true')) WHERE run_id = ? AND json_valid(spec)",
+        "UPDATE runs SET spec = json_set(spec, '$.too_long', json('true')) WHERE run_id = ?",
         (run_id,),
     )
 
@@ -208,8 +193,7 @@ def choose_policy(sql: sqlite3.Connection, conversation: int, mode: PolicyMode) 
     """Set the policy of a conversation, and of its run that is under way whatever that one named."""
     sql.execute("UPDATE conversations SET policy = ? WHERE number = ?", (mode, conversation))
     sql.execute(
-        "UPDATE runs SET spec = json_set(spec, '$.policy', ?) "
-        "WHERE conversation = ? AND status = 'running' AND json_valid(spec)",
+        "UPDATE runs SET spec = json_set(spec, '$.policy', ?) WHERE conversation = ? AND status = 'running'",
         (mode, conversation),
     )
 
@@ -312,16 +296,12 @@ def list_placed(sql: sqlite3.Connection, ended: int) -> list[PlacedRun]:
 def _placed(
     conversation: int, kernel_id: str | None, notebook_path: str | None, spec: str, *run: *RunColumns
 ) -> PlacedRun:
-    try:
-        asked = orjson.loads(spec)
-    except ValueError:  # another version of Agent Kernel wrote it
-        asked = {}
-    return PlacedRun(conversation, kernel_id, notebook_path, asked, run_values(*run))
+    return PlacedRun(conversation, kernel_id, notebook_path, orjson.loads(spec), run_values(*run))
 
 
 def rename_notebooks(sql: sqlite3.Connection, old: str, new: str) -> None:
     """Give a notebook, or all notebooks in a folder, its new path."""
-    path = "CASE WHEN json_valid(spec) THEN json_extract(spec, '$.notebook_path') END"
+    path = "json_extract(spec, '$.notebook_path')"
     names = {"old": old, "new": new, "below": f"{old}/"}
     for table, column in (("conversations", "notebook_path"), ("runs", path)):
         renamed = f":new || substr({column}, length(:old) + 1)"
@@ -351,30 +331,16 @@ def take_unfinished(sql: sqlite3.Connection) -> list[RunView]:
 
 
 def _packed(run: RunView) -> str | bytes:
-    """A run as it is stored: without what other columns say, and without fields that have their default."""
-    values = run.model_dump(exclude={"run_id", "conversation_id", "status"})
-    for name, defaults in _OF_PARTS.items():
-        values[name] = _beyond(defaults, values[name])
-    return pack(orjson.dumps(_beyond(_DEFAULTS, values)).decode())
-
-
-def _beyond(defaults: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in defaults or value != defaults[name]}
+    """A run as it is stored: without what other columns say."""
+    return pack(run.model_dump_json(exclude=_COLUMNS))
 
 
 def run_values(run_id: str, conversation_id: str, status: str, view: str | bytes, usage: str | None) -> dict[str, Any]:
     """The fields of `RunView`, of a row with the columns `RUN`. Raises `Unreadable`."""
-    values: dict[str, Any] = _DEFAULTS | orjson.loads(unpack(view))
+    values: dict[str, Any] = orjson.loads(unpack(view))
     values |= {"run_id": run_id, "conversation_id": conversation_id, "status": status}
     if usage is not None:
         values["usage"] = orjson.loads(usage)
-    for name, defaults in _OF_PARTS.items():
-        values[name] = defaults | values[name]
-    # What follows is stored whole, but older versions did not know all of its fields.
-    values["policy"]["rules"] = [_OF_RULES | rule for rule in values["policy"]["rules"]]
-    if values["paused"] is not None:
-        values["paused"] = _OF_PAUSES | values["paused"]
-    values["raises"] = [_OF_RAISES | step | {"add": _OF_PARTS["budget"] | step["add"]} for step in values["raises"]]
     return values
 
 

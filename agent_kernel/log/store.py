@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
-from agent_kernel.errors import ConfigurationError, LogUnavailable
+from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.audit.entries import Heard
 from agent_kernel.log.events import Frame
 from agent_kernel.log.faults import ADVICE, explained, is_damage
 from agent_kernel.log.log_file import LogFile
-from agent_kernel.log.migrations import migrate
 from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
+from agent_kernel.log.schema import make_tables
 from agent_kernel.log.threads import After, LogThread, ReaderThread
 from agent_kernel.log.transactions import Transaction, Transactions, Unit, UnitQueue
 
@@ -72,14 +72,14 @@ class Log:
     async def open(cls, path: Path | None) -> Self:
         """Open or create the log at `path` (mode 0600), or one in memory if it is `None`.
 
-        Raises `LogUnavailable` if the file can't be opened, `ConfigurationError` if a newer version wrote it.
+        Raises `LogUnavailable` if the file can't be opened or is of another version.
         """
         thread = LogThread(asyncio.get_running_loop())
         try:
             connection, alone, owner, file = await thread.run(lambda: _open(path))
-        except (OSError, sqlite3.Error, ConfigurationError) as error:
+        except (OSError, sqlite3.Error, LogUnavailable) as error:
             thread.end()
-            if isinstance(error, ConfigurationError):
+            if isinstance(error, LogUnavailable):
                 raise
             advice = ADVICE if is_damage(error) else f"Make its directory writable, or {LOCAL}."
             raise LogUnavailable(f"The log at {path} can't be opened: {error}. {advice}") from error
@@ -253,7 +253,7 @@ def _connect(path: Path | None) -> tuple[sqlite3.Connection, bool]:
         connection.execute("PRAGMA wal_autocheckpoint = 500")  # pages
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA busy_timeout = 5000")
-        migrate(connection)
+        make_tables(connection)
         if path is not None:
             _make_room(connection, path)
     except BaseException:

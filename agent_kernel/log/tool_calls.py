@@ -56,8 +56,6 @@ CALL = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = c
 _SELECT = f"SELECT {CALL} FROM tool_calls"
 _FIELDS = [*_COLUMNS.split(", "), "conversation_id"]
 _FLAGS = [name for name, field in ToolCallView.model_fields.items() if field.annotation is bool]
-_EMPTY_PREVIEW = Preview(kind="text", text="").model_dump()
-"""For the fields that a preview of an older log does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,8 +374,7 @@ def call_values(row: Sequence[Any]) -> dict[str, Any]:
     for name in _FLAGS:
         values[name] = bool(values[name])
     values["warnings"] = orjson.loads(values["warnings"])
-    if values["preview"]:
-        values["preview"] = _EMPTY_PREVIEW | orjson.loads(unpack(values["preview"], values["tool_input"].encode()))
+    values["preview"] = values["preview"] and orjson.loads(unpack(values["preview"]))
     values["result"] = values["result"] and unpack(values["result"])
     values["place"] = values["place"] and orjson.loads(values["place"])
     if values["state"] != "executing":

@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.log.migrations import is_current
 from agent_kernel.log.opening import open_to_read
 
 
@@ -24,7 +23,7 @@ def needs_opening(path: Path) -> bool:
     try:
         sql, alone = open_to_read(path)
         with closing(sql):
-            return alone or not is_current(sql) or has_open_runs(sql)
+            return alone or has_open_runs(sql)
     except (OSError, sqlite3.Error, ConfigurationError):
         return True
 

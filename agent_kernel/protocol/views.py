@@ -315,7 +315,7 @@ class RunView(View):
     ended_at: str | None = None
     error: ErrorView | None = None
     finish_reason: FinishReason | None = None
-    """How its last answer ended, as in `complete`; `None` before its end, and for runs of earlier versions."""
+    """How its last answer ended, as in `complete`; `None` before its end."""
     paused: PauseView | None = None
     """Set while it waits for a larger budget, or for a decision to go on; its status stays `running`."""
     delay: DelayView | None = None

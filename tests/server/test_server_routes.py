@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +268,21 @@ class TestConfiguration:
         await api.new_conversation()
         assert (tmp_path / "elsewhere" / "agent-kernel.sqlite").exists()
         assert (await api("GET", "status"))[1]["policy_cap"] == "ask"
+
+
+class TestALogOfAnotherSchema:
+    @pytest.fixture
+    def extension_traits(self, tmp_path: Path) -> dict[str, Any]:
+        with closing(sqlite3.connect(tmp_path / "agent-kernel.sqlite")) as sql:
+            sql.execute("PRAGMA user_version = 15")
+        return {"data_dir": str(tmp_path)}
+
+    async def test_is_told_to_whoever_asks_for_a_conversation(self, api: Api, tmp_path: Path) -> None:
+        status, body = await api("POST", "conversations")
+        assert status == 503
+        assert f"The log at {tmp_path / 'agent-kernel.sqlite'} is from before" in body["message"]
+        (tmp_path / "agent-kernel.sqlite").rename(tmp_path / "away")
+        assert (await api("POST", "conversations"))[0] == 201, "no restart is needed"
 
 
 def test_loading_the_extension_imports_neither_langgraph_nor_openai() -> None:

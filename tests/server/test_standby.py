@@ -13,8 +13,8 @@ from jupyter_server.serverapp import ServerApp
 from tornado import web
 
 from agent_kernel.garbage import THRESHOLDS
-from agent_kernel.log.migrations import migrate
 from agent_kernel.log.opening import open_to_write
+from agent_kernel.log.schema import make_tables
 from agent_kernel.log.threads import SWITCH_SECONDS
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import standby
@@ -207,7 +207,7 @@ async def test_a_stranger_gets_no_answer_from_a_server_that_has_loaded_nothing(
 def write_log(folder: Path, status: str) -> None:
     """A log with one run of this status."""
     sql, _ = open_to_write(folder / LOG_NAME)
-    migrate(sql)
+    make_tables(sql)
     sql.execute("INSERT INTO conversations (number, conversation_id, created_at) VALUES (1, 'conv_a', '2026')")
     sql.execute("INSERT INTO tool_sets VALUES ('none', '[]')")
     row = "('run_a', 1, ?, '{}', '{}', 'none', '')"

@@ -117,6 +117,7 @@ describe("a run at its budget", () => {
       conversation_id: "",
       run_id: null,
       timestamp: "",
+      command_id: PlayedSocket.last.ids.at(-1),
       code: "CONFLICT",
       message: "Already decided: budget raised by ana, 2026-11-20T14:03:02.000Z. Nothing was added.",
       tool_call_id: null,

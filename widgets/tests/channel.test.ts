@@ -170,16 +170,6 @@ describe("a page of an embedded host", () => {
     expect(answer(page.root).split("Half an ans")).toHaveLength(2);
     page.close();
   });
-
-  test("of a kernel that greets nobody shows what happens", async () => {
-    const recording = half("embedded-old");
-    const page = kernelView(recording);
-    await settle();
-    page.say(...recording.frames);
-    await settle();
-    expect(answer(page.root)).toContain("Half an ans");
-    page.close();
-  });
 });
 
 describe("frames that come wrong", () => {
@@ -303,13 +293,6 @@ describe("an error that answers a command", () => {
     await refuse({});
     expect(root.textContent).not.toContain("You may only look.");
     expect(root.textContent!.split("You chose Approve.")).toHaveLength(3);
-  });
-
-  test("from a server of before is known by its call", async () => {
-    const { root } = await approveBoth();
-    await refuse({ tool_call_id: "t2" });
-    expect(buttons(card(root, "t2"))).toContain("Approve");
-    expect(card(root, "t1").textContent).toContain("You chose Approve.");
   });
 
   test("of another page is of no use here", async () => {

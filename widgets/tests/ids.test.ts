@@ -85,6 +85,7 @@ test("a refusal is shown on the newest card of its id: an older run's was cut of
     conversation_id: "d",
     run_id: null,
     timestamp: "",
+    command_id: null,
     code: "CONFLICT",
     message: "Too late.",
     tool_call_id: "call_0",

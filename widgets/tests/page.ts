@@ -46,7 +46,7 @@ export class PlayedSocket {
   }
 
   say(event: object): void {
-    this.onmessage?.({ data: JSON.stringify(event) });
+    this.onmessage?.({ data: JSON.stringify({ command_id: null, ...event }) });
   }
 
   send(text: string): void {

@@ -179,7 +179,7 @@ describe("the run", () => {
     );
     expect(await shows({ budget: { tokens: null, usd: 0.5 } }, { cost: null })).toBe("1.2k in · 340 out · $0 of $0.50");
     expect(await shows({ recorded: true }, { cost: 0 })).toBe("Cost nothing");
-    expect(await shows({}, { cost: undefined, total_tokens: 0 })).toBe("");
+    expect(await shows({}, { cost: null, total_tokens: 0 })).toBe("");
   });
 
   test("says that a model with a small context is sent less", async () => {

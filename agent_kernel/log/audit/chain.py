@@ -4,7 +4,7 @@ An entry is one line of JSON in a canonical form: UTF-8, keys in order, no space
 need not be. Its `previous` is the SHA-256 of the entry before it, of exactly those bytes (64 zeros for the first), so
 an export can be checked without this program. Entries are added in the transaction that does what they record. SQLite
 refuses to change or remove one, and they outlive their conversation. `audit_head` names the last entry, so that a
-cut-off end is noticed too. Schemas 2 to 12 stored entries packed (`old_packing`): the hash is that of the text.
+cut-off end is noticed too.
 
 Whoever may write the file can remove the triggers and write a whole new chain. Only a hash that was noted elsewhere
 shows that: every event on the server's event log carries one, and `agent-kernel audit --check` prints one.
@@ -19,12 +19,10 @@ from typing import Any, Literal
 
 import orjson
 
-from agent_kernel.log.old_packing import unpack_entry
 from agent_kernel.protocol.events import utc_now
 
-VERSION = 3
-"""Of the entries' fields. In version 2, all entries about a call have the ids of its conversation and run, its tool and
-digest, in version 1 also its arguments and who decided; in both, fields without a value are `null`."""
+VERSION = 1
+"""Of the entries' fields."""
 NO_ENTRY = "0" * 64
 """What the first entry has as `previous`."""
 
@@ -69,49 +67,35 @@ def append(sql: sqlite3.Connection, kind: Kind, fields: dict[str, Any]) -> Entry
     entry = {"version": VERSION, "number": number, "previous": last.hash, "at": utc_now(), "kind": kind, **said}
     text = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
     added = Entry(number, text.decode(), _hash(text))
-    row = (added.number, added.text, bytes.fromhex(added.hash))
+    row = (added.number, added.text, added.hash)
     sql.execute("INSERT INTO audit VALUES (?, ?, ?)", row)  # a trigger moves the head along
     return added
 
 
 def read_head(sql: sqlite3.Connection) -> Head:
     row = sql.execute("SELECT number, hash FROM audit_head").fetchone()
-    return Head(row[0], in_hex(row[1])) if row is not None else Head(0, NO_ENTRY)
-
-
-def in_hex(stored: str | bytes) -> str:
-    """A hash as it is written in entries. Rows have its bytes; those of schema 1 have it in hexadecimal."""
-    return stored.hex() if isinstance(stored, bytes) else stored
+    return Head(*row) if row is not None else Head(0, NO_ENTRY)
 
 
 def read_entries(sql: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
-    """The entries after a number, the oldest first. Raises `ValueError` at one that can't be read any more."""
-    for number, stored, hashed in _read_rows(sql, after):
-        yield Entry(number, unpack_entry(sql, number, stored), hashed)
-
-
-def _read_rows(sql: sqlite3.Connection, after: int = 0) -> Iterator[tuple[int, str | bytes, str]]:
-    """Number, stored entry and hash of each row."""
-    rows = sql.execute(
-        "SELECT number, typeof(entry), CAST(entry AS BLOB), hash FROM audit WHERE number > ? ORDER BY number", (after,)
-    )
-    for number, kind, stored, hashed in rows:
+    """The entries after a number, the oldest first."""
+    rows = sql.execute("SELECT number, CAST(entry AS BLOB), hash FROM audit WHERE number > ? ORDER BY number", (after,))
+    for number, stored, hashed in rows:
         # A file that was tampered with may hold a text that is not UTF-8.
-        yield number, stored.decode(errors="replace") if kind == "text" else stored, in_hex(hashed)
+        yield Entry(number, stored.decode(errors="replace"), hashed)
 
 
 def export(
     sql: sqlite3.Connection, *, conversation_id: str | None = None, since: datetime | None = None
 ) -> Iterator[str]:
-    """The entries as lines of JSON, exactly as they were hashed. `since` without a zone is UTC."""
+    """The entries as lines of JSON, exactly as they were hashed. `since` without a zone is UTC.
+
+    Raises `ValueError` at one that can't be read any more."""
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
     decided: set[str] = set()
     """The approval ids of the conversation's decisions: other entries about those calls don't name it."""
     for entry in read_entries(sql):
-        if conversation_id is None and since is None:
-            yield entry.text
-            continue
         fields = entry.fields
         if conversation_id is not None:
             if fields.get("conversation_id") != conversation_id and fields.get("approval_id") not in decided:
@@ -126,17 +110,13 @@ def export(
 def check(sql: sqlite3.Connection) -> Fault | None:
     """The first entry that was changed, moved or removed since it was written; `None` if all fit."""
     last = Head(0, NO_ENTRY)
-    for number, stored, hashed in _read_rows(sql):
-        if number != last.number + 1:
-            return Fault(number, f"it follows entry {last.number}: what was between them was removed")
-        try:
-            entry = Entry(number, unpack_entry(sql, number, stored), hashed)
-        except ValueError:
-            return Fault(number, "its content was changed, or it was not written after the entry that is before it now")
+    for entry in read_entries(sql):
+        if entry.number != last.number + 1:
+            return Fault(entry.number, f"it follows entry {last.number}: what was between them was removed")
         why = _misfit(entry, last)
         if why is not None:
-            return Fault(number, why)
-        last = Head(number, hashed)
+            return Fault(entry.number, why)
+        last = Head(entry.number, entry.hash)
     head = read_head(sql) if sql.execute("SELECT 1 FROM audit_head").fetchone() else None
     if head is None:
         return None if last.number == 0 else Fault(last.number, "the record of the last entry was removed")

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.log.audit.chain import NO_ENTRY, Head, in_hex, read_head
+from agent_kernel.log.audit.chain import NO_ENTRY, Head, read_head
 from agent_kernel.protocol.events import utc_now
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ def missing(sql: sqlite3.Connection, head: Head) -> Lost | None:
     if not has_trail(sql):
         return Lost(head, 0, utc_now())
     row = sql.execute("SELECT hash FROM audit WHERE number = ?", (head.number,)).fetchone()
-    return None if row is not None and in_hex(row[0]) == head.hash else Lost(head, read_head(sql).number, utc_now())
+    return None if row is not None and row[0] == head.hash else Lost(head, read_head(sql).number, utc_now())
 
 
 def trail_head(sql: sqlite3.Connection) -> Head:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_kernel.log import events, runs, tool_calls
 from agent_kernel.log.events import EventWriter, compress_events
-from agent_kernel.log.migrations import migrate
+from agent_kernel.log.schema import make_tables
 from agent_kernel.protocol.events import (
     LoggedEvent,
     MessageEvent,
@@ -41,7 +41,7 @@ class Conversations:
         self.sent: dict[int, list[str]] = {1: [], 2: []}
         self.outputs: list[str] = []
         self._names = (f"n{number}" for number in range(10_000))
-        migrate(sql)
+        make_tables(sql)
         for number in self.sent:
             runs.add_conversation(sql, f"conv_{number}", None, None, None)
 

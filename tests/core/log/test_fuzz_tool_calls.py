@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, DigestMismatch, IllegalTransition
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log.migrations import migrate
+from agent_kernel.log.schema import make_tables
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.arguments import canonical, digest
 from tests.core.runtime.turns.fuzzing import rounds
@@ -57,7 +57,7 @@ class ToolCalls(RuleBasedStateMachine):
         self._noted: list[str] = []
         self._numbers: dict[str, int] = {}
         self._open()
-        migrate(self._sql)
+        make_tables(self._sql)
         for name in ("conv_1", "conv_2"):
             row = self._write(lambda sql, name=name: runs.add_conversation(sql, name, None, None, None))
             self._numbers[name] = row.number

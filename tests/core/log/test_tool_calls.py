@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from agent_kernel.errors import (
     AlreadyDecided,
-    ConfigurationError,
     DigestMismatch,
     IllegalTransition,
     UnknownApproval,
@@ -20,7 +19,7 @@ from agent_kernel.errors import (
 )
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log.migrations import MIGRATIONS, migrate
+from agent_kernel.log.schema import make_tables
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.arguments import digest
@@ -33,7 +32,7 @@ NO = tool_calls.Verdict(False, "user", "Because.")
 @pytest.fixture
 def sql() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(connection)
+    make_tables(connection)
     runs.add_conversation(connection, "conv", "k", None, None)
     yield connection
     connection.close()
@@ -176,7 +175,7 @@ MOVES = st.lists(st.sampled_from(sorted(tool_calls.NEXT)), max_size=12)
 @given(MOVES)
 def test_no_order_of_moves_reaches_a_state_past_its_gate(targets: list[CallState]) -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(connection)
+    make_tables(connection)
     runs.add_conversation(connection, "conv", "k", None, None)
     propose(connection)
     seen: list[CallState] = ["proposed"]
@@ -202,15 +201,6 @@ async def test_the_log_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     for beside in path.parent.iterdir():
         assert stat.S_IMODE(beside.stat().st_mode) == 0o600, beside
     await log.aclose()
-
-
-async def test_a_log_of_a_newer_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    connection.close()
-    with pytest.raises(ConfigurationError, match="newer Agent Kernel"):
-        await Log.open(path)
 
 
 async def test_a_failed_transaction_gives_out_no_seq(tmp_path: Path) -> None:

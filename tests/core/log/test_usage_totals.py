@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.log.migrations import migrate
 from agent_kernel.log.runs import add_conversation, delete_conversation
+from agent_kernel.log.schema import make_tables
 from agent_kernel.log.turns import Turn, add_turn, read_report
 
 NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
 def sql() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.execute("PRAGMA foreign_keys = ON")
-        migrate(connection)
+        make_tables(connection)
         yield connection
 
 

@@ -301,8 +301,7 @@ export class Channel {
     if (answers !== null) this.resuming = null;
     this.skew = Date.now() - Date.parse(event.timestamp);
     const startedOver = event.last_seq < this.sequence.last;
-    // A kernel of before sent one to those only that were far behind, and did not say what it answers.
-    const farBehind = this.greeted || (answers === null && !this.transport.greets);
+    const farBehind = this.greeted;
     this.greeted = true;
     if (farBehind) {
       // One that was not asked for: this page was away for so long that the snapshot takes the events' place.
@@ -321,9 +320,8 @@ export class Channel {
     this.startFrom(event);
     const active = event.snapshot.runs.some((run) => run.status === "queued" || run.status === "running");
     if (!active || event.last_seq > REPLAY_AT_MOST || event.last_seq === 0) return;
-    const from = event.resume_from ?? 0; // servers of before do not say
-    if (from === 0) this.replayed = new Map();
-    this.sequence.jumpTo(from);
+    if (event.resume_from === 0) this.replayed = new Map();
+    this.sequence.jumpTo(event.resume_from);
   }
 
   private startFrom(event: SessionEvent): void {
@@ -365,9 +363,9 @@ export class Channel {
 
   /** The runtime did not take something that this page sent, or can do nothing at all. */
   private refused(event: ErrorEvent): void {
-    const id = event.command_id ?? null; // an event in a log of before has none
-    const decision = this.decisions.answeredBy(id, event.tool_call_id);
-    const sent = this.commandAnsweredBy(id, event);
+    const id = event.command_id;
+    const decision = this.decisions.answeredBy(id);
+    const sent = this.commandAnsweredBy(id);
     // It answers another page, which has the same kernel's messages.
     if (id !== null && decision === null && sent === null && !id.startsWith(this.idPrefix)) return;
     if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
@@ -383,15 +381,11 @@ export class Channel {
     else if (event.code === "INTERNAL_ERROR") this.showOnRuns(event);
   }
 
-  /** Servers of before named no command; the pause says which one is meant. */
-  private commandAnsweredBy(id: string | null, event: ErrorEvent): SentCommand | null {
-    const pause = event.details["pause_id"];
-    const known = [...this.byId].findLast(([key, { command }]) => {
-      return id !== null ? key === id : command.type === "budget" && command.pause_id === pause;
-    });
-    if (known === undefined) return null;
-    this.setCommand(known[0], { ...known[1], status: "refused" });
-    return known[1];
+  private commandAnsweredBy(id: string | null): SentCommand | null {
+    const sent = id !== null ? this.byId.get(id) : undefined;
+    if (id === null || sent === undefined) return null;
+    this.setCommand(id, { ...sent, status: "refused" });
+    return sent;
   }
 
   private showOnCall(callId: string, event: ErrorEvent): void {

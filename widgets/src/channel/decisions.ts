@@ -40,10 +40,8 @@ export class Decisions {
     this.pending = new Map([...this.pending].map(([id, decision]) => [id, { ...decision, status: "queued" as const }]));
   }
 
-  /** The decision that an error answers: the one of its command, or of its call, where a server of before names no command. */
-  answeredBy(commandId: string | null, callId: string | null): PendingDecision | null {
-    const isMeant = ({ command, callId: of }: PendingDecision): boolean =>
-      commandId !== null ? command.id === commandId : of === callId;
-    return [...this.pending.values()].find(isMeant) ?? null;
+  /** The decision of a command that an error answers. */
+  answeredBy(commandId: string | null): PendingDecision | null {
+    return [...this.pending.values()].find(({ command }) => command.id === commandId) ?? null;
   }
 }

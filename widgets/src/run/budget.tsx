@@ -111,7 +111,7 @@ function Meters({ run, pause }: { run: RunView; pause: PauseView }): JSX.Element
     <div class="ak-meters">
       {ORDER.map((name) => {
         const most = budget[name];
-        if (most === null || most === undefined) return null; // an earlier version's budget has no dollars
+        if (most === null) return null;
         const spent = spentOf(name, run, pause);
         const words =
           name === "usd" && pause.unpriced

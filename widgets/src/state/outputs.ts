@@ -78,12 +78,11 @@ function fold(outputs: Outputs, key: number, output: OutputView): Outputs {
     case "error":
       return append(outputs, { kind: "error", key, text: output.text });
     case "display":
-      // The events of an older log have no metadata.
       return foldDisplay(outputs, {
         kind: "display",
         key,
         data: output.data,
-        metadata: output.metadata ?? {},
+        metadata: output.metadata,
         displayId: output.display_id,
       });
   }

@@ -189,11 +189,10 @@ function withRaises(state: RunState, run: RunView, context: Context): RunState {
 /** The notices that the run has had since. */
 function withNotes(state: RunState, run: RunView): RunState {
   const known = state.items.filter((item) => item.kind === "note").length;
-  const notices = run.notices ?? []; // events that an earlier version wrote have none
-  if (notices.length === known) return state;
+  if (run.notices.length === known) return state;
   return {
     ...state,
-    items: [...state.items, ...notices.slice(known).map((notice, index) => noteItem(notice, known + index))],
+    items: [...state.items, ...run.notices.slice(known).map((notice, index) => noteItem(notice, known + index))],
   };
 }
 

@@ -53,8 +53,7 @@ export function spent(run: Pick<RunView, "usage" | "recorded">): string[] {
     usage.total_tokens === 0
       ? []
       : [`${usage.estimated ? "about " : ""}${tokens(usage.input_tokens)} in`, `${tokens(usage.output_tokens)} out`];
-  // Events that an earlier version wrote say nothing of a cost.
-  if (typeof usage.cost === "number") parts.push(money(usage.cost, usage.cost_is_partial) + byTheService(usage));
+  if (usage.cost !== null) parts.push(money(usage.cost, usage.cost_is_partial) + byTheService(usage));
   return parts;
 }
 

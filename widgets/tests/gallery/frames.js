@@ -165,7 +165,7 @@ export class Recording {
       type: "tool_output",
       tool_call_id: id,
       index,
-      output: { kind: "stream", name: null, text: "", data: {}, display_id: null, ...output },
+      output: { kind: "stream", name: null, text: "", data: {}, metadata: {}, display_id: null, ...output },
     });
   }
   end(id, tool_name, state, extra = {}) {
@@ -284,6 +284,7 @@ export class Recording {
     return {
       type: "session",
       command_id: null,
+      resume_from: 0,
       seq: this.frames.length,
       conversation_id: this.conversation,
       run_id: null,

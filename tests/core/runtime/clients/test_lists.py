@@ -1,11 +1,10 @@
 """The lists of runs and calls: where each belongs, as the log knows it."""
 
-import sqlite3
 from pathlib import Path
 
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, say
 from tests.core.runtime.runtime_fixtures import OneModel
 
 PATHS = ("a.ipynb", "folder/a.ipynb", "folder/b.ipynb", "folders/a.ipynb", None)
@@ -35,18 +34,3 @@ async def test_runs_follow_the_rename_of_their_notebook_and_of_a_folder(tmp_path
         None,
     ]
     assert {run.cell_id for run in listed} == {"cell_1"}
-
-
-async def test_a_run_that_another_version_wrote_does_not_keep_the_others_from_being_listed(tmp_path: Path) -> None:
-    with ScriptedModel([call("no_such_tool"), say("Done."), say("Done.")]) as model:
-        runtime = await Runtime.open(tmp_path / "log.sqlite", OneModel(model))
-        await finished(runtime, "a.ipynb")
-        await finished(runtime, "b.ipynb")
-        await runtime.aclose()
-    with sqlite3.connect(tmp_path / "log.sqlite") as sql:
-        sql.execute("UPDATE runs SET spec = 'not JSON' WHERE run_id = 'run_a.ipynb'")
-    runtime = await Runtime.open(tmp_path / "log.sqlite", OneModel(ScriptedModel([])))
-    await runtime.rename_notebooks("b.ipynb", "c.ipynb")
-    assert [run.notebook for run in await runtime.list_runs()] == [None, "c.ipynb"]
-    assert [one.prompt for one in await runtime.list_calls()] == ["Go on."]
-    await runtime.aclose()

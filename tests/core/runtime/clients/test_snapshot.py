@@ -3,26 +3,23 @@
 import asyncio
 import sqlite3
 import threading
-from contextlib import closing
 from pathlib import Path
 
 import orjson
 import pytest
 
 from agent_kernel.errors import UnknownConversation
-from agent_kernel.log.migrations import migrate
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, SessionEvent, server_event_adapter
 from agent_kernel.protocol.views import ConversationView, OutputView, ToolView
-from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot, session_frame
+from agent_kernel.runtime.clients.snapshot import Snapshot, session_frame
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import OutputSink
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 from tests.core.runtime.turns.test_budget import until_paused
 
-LOGS = Path(__file__).parents[2] / "log"
 TOOLS = [ToolView(name="look", description="Look.", parameters={"type": "object"}, approval="allow")]
 
 
@@ -87,16 +84,6 @@ async def test_a_session_is_exactly_what_its_event_would_say(stages: Stages, tmp
     assert orjson.loads(frame) == event.model_dump(mode="json")
     assert [call.tool_call_id for call in event.pending] == ["d"]
     assert event.tools == TOOLS
-
-
-def test_a_snapshot_of_an_older_log_says_the_same() -> None:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
-        sql.executescript((LOGS / "log_of_schema_1.sql").read_text(encoding="utf-8"))
-        migrate(sql)
-        (conversation_id,) = sql.execute("SELECT conversation_id FROM conversations").fetchone()
-        view = assert_as_the_views_say(read_snapshot(sql, conversation_id))
-        assert [call.state for call in view.tool_calls] == ["success", "awaiting_approval"]
-        assert len(view.tool_calls[0].outputs) == 1
 
 
 async def test_the_list_has_whole_conversations_in_pages(stages: Stages, tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ async def test_the_log_has_it_exactly_once(tmp_path: Path) -> None:
         assert [body.count(b'"First"') for body in bodies] == [0, 2, 0, 0]  # for people, and in the summary
         rows = sql.execute("SELECT seq, body FROM events").fetchall()
         assert any(isinstance(body, bytes) for _, body in rows)
-        events = [text for row in rows for _, text in events_of(sql, 1, row)]
+        events = [text for row in rows for _, text in events_of(row)]
         assert any('"type":"reasoning"' in text for text in events)
         assert not any("gAAAA" in text for text in events)
         assert stored_texts(sql).count("gAAAA") == 2
