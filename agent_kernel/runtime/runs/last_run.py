@@ -61,7 +61,7 @@ async def before_restart(log: Log, conversation: int, find_executor: FindExecuto
         return None
     try:
         spec = restored(stored, prompt="")
-    except ValueError:  # another version of Agent Kernel wrote it
+    except ValueError:  # it can't be read
         return None
     try:
         return LastRun(spec, await find_executor(spec))

@@ -4,7 +4,9 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from agent_kernel import cli
 from agent_kernel.doctor import examine
 from agent_kernel.errors import OtherSchema
 from agent_kernel.log.opening import LOG_VARIABLE
-from agent_kernel.log.schema import SCHEMA
+from agent_kernel.log.schema import SCHEMA, make_tables
 from agent_kernel.log.store import Log
 from agent_kernel.log.unfinished import needs_opening
 
@@ -57,11 +59,18 @@ async def test_no_other_schema_is_taken(tmp_path: Path, number: int, words: str)
         await Log.open(tmp_path / "log.sqlite")
 
 
-async def test_what_two_servers_begin_at_once_is_one_new_log(tmp_path: Path) -> None:
-    first, second = await Log.open(tmp_path / "log.sqlite"), await Log.open(tmp_path / "log.sqlite")
-    await second.aclose()
-    assert await first.read(lambda sql: sql.execute("PRAGMA user_version").fetchone()) == (SCHEMA,)
-    await first.aclose()
+def test_what_servers_begin_at_the_same_moment_is_one_new_log(tmp_path: Path) -> None:
+    servers = 4
+    together = threading.Barrier(servers)
+
+    def begin(_: int) -> list[tuple[int]]:
+        with closing(sqlite3.connect(tmp_path / "log.sqlite", isolation_level=None)) as sql:
+            together.wait()
+            make_tables(sql)
+            return sql.execute("SELECT user_version, count(*) FROM pragma_user_version, audit_head").fetchall()
+
+    with ThreadPoolExecutor(servers) as pool:
+        assert list(pool.map(begin, range(servers))) == [[(SCHEMA, 1)]] * servers
 
 
 @pytest.mark.parametrize("command", ["audit", "audit --check", "export", "export last", "rules list"])
