@@ -1,4 +1,4 @@
-"""Tables of Python functions and methods with effects that a person should know before approving a call.
+"""Tables of Python functions, methods and magics with effects that a person should know before approving a call.
 
 Names are full (`os.remove`), and `X()` is the result of a call of `X`. The tables are checked against the lists of
 bandit and ruff, as far as those name what can't be undone or reaches beyond the notebook.
@@ -69,6 +69,7 @@ _ON_THE_FIRST: dict[Effect, str] = {
         tarfile.open() extract
         zipfile.ZipFile() extract
         pathlib.Path write_text write_bytes touch mkdir rename replace symlink_to hardlink_to
+        pathlib.Path() rename replace
         numpy save savez savez_compressed savetxt
         pandas ExcelWriter
         matplotlib.pyplot savefig imsave
@@ -109,6 +110,8 @@ _ON_THE_FIRST: dict[Effect, str] = {
         transformers pipeline
         datasets load_dataset
         seaborn load_dataset
+        sklearn.datasets fetch_openml fetch_california_housing fetch_20newsgroups fetch_covtype fetch_lfw_people
+        sklearn.datasets fetch_olivetti_faces fetch_kddcup99 fetch_rcv1
         nltk download
         spacy.cli download
         tensorflow_datasets load
@@ -226,10 +229,12 @@ _ON_THE_FIRST: dict[Effect, str] = {
         google.colab.userdata get
         google.colab userdata
         kaggle_secrets UserSecretsClient
-        os environb getenvb
+        os environ environb getenvb
+        os.environ copy items values
     """,
     "Shows HTML or script:": """
-        IPython.display Javascript display_javascript IFrame
+        IPython.display HTML SVG Javascript IFrame display_html display_svg display_javascript
+        ipywidgets HTML
         IPython.lib.display IFrame
     """,
     "Changes a database:": """
@@ -300,9 +305,6 @@ HARMLESS = frozenset(
 )
 """Exceptions in those modules, without effects."""
 
-CLIENTS = words("client resource session socket connect create_connection from_url")
-"""Functions that return a client of their module; classes do too."""
-
 OPENERS: dict[str, tuple[int, str]] = {
     **dict.fromkeys(
         words("""
@@ -312,6 +314,7 @@ OPENERS: dict[str, tuple[int, str]] = {
         """),
         (1, "r"),
     ),
+    "os.open": (1, "w"),
     **dict.fromkeys(("pandas.HDFStore", "zarr.open"), (1, "a")),
     "numpy.memmap": (2, "r+"),
     "numpy.lib.format.open_memmap": (1, "r+"),
@@ -326,11 +329,10 @@ WRITERS = words("""
     """)
 """Methods whose first argument is the file to write. Without it, several of them only return the text."""
 
-ROW_DROPPERS = words("dropna drop_duplicates")
-"""Methods of tables that drop rows."""
-
 METHODS: dict[str, Effect] = {
     "extractall": "Writes files:",
+    "rm": "Deletes files:",
+    "to_sql": "Changes a database:",
     **dict.fromkeys(words("exec_command sudo"), "Runs shell commands:"),
     **dict.fromkeys(words("terminate kill send_signal do_shutdown ask_exit"), "Stops processes:"),
     **dict.fromkeys(words("load_module exec_module"), "Runs code it builds:"),
@@ -360,13 +362,6 @@ PATH_EFFECTS: dict[str, Effect] = {
     **dict.fromkeys(words("chmod lchmod"), "Changes permissions:"),
 }
 """Effects of methods of paths on the path."""
-PATH_MOVERS = words("rename replace")
-"""Methods that move a path. Tables and texts have methods of these names too."""
-PATH_GIVES = words("""
-    glob rglob iterdir with_name with_suffix with_stem joinpath resolve absolute expanduser relative_to rename replace
-    home cwd readlink Path PurePath PosixPath
-    """)
-"""Attributes and methods of paths that return paths."""
 
 REMOTE_DELETE = re.compile(
     r"(?:delete|terminate|destroy|purge)_(?:object|bucket|blob|table|dataset|item|instance|stack|function|queue|topic|"
@@ -387,3 +382,73 @@ TAKES_ADDRESSES_AS_TEXT = words("""
     debug info warn warning error ValueError RuntimeError
     """)
 """Functions and methods that process an address without connecting to it."""
+
+CORE_MODULES = words("os sys builtins subprocess shutil socket ssl io pathlib importlib")
+"""Modules whose attributes affect all other code when they are set."""
+
+SAME: dict[str, str] = {
+    "posix": "os",
+    "nt": "os",
+    "_pickle": "pickle",
+    "cPickle": "pickle",
+    "__builtins__": "builtins",
+    "io.open": "open",
+    "os.environ.__getitem__": "os.getenv",
+    "os.environ.get": "os.getenv",
+    "huggingface_hub.HfApi()": "huggingface_hub",
+    "IPython.get_ipython": "get_ipython",
+    "IPython.core.getipython.get_ipython": "get_ipython",
+    "IPython.core.display.HTML": "IPython.display.HTML",
+    "IPython.core.display.Javascript": "IPython.display.Javascript",
+}
+"""Aliases of the names in the tables."""
+
+CONVENTIONS: dict[str, str] = {
+    "np": "numpy",
+    "pd": "pandas",
+    "plt": "matplotlib.pyplot",
+    "sns": "seaborn",
+    "tf": "tensorflow",
+    "tfds": "tensorflow_datasets",
+    "sp": "subprocess",
+    "yf": "yfinance",
+    "widgets": "ipywidgets",
+    **{
+        full.rpartition(".")[2]: full
+        for full in words("""
+        pathlib.Path shutil.rmtree shutil.copytree shutil.copyfile os.environ os.getenv subprocess.Popen
+        subprocess.check_call subprocess.check_output subprocess.getoutput urllib.request.urlopen
+        urllib.request.urlretrieve importlib.import_module pandas.read_pickle pandas.ExcelWriter zipfile.ZipFile
+        ctypes.CDLL dotenv.load_dotenv send2trash.send2trash huggingface_hub.hf_hub_download
+        os.remove os.unlink os.system os.popen
+        huggingface_hub.snapshot_download datasets.load_dataset IPython.display.HTML IPython.display.Javascript
+        IPython.display.IFrame IPython.display.display
+        """)
+    },
+}
+"""Usual meanings of names that an earlier cell may have imported."""
+
+SHELL_MAGICS = words("sx system sc sh bash zsh script ! cmd bg")
+"""Magics that run their line or cell in a shell."""
+COMMAND_MAGICS = words("rm mv cp mkdir rmdir pip conda mamba micromamba uv")
+"""Magics that are themselves a shell command."""
+MAGICS: dict[str, Effect] = {
+    **dict.fromkeys(
+        words("alias qtconsole perl ruby R julia node python python2 python3 pypy"), "Runs shell commands:"
+    ),
+    **dict.fromkeys(words("run load loadpy macro rerun recall edit pylab alias_magic"), "Runs code it builds:"),
+    **dict.fromkeys(words("writefile file save logstart notebook store"), "Writes files:"),
+    **dict.fromkeys(words("javascript js html HTML svg SVG"), "Shows HTML or script:"),
+    **dict.fromkeys(words("cython fortran inline cuda"), "Loads native code:"),
+    **dict.fromkeys(words("reset reset_selective xdel"), "Deletes variables:"),
+    **dict.fromkeys(words("cd pushd popd"), "Changes the kernel:"),
+    **dict.fromkeys(words("pastebin bigquery"), "Uses the network:"),
+    "killbgscripts": "Stops processes:",
+    "connect_info": "Reads secrets:",
+}
+HARMLESS_MAGICS = words("""
+    matplotlib config autoreload aimport load_ext reload_ext unload_ext who who_ls whos pwd precision pdb pprint xmode
+    colors autosave automagic autocall lsmagic magic quickref page pdef pdoc pfile pinfo pinfo2 psearch psource pycat
+    gui dirs dhist bookmark hist history tb logstop logon logoff logstate doctest_mode latex markdown tensorboard
+    unalias rehashx profile clear cls subplots watermark agent ls cat ll lf lk ldir lx less more man
+    """)

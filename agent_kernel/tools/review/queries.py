@@ -1,4 +1,4 @@
-"""Finds the effects of SQL statements, and of texts for pandas' `query` and `eval`."""
+"""Finds the effects of SQL statements."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,7 @@ _LONGEST = 10_000
 _SHOWN = 1_000
 EXECUTES = words("execute executemany executescript exec_driver_sql")
 """Methods of any object whose text is a statement."""
-METHODS = EXECUTES | words("sql query to_sql raw")
-READERS = words("pandas.read_sql pandas.read_sql_query polars.read_database duckdb.sql duckdb.query")
-"""Functions whose first argument is a statement, which may also write."""
+METHODS = EXECUTES | words("sql query eval raw read_sql read_sql_query read_database")
 
 _CHANGE = re.compile(
     r"\b(?:insert\s+(?:or\s+\w+\s+)?(?:into|overwrite)|update\s+\S+\s+set|delete\s+from|replace\s+into|merge\s+into|"
@@ -23,16 +21,12 @@ _CHANGE = re.compile(
     r"copy\s+\S+\s+(?:to|from)|attach\s+database|vacuum|drop\s+owned)\b",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"\s*[(]*\s*(?:select|with|show|describe|explain|from)\b", re.IGNORECASE)
-_CONNECTION = re.compile(
-    r"(?i)(?:^|[._])(?:con|conn|connection|cur|cursor|db|engine|session|client|database|bq|tx)\d?$"
+_BY_NAME = re.compile(
+    r"(?i:(?:^|[._])(?:con|conn|connection|cur|cursor|db|engine|session)\.commit$)"
+    r"|(?:\.(?:query|filter|filter_by|exclude)\b|\b[A-Z]\w*\.objects\b).*\.(?:delete|update)$",
+    re.DOTALL,
 )
-_ROWS = re.compile(r"\.(?:query|filter|filter_by|exclude)\b|\b[A-Z]\w*\.objects\b")
-"""Code before a method that selects rows of a database."""
-_TABLE_CALLS = re.compile(r"__|@\s*\w[\w.]*\s*\(")
-"""A call of a user's function in a text for a table's `query` or `eval`."""
-_CALLS = re.compile(r"__|@|\.\w+\s*\(|import")
-"""A call in a text for `pandas.eval`, which sees its caller's variables."""
+"""Methods without a text: `connection.commit()`, `session.query(Order).delete()`."""
 
 
 def changes(statement: str) -> Iterator[Finding]:
@@ -40,25 +34,5 @@ def changes(statement: str) -> Iterator[Finding]:
         yield "Changes a database:", statement[:_SHOWN].strip()
 
 
-def is_connection(receiver: str) -> bool:
-    return _CONNECTION.search(receiver[-100:]) is not None
-
-
-def changes_by_name(method: str, receiver: str, *, has_arguments: bool) -> bool:
-    """The effects of methods without a text: `connection.commit()`, `session.query(Order).delete()`,
-    `shop.orders.drop()`."""
-    if method == "commit":
-        return is_connection(receiver)
-    if method == "drop":  # a table in memory needs arguments
-        return not has_arguments
-    return method in ("delete", "update") and _ROWS.search(receiver[-1_000:]) is not None
-
-
-def runs_code(text: str, *, whole: bool) -> bool:
-    """Whether a text for a table's `query` or `eval` may call functions, which a database's can't."""
-    return not _QUESTION.match(text[:_SHOWN]) and (not whole or _TABLE_CALLS.search(text[:_LONGEST]) is not None)
-
-
-def evaluates_code(text: str, *, whole: bool) -> bool:
-    """The same for `pandas.eval`."""
-    return not whole or _CALLS.search(text[:_LONGEST]) is not None
+def changes_by_name(function: str) -> bool:
+    return _BY_NAME.search(function[-_SHOWN:]) is not None

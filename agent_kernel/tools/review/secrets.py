@@ -32,9 +32,9 @@ _WRITTEN = {
 _LOOKED_AT = 4_000
 
 
-def variable_read(name: str, *, whole: bool = True) -> Finding:
+def variable_read(name: str) -> Finding:
     """The effect of reading an environment variable."""
-    is_secret = not whole or _SECRET_VARIABLE.search(name[:_LOOKED_AT])
+    is_secret = _SECRET_VARIABLE.search(name[:_LOOKED_AT])
     return ("Reads secrets:" if is_secret else "Reads the environment:"), name
 
 

@@ -28,6 +28,8 @@ SECONDS = 2.0
         ("run_python", {"code": ("os" + ".a()" * 90 + "\n") * 250}),
         ("run_python", {"code": "os" + ".path.os" * 9_000 + ".remove('x')"}),
         ("run_python", {"code": "%time " * 16_000 + "x"}),
+        ("run_python", {"code": "%%time\n" * 14_000 + "x"}),
+        ("run_python", {"code": "os" + ".a()" * 20_000}),
         ("run_python", {"code": "!x\n" + "'\\" * 49_000}),
         ("run_python", {"code": "f('" + "a://b:" * 16_000 + "')"}),
         ("run_shell", {"command": "a" * 100_000 + " " * 100_000 + "|"}),
