@@ -17,8 +17,8 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})
 """The folders of installed modules, wherever they are."""
 _STANDARD_LIBRARY = str(Path(os.path.realpath(os.__file__)).parent) + os.sep
 _OURS = frozenset({"agent_kernel", "agent_kernel_widgets"})
-_PACKAGES = str(Path(__file__).parents[1])
-"""Where this package is, which a development install may have in the notebook's folder."""
+_PACKAGES = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "widgets")]
+"""Where these packages are, which a development install may have in the notebook's folder."""
 _RUN_USERS_CODE = frozenset({"IPython.core.interactiveshell", "IPython.core.events"})
 
 
@@ -39,9 +39,7 @@ class _OwnImports(MetaPathFinder):
         folder."""
         if path is not None or not _is_own(sys._getframe(1)):
             return None
-        places = installed_path(self._folder)
-        if name in _OURS:
-            places.insert(0, _PACKAGES)
+        places = _PACKAGES if name in _OURS else installed_path(self._folder)
         for finder in sys.meta_path:
             if finder is self:
                 continue
