@@ -4,7 +4,7 @@ import fnmatch
 from pathlib import PurePosixPath
 from typing import Literal
 
-from agent_kernel.tools.review.hidden import hidden_characters
+from agent_kernel.tools.review.hidden import is_visible
 
 Cover = Literal["yes", "no", "unclear"]
 """Whether a rule covers a call. `unclear` means that it can't be decided; a rule that denies or asks then asks."""
@@ -12,9 +12,9 @@ Cover = Literal["yes", "no", "unclear"]
 
 def within_folder(path: str, pattern: str) -> bool:
     """Whether a path matches a pattern, compared folder by folder after `.` and doubled slashes are removed. A hidden
-    name (`.env`) matches only a pattern that names its dot; a name with invisible characters never matches."""
+    name (`.env`) matches only a pattern that names its dot; one with invisible or control characters never matches."""
     parts, wanted = PurePosixPath(path).parts, PurePosixPath(pattern).parts
-    if ".." in parts or "\\" in path or len(parts) != len(wanted) or hidden_characters(path):
+    if ".." in parts or "\\" in path or len(parts) != len(wanted) or not is_visible(path):
         return False
     return all(
         fnmatch.fnmatchcase(part, pattern) and (not part.startswith(".") or pattern.startswith("."))

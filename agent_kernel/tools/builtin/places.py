@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from agent_kernel.protocol.calls import Place
 from agent_kernel.tools.builtin.run_by_themselves import folded, why_it_runs_there
-from agent_kernel.tools.review.hidden import hidden_characters
+from agent_kernel.tools.review.hidden import is_visible
 
 UNKNOWN = Place("", linked=True)
 """A place that is not known, which no rule by path allows."""
@@ -35,8 +35,7 @@ def is_plain(name: str) -> bool:
     """Whether a path has no hidden part, and no invisible or control character."""
     if any(part.startswith(".") for part in PurePosixPath(name).parts):
         return False
-    # In code, tabs and ends of lines are no hidden characters.
-    return not hidden_characters(name) and not any(character < " " for character in name)
+    return is_visible(name)
 
 
 def may_read(place: Place) -> bool:

@@ -40,6 +40,11 @@ def hidden_characters(text: str) -> list[str]:
     return [_name(first[position]) for position in sorted(first)]
 
 
+def is_visible(name: str) -> bool:
+    """Whether a name has no hidden character. In a name, unlike in code, tabs and ends of lines are hidden, too."""
+    return not hidden_characters(name) and not any(character < " " for character in name)
+
+
 def _written_out(match: re.Match[str]) -> str:
     return _name(match.group())
 

@@ -47,7 +47,8 @@ def outside(path: str) -> Place:
         ("data/.x.csv", inside("data/.x.csv"), "ask"),
         ("data/x\u202evsc.csv", inside("data/x\u202evsc.csv"), "ask"),
         ("data/x\u200b.csv", inside("data/x\u200b.csv"), "ask"),
-        ("data/x\n.csv", inside("data/x\n.csv"), "allow"),
+        ("data/x\n.csv", inside("data/x\n.csv"), "ask"),
+        ("data/x\t.csv", inside("data/x\t.csv"), "ask"),
         ("data/x\x1b[2K.csv", inside("data/x\x1b[2K.csv"), "ask"),
     ],
 )
