@@ -32,13 +32,13 @@ def asks(): return ScriptedModel([call("run_python", code="ran.append(1)"), say(
 def sleeps(code="ran.append(1); print('in', flush=True); time.sleep(60); ran.append(2)"):
     return ScriptedModel([call("run_python", code=code), say("Never said.")])
 def start(model, **options): return ak.Agent(model=model, **options).start("go")
-def say_when_waited_for(run):
-    "Have a thread print it, once the cell waits for the run: what is interrupted before that is the cell's own code."
+def touch_when_waited_for(run, path):
+    "Have a thread make the file once the cell waits for the run: before that its own code would be interrupted."
     def look():
         while not state_of(run)._listeners:
             time.sleep(0.01)
         time.sleep(0.1)
-        print("waits", flush=True)
+        open(path, "w").close()
     threading.Thread(target=look).start()
 ran = []
 asked = threading.Event()
@@ -70,6 +70,15 @@ def kernel(shared: TestKernel) -> Iterator[TestKernel]:
 def state_of(kernel: TestKernel) -> tuple[str, list[tuple[str, str]], list[str], list[object]]:
     found: tuple[str, list[tuple[str, str]], list[str], list[object]] = ast.literal_eval(kernel.value(STATE))
     return found
+
+
+def until_there(kernel: TestKernel, path: Path) -> None:
+    """Wait until code in the kernel has made the file. What a thread prints would do, but for ipykernel 6, which gives
+    it to another cell where the system used the thread's number before."""
+    deadline = time.monotonic() + SECONDS
+    while not path.exists():
+        assert time.monotonic() < deadline
+        kernel.pump()
 
 
 def interrupted(cell: Cell) -> str:
@@ -161,11 +170,12 @@ WAITS = {"wait": "run.wait()", "await": "await run", "gather": "await asyncio.ga
 
 
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(kernel: TestKernel, wait: str) -> None:
+def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(kernel: TestKernel, wait: str, tmp_path: Path) -> None:
+    waits = tmp_path / "waits"
     kernel.run("run = start(ScriptedModel([slow]))", allow_stdin=True)
-    cell = kernel.send(f"say_when_waited_for(run)\n{wait}", allow_stdin=True)
+    cell = kernel.send(f"touch_when_waited_for(run, {str(waits)!r})\n{wait}", allow_stdin=True)
     behind = kernel.send("ran.append('behind')")
-    kernel.printed(cell, "waits")
+    until_there(kernel, waits)
     kernel.manager.interrupt_kernel()
     assert interrupted(kernel.result(cell)) == ONE_LINE
     assert kernel.result(behind).reply["status"] == "aborted"
@@ -173,13 +183,16 @@ def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(kernel: TestKernel
 
 
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(kernel: TestKernel, wait: str) -> None:
+def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(
+    kernel: TestKernel, wait: str, tmp_path: Path
+) -> None:
+    waits = tmp_path / "waits"
     page = Page(kernel)
     kernel.run("model = sleeps(); run = start(model)", allow_stdin=True)
     page.open()
     asked = page.event("approval_request")
-    cell = kernel.send(f"say_when_waited_for(run)\n{wait}", allow_stdin=True)
-    kernel.printed(cell, "waits")
+    cell = kernel.send(f"touch_when_waited_for(run, {str(waits)!r})\n{wait}", allow_stdin=True)
+    until_there(kernel, waits)
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
     page.event("tool_output")
     kernel.manager.interrupt_kernel()
@@ -188,12 +201,14 @@ def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(kernel:
     assert kernel.value("len(model.requests)") == "1"
 
 
-def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel) -> None:
+def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel, tmp_path: Path) -> None:
+    waits = tmp_path / "waits"
     cell = kernel.send(
-        "threading.Thread(target=lambda: asked.wait() and say_when_waited_for(ak.last_run())).start()\n"
+        f"watch = lambda: asked.wait() and touch_when_waited_for(ak.last_run(), {str(waits)!r})\n"
+        "threading.Thread(target=watch).start()\n"
         "ak.Agent(model=ScriptedModel([slow])).run('go')"
     )
-    kernel.printed(cell, "waits")
+    until_there(kernel, waits)
     kernel.manager.interrupt_kernel()
     ended = kernel.result(cell)
     assert interrupted(ended) == ONE_LINE
@@ -205,10 +220,7 @@ def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: T
     inner = f"ran.append(1); open({str(begun)!r}, 'w').close(); time.sleep(60); ran.append(2)"
     code = f"inner = ak.Agent(model=sleeps({inner!r}), policy='allow').start('inner'); inner.wait()"
     kernel.run(f"run = start(sleeps({code!r}), policy='allow')", allow_stdin=True)
-    until = time.monotonic() + SECONDS
-    while not begun.exists():
-        assert time.monotonic() < until
-        kernel.pump()
+    until_there(kernel, begun)
     kernel.manager.interrupt_kernel()
     assert kernel.value("run.wait(20).status, inner.wait(20).status, ran") == "('cancelled', 'cancelled', [1])"
 

@@ -1,7 +1,9 @@
 """A run whose model's service has to be asked again: what is shown, Try now, Stop, and a connection that is cut."""
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import orjson
 import pytest
@@ -21,7 +23,7 @@ from agent_kernel.runtime.turns.summary import write_summary
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta
-from agent_kernel.testing.wire.reply import events, failure, json_reply, rate_limited
+from agent_kernel.testing.wire.reply import Reply, events, failure, json_reply, rate_limited
 from tests.core.runtime.runtime_fixtures import Stage, Stages
 
 LOADING = json_reply({"error": {"code": 503, "message": "Loading model"}}, status=503, times=4)
@@ -32,8 +34,10 @@ async def model_of(*script: Scripted, auto: bool = False) -> AsyncIterator[tuple
     clock = VirtualClock(auto=auto)
     with FakeOpenAI(script) as server:
         model = HttpModel("m", SharedClient(Connection(server.url, lambda: None)), clock=clock)
-        yield model, server, clock
-        await model.aclose()
+        try:
+            yield model, server, clock
+        finally:
+            await model.aclose()
 
 
 @asynccontextmanager
@@ -69,15 +73,23 @@ async def test_a_rate_limit_is_in_the_view_of_its_run_until_the_answer_begins(st
 
 
 async def test_try_now_asks_at_once_and_says_so_and_pressed_twice_it_asks_once(stages: Stages) -> None:
-    async with staged(stages, rate_limited(2, retry_after="30"), say("Hi")) as (stage, server, clock):
+    hurry_seen = threading.Event()
+
+    def limits_again(_request: dict[str, Any]) -> Reply:
+        assert hurry_seen.wait(30)
+        return rate_limited(retry_after="30")
+
+    async with staged(stages, rate_limited(retry_after="30"), limits_again, say("Hi")) as (stage, server, clock):
         handle = await stage.start()
         await stage.until(lambda: delays(stage))
         for _ in range(2):
             await handle_command(TryNowCommand(run_id=handle.run_id), stage.conversation)
-        first, hurried, second = await stage.until(lambda: delays(stage) if len(delays(stage)) == 3 else None)
+        first, hurried = await stage.until(lambda: delays(stage) if len(delays(stage)) == 2 else None)
         assert hurried.since == first.since
         assert hurried.until < first.until
-        assert (second.attempt, second.since > first.since) == (2, True)
+        hurry_seen.set()
+        *_, second = await stage.until(lambda: delays(stage) if len(delays(stage)) == 3 else None)
+        assert (second.attempt, second.since >= first.since) == (2, True)
         assert len(server.requests) == 2
         await stage.conversation.try_now(handle.run_id)
         assert (await handle.wait()).text == "Hi"
