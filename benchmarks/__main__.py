@@ -18,7 +18,7 @@ EPILOG = """The table's verdicts are of the ratios and bounds in the column `goa
 All scenarios with three rounds take about a quarter of an hour. Those in JupyterLab are skipped where there is no
 browser. Leave the machine alone meanwhile: the line below the table says how busy it was before. benchmarks/results has
 the results too: latest.json with every single measurement, latest.svg once all that the plot shows was measured.
-`python -m benchmarks.readme --write` makes the README's tables of them."""
+`python -m benchmarks.tables --write` makes the tables of docs/figures.md of them."""
 
 
 def parse() -> argparse.Namespace:

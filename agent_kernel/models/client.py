@@ -1,7 +1,7 @@
 """The HTTP client of one endpoint, built on the `openai` client's address, headers and transport.
 
 The openai client's `post` builds address and headers for each request, which costs three times what sending does
-(docs/performance.md), so they are taken from it once.
+(docs/decisions/direct-model-adapters.md), so they are taken from it once.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """A model behind HTTP: requests, retries, fallbacks and streaming, for every API.
 
 Requests and answers go over the `openai` client's connection as bytes, because its typed request costs 157 µs a message
-and its typed stream nine times the parsing (docs/performance.md); its aiohttp transport costs a third of the default
-one. The `Api` object makes the bodies and reads the answers.
+and its typed stream nine times the parsing (docs/decisions/direct-model-adapters.md); its aiohttp transport costs a
+third of the default one. The `Api` object makes the bodies and reads the answers.
 """
 
 import asyncio

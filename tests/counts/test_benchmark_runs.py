@@ -11,9 +11,9 @@ import pytest
 
 import benchmarks.__main__ as benchmark
 from benchmarks.frame import FORBIDDEN, WITHOUT_PEERS, Figure, Floor, Goal, Report, Series, Skipped
-from benchmarks.readme import DETAILS, PARTS, README, Line, filled, past, readme_line, unfit
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios.growth import exponent
+from benchmarks.tables import PAGE, PARTS, Line, filled, past, table_line, unfit
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,13 +57,13 @@ def test_a_scenario_that_fails_costs_the_others_nothing(
     assert "Not measured, see above: tokens" in printed.err
 
 
-def test_the_readmes_table_has_each_goal_with_its_ratio_and_verdict() -> None:
+def test_a_table_has_each_goal_with_its_ratio_and_verdict() -> None:
     figures = [
         asdict(Figure("a cost", 4.0, "ms", beside={"a peer": 16.0, "another": 1.0})),
         asdict(Figure("... by a peer's", 0.25, "x", Goal(0.2, "0.2 times a peer's"), floor=Floor(0.1, "a loop's"))),
         asdict(Figure("something else", 1.0, "ms", Goal(2, "2 ms"))),
     ]
-    line = readme_line(Line("A cost", "scenario", "a cost", ("a peer",)), figures)
+    line = table_line(Line("A cost", "scenario", "a cost", ("a peer",)), figures)
     assert line == "| A cost | 4 ms | at most 0.2 times a peer's: **0.25 x** (missed) | a loop's 0.1 x | a peer 16 |"
 
 
@@ -80,11 +80,11 @@ def test_a_scenario_that_needs_a_browser_is_skipped_with_a_clear_line(
     assert "saving is skipped: there is no browser." in capsys.readouterr().err
 
 
-def test_the_readme_has_a_place_for_each_table_and_takes_only_the_results_of_one_run() -> None:
-    text = filled(README.read_text(encoding="utf-8"), {"loop": "one", "felt": "two", "measured": "three"}, "README.md")
-    for part in ("<!-- loop -->\none\n<!-- /loop -->", "\ntwo\n", "\nthree\n"):
+def test_the_page_has_a_place_for_each_table_and_takes_only_the_results_of_one_run() -> None:
+    parts = {"loop": "one", "felt": "two", "measured": "three", "past": "- four"}
+    text = filled(PAGE.read_text(encoding="utf-8"), parts)
+    for part in ("<!-- loop -->\none\n<!-- /loop -->", "\ntwo\n", "\nthree\n", "\n- four\n"):
         assert part in text
-    assert "\n- four\n" in filled(DETAILS.read_text(encoding="utf-8"), {"past": "- four"}, "performance.md")
     names = {line.scenario for lines in PARTS.values() for line in lines}
     assert names <= set(SCENARIOS)
     assert unfit({name: {"when": "now"} for name in names}) == ""

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.readme`: prints the README's tables of figures from the results of `python -m benchmarks`, and
-what docs/performance.md says of those that are past their goals.
+"""`python -m benchmarks.tables`: prints the tables of docs/figures.md from the results of `python -m benchmarks`, and
+the goals not met.
 
-With `--write` it puts them into both and copies the plot, if all of it was measured in one run.
+With `--write` it puts them there and copies the plot, if all of it was measured in one run.
 """
 
 import argparse
@@ -17,21 +17,20 @@ from benchmarks.report import RESULTS, number, read_results
 
 Row = Mapping[str, Any]
 """A figure in `latest.json`."""
-README = ROOT / "README.md"
-DETAILS = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "figures.md"
 PLOT = ROOT / "docs" / "images" / "performance.svg"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the README: a figure, and the names of the figures beside it."""
+    """One line of a table: a figure, and the names of the figures beside it."""
 
     words: str
     scenario: str
     figure: str
     beside: Sequence[str] = ()
     why: str = ""
-    """What it is spent on, for where it is past its goal."""
+    """What it is spent on, for where its goal is not met."""
 
 
 LOOP = (
@@ -209,7 +208,7 @@ FELT = (
     ),
 )
 PARTS = {"loop": LOOP, "felt": FELT}
-"""The README's tables, by the names of the comments around them."""
+"""The tables, by the names of the comments around them."""
 IN_A_LINE = {(line.scenario, line.figure) for lines in PARTS.values() for line in lines}
 NAMES = {
     "ours, p99": "p99",
@@ -225,27 +224,26 @@ NAMES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.readme", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put them into README.md, and the plot beside it")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put them into docs/figures.md, and the plot beside it")
     write = parser.parse_args().write
     scenarios = read_results()
     parts = {name: table(lines, scenarios) for name, lines in PARTS.items()}
     parts["measured"] = measured(scenarios)
-    details = {"past": past((*LOOP, *FELT), scenarios)}
+    parts["past"] = past((*LOOP, *FELT), scenarios)
     if not write:
-        print("\n\n".join([*parts.values(), *details.values()]))
+        print("\n\n".join(parts.values()))
         return 0
     if why := unfit(scenarios):
-        print(f"README.md is left as it is: {why}", file=sys.stderr)
+        print(f"{PAGE.name} is left as it is: {why}", file=sys.stderr)
         return 1
-    for path, own in ((README, parts), (DETAILS, details)):
-        path.write_text(filled(path.read_text(encoding="utf-8"), own, path.name), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), parts), encoding="utf-8")
     shutil.copy(RESULTS / "latest.svg", PLOT)
     return 0
 
 
 def table(lines: Sequence[Line], scenarios: Mapping[str, Row]) -> str:
-    rows = [readme_line(line, scenarios[line.scenario]["figures"]) for line in lines if line.scenario in scenarios]
+    rows = [table_line(line, scenarios[line.scenario]["figures"]) for line in lines if line.scenario in scenarios]
     return "\n".join(["| | measured | goal | floor | beside |\n| --- | --- | --- | --- | --- |", *rows])
 
 
@@ -255,7 +253,7 @@ def measured(scenarios: Mapping[str, Row]) -> str:
 
 
 def unfit(scenarios: Mapping[str, Row]) -> str:
-    """Why the results can't stand in the README; "" where they can."""
+    """Why the results can't stand on the page; "" where they can."""
     missing = {line.scenario for lines in PARTS.values() for line in lines} - set(scenarios)
     if missing:
         return f"not measured: {', '.join(sorted(missing))}."
@@ -265,7 +263,7 @@ def unfit(scenarios: Mapping[str, Row]) -> str:
 
 
 def past(lines: Sequence[Line], scenarios: Mapping[str, Row]) -> str:
-    """Each figure that is past its goal, as a list: whether its floor is too, and what it is spent on."""
+    """Each figure whose goal is not met, as a list: whether its floor is too, and what it is spent on."""
     found = []
     above = ""
     for line in lines:
@@ -285,17 +283,17 @@ def past(lines: Sequence[Line], scenarios: Mapping[str, Row]) -> str:
     return "\n".join(found) or "Nothing."
 
 
-def filled(text: str, parts: Mapping[str, str], name: str) -> str:
-    """The text of a file with each part between its comments."""
+def filled(text: str, parts: Mapping[str, str]) -> str:
+    """The text of the page with each part between its comments."""
     for part_name, part in parts.items():
         begin, end = f"<!-- {part_name} -->", f"<!-- /{part_name} -->"
         text, found = re.subn(f"(?s){begin}.*?{end}", lambda _: f"{begin}\n{part}\n{end}", text)  # noqa: B023
         if found != 1:
-            raise SystemExit(f"{name} has {found} places for {begin} ... {end}, and one is needed.")
+            raise SystemExit(f"{PAGE.name} has {found} places for {begin} ... {end}, and one is needed.")
     return text
 
 
-def readme_line(line: Line, figures: Sequence[Row]) -> str:
+def table_line(line: Line, figures: Sequence[Row]) -> str:
     place = _place(line, figures)
     figure = figures[place]
     beside = "; ".join(_value(name, figure["beside"][name]) for name in line.beside if name in figure["beside"])
