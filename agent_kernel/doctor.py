@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SERVER_SECONDS = 10.0
 """How long a running server has to list its models: its endpoints have half of it."""
-OLDEST_KERNEL = (6, 29)
+OLDEST_KERNEL = (7, 0)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
 LAB_EXTENSION = "agent-kernel"
 CONFIG_FILES = ("jupyter_config", "jupyter_server_config", "jupyter_agent_kernel_server_config")

@@ -16,11 +16,6 @@ from tests.notebooks.page import Page
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 
-def hears_while_blocked(version: str) -> bool:
-    """Whether a click reaches a kernel that runs a cell which does not wait for a run."""
-    return not version.startswith("6.")
-
-
 def seqs(frames: list[dict[str, Any]]) -> list[int]:
     return [frame["seq"] for frame in frames]
 
@@ -34,7 +29,7 @@ def test_a_card_is_answered_between_cells(kernel: TestKernel) -> None:
     assert kernel.value("run.wait(40).text, x") == "('It is **42**.', 42)"
 
 
-def test_a_page_that_answers_late_finds_its_card_still_open(kernel: TestKernel, version: str) -> None:
+def test_a_page_that_answers_late_finds_its_card_still_open(kernel: TestKernel) -> None:
     """The user's next cell is long. Where the kernel hears nothing meanwhile, that is no sign that no page is there."""
     kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 1.5")
     page = Page(kernel)
@@ -63,35 +58,20 @@ def test_frames_come_in_at_most_thirty_messages_a_second_all_of_them_and_in_orde
     assert "".join(printed).split() == [str(i) for i in range(300)]
 
 
-def test_a_page_is_told_whether_its_clicks_wait_for_the_cell_and_those_that_do_are_not_lost(
-    kernel: TestKernel, version: str, tmp_path: Path
-) -> None:
-    """The client shows what it is told here: see `widgets/tests/kernelBusy.test.ts`."""
+def test_a_click_counts_while_a_cell_runs_that_waits_for_no_run(kernel: TestKernel, tmp_path: Path) -> None:
     page = Page(kernel)
     kernel.run(START, allow_stdin=True)
     page.open()
-    between_waits = "usually" if hears_while_blocked(version) else "between-cells"
-    assert page.state["receives"] == between_waits
-    page.event("approval_request")
-    waiting = kernel.send("run.wait(timeout=1)", allow_stdin=True)
-    page.until(lambda: page.state["receives"] == "usually")
-    kernel.result(waiting)
-    page.until(lambda: page.state["receives"] == between_waits)
     gate = tmp_path / "gate"
     busy = kernel.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)", allow_stdin=True)
     approve(page)
-    if hears_while_blocked(version):
-        page.event("approval_response")
-    else:
-        enough = time.monotonic() + 1
-        page.until(lambda: time.monotonic() > enough)
-        assert "approval_response" not in [frame["type"] for frame in page.frames]
+    page.event("approval_response")
     gate.touch()
     kernel.result(busy)
     assert page.event("complete")["finish_reason"] == "stop"
 
 
-def test_stop_ends_a_call_that_runs_or_the_kernels_interrupt_does(kernel: TestKernel, version: str) -> None:
+def test_stop_ends_a_call_that_runs(kernel: TestKernel) -> None:
     code = "import time\\nprint('asleep', flush=True)\\ntime.sleep(600)\\nprint('awake')"
     kernel.run(f'model = ScriptedModel([call("run_python", code="{code}"), say("Done.")])')
     page = Page(kernel)
@@ -99,12 +79,8 @@ def test_stop_ends_a_call_that_runs_or_the_kernels_interrupt_does(kernel: TestKe
     page.open()
     approve(page)
     page.event("tool_output")
-    if hears_while_blocked(version):
-        page.send(type="cancel", run_id=page.event("approval_request")["run_id"])
-        assert kernel.value("run.wait(40).status") == "'cancelled'"
-    else:
-        kernel.manager.interrupt_kernel()
-        assert kernel.value("run.wait(40).status") == "'cancelled'"
+    page.send(type="cancel", run_id=page.event("approval_request")["run_id"])
+    assert kernel.value("run.wait(40).status") == "'cancelled'"
     assert "awake" not in kernel.run("print(run.tool_calls[0].result)").streams()
 
 

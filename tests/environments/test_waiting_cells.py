@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.environments.embedded import RUN, START, answer, approve
-from tests.environments.versions import WITH_ONE_CHANNEL
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
@@ -217,57 +216,6 @@ def test_a_run_inside_a_tool_call_is_waited_for_and_answered_too(kernel: TestKer
     assert kernel.result(cell).streams() == ""
     printed, *_, last = kernel.run("print(run.tool_calls[0].result)").streams().splitlines()
     assert (printed, last) == ("found", "It is **42**.")
-
-
-# From ipykernel 7 on it is ipykernel that hears the user's own widgets, or not.
-@pytest.mark.parametrize("version", WITH_ONE_CHANNEL, indirect=True)
-def test_what_a_cell_prints_is_its_own_and_so_is_what_a_widget_prints_that_is_heard_meanwhile(
-    kernel: TestKernel,
-) -> None:
-    kernel.run("import ipywidgets\nbutton = ipywidgets.Button()\nbutton.on_click(lambda _: print('clicked'))")
-    button = kernel.value("button.comm.comm_id").strip("'")
-    printed: list[tuple[str, str]] = []
-
-    def listen(message: dict[str, Any]) -> None:
-        if message["msg_type"] == "stream":
-            printed.append((message["parent_header"]["msg_type"], message["content"]["text"]))
-
-    page = Page(kernel)
-    kernel.listeners.append(listen)
-    cell = kernel.send(f"print('before')\n{RUN}\nprint('after')", allow_stdin=True)
-    page.open()
-    page.send_to(button, {"method": "custom", "content": {"event": "click"}})
-    page.until(lambda: ("comm_msg", "clicked\n") in printed)
-    approve(page)
-    assert kernel.result(cell).streams() == "before\nafter\n"
-    assert printed == [("execute_request", "before\n"), ("comm_msg", "clicked\n"), ("execute_request", "after\n")]
-
-
-# From ipykernel 7 on a cell that runs keeps these requests waiting, whatever it does.
-@pytest.mark.parametrize("version", WITH_ONE_CHANNEL, indirect=True)
-def test_a_page_that_is_loaded_again_finds_the_widget_while_the_cell_waits(kernel: TestKernel) -> None:
-    """What JupyterLab asks before it shows a widget of a saved output. It asks on the channel of the cells."""
-    page = Page(kernel)
-    cell = kernel.send(RUN, allow_stdin=True)
-    page.open()
-    page.event("approval_request")
-    assert kernel.ask("kernel_info_request")["implementation"] == "ipython"
-    assert page.comm is not None
-    assert page.comm in kernel.ask("comm_info_request", target_name="jupyter.widget")["comms"]
-    states: list[dict[str, Any]] = []
-
-    def listen(message: dict[str, Any]) -> None:
-        if message["content"].get("comm_id") == "control" and message["msg_type"] == "comm_msg":
-            states.append(message["content"]["data"]["states"])
-
-    kernel.listeners.append(listen)
-    protocol = {"version": "1.0.0"}
-    kernel.post("comm_open", protocol, comm_id="control", target_name="jupyter.widget.control", data={})
-    kernel.post("comm_msg", comm_id="control", data={"method": "request_states"})
-    page.until(lambda: bool(states))
-    assert states[0][page.comm]["state"]["run_id"] == page.state["run_id"]
-    approve(page)
-    kernel.result(cell)
 
 
 def test_a_plot_that_the_cell_has_begun_is_shown_by_the_cell_when_it_has_ended(kernel: TestKernel) -> None:

@@ -15,16 +15,12 @@ import pytest
 
 PLACE = Path(__file__).parents[2] / ".cache" / "ipykernels"
 
-WITH_ONE_CHANNEL = ["6.29.5", pytest.param("6.31.0", marks=pytest.mark.environments_full)]
-"""The oldest ipykernel that is taken, and the last before 7. There what a page says comes between the cells."""
-
 VERSIONS = [
-    *WITH_ONE_CHANNEL,
-    pytest.param("7.0.1", marks=pytest.mark.environments_full),
+    "7.0.1",
     pytest.param("7.3.0", marks=pytest.mark.environments_full),
     pytest.param("7.4.0", marks=pytest.mark.environments_full),
 ]
-"""Those where what a page says reaches a busy kernel by different ways, or not at all."""
+"""The oldest ipykernel that is taken, and those where what a page says reaches a busy kernel by different ways."""
 
 
 def python_with(ipykernel: str) -> str:

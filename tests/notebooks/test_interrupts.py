@@ -4,12 +4,10 @@ import ast
 import os
 import time
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from tests.environments.versions import python_with
 from tests.notebooks.kernel import SECONDS, Cell, TestKernel
 from tests.notebooks.page import Page
 
@@ -50,9 +48,9 @@ STATE = (
 NOTICE = ["Stopped, because the kernel was interrupted."]
 
 
-@pytest.fixture(scope="module", params=[metadata.version("ipykernel"), "6.29.5"])
-def shared(request: pytest.FixtureRequest) -> Iterator[TestKernel]:
-    kernel = TestKernel(dict(os.environ), python_with(request.param))
+@pytest.fixture(scope="module")
+def shared() -> Iterator[TestKernel]:
+    kernel = TestKernel(dict(os.environ))
     kernel.run(SETUP)
     kernel.run("from langgraph.graph import StateGraph")
     yield kernel

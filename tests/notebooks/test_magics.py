@@ -126,3 +126,9 @@ def test_where_nobody_answers_the_record_and_the_run_say_what_to_look_at(
     advice = "Is the server there running? OPENAI_BASE_URL sets the address. `agent-kernel doctor` asks it"
     assert advice in shown
     assert kernel.run("print(ak.last_run().error.message)").streams().strip() in shown
+
+
+def test_an_older_ipykernel_is_told_what_to_do(kernel: TestKernel) -> None:
+    said = kernel.run("import ipykernel\nipykernel.__version__ = '6.29.5'\n%load_ext agent_kernel").outputs
+    assert "needs ipykernel 7 or newer, and this kernel has 6.29.5" in str(said)
+    assert "%pip install --upgrade ipykernel" in str(said)

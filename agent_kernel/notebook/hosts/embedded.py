@@ -21,7 +21,7 @@ from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, Receives, show_record
+from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, show_record
 from agent_kernel.notebook.hosts.local_executor import LocalExecutor
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
 from agent_kernel.notebook.kernel.environment import (
@@ -92,7 +92,6 @@ class EmbeddedHost:
         self._tasks = TaskOwner()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-runtime", daemon=True)
         self._thread.start()
-        state.polling.watch(self._update_receives)
         atexit.register(self._close)
 
     def start(self, run: RunState) -> None:
@@ -101,7 +100,7 @@ class EmbeddedHost:
         attended = self._attended()
         channel: WidgetChannel | None = None
         if attended:
-            view = LiveView(self._state.shell, run, "kernel", self._receives())
+            view = LiveView(self._state.shell, run, "kernel")
             view.open()
             self._views.views[run.run_id] = view
             run.shown_by(view.model_id, prompt_in_cell=view.prompt_in_cell)
@@ -109,13 +108,6 @@ class EmbeddedHost:
             channel.attach()
             view.show()
         self._submit(self._execute(run, channel, attended))
-
-    def _receives(self) -> Receives:
-        return "usually" if self._state.polling.answers_pages else "between-cells"
-
-    def _update_receives(self) -> None:
-        for view in list(self._views.views.values()):
-            view.set_receives(self._receives())
 
     def cancel(self, run: RunState, cause: StopCause) -> None:
         self._submit(self._cancel(run, cause))
@@ -282,12 +274,9 @@ class EmbeddedHost:
 
     async def _seen(self, channel: WidgetChannel) -> bool:
         """Whether a page shows the run. Waits some seconds for the first one."""
-        await self._state.polling.catch_up(self._self_client)
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLIENT_SECONDS):
                 await channel.seen.wait()
-        except TimeoutError:
-            await self._state.polling.catch_up(self._self_client)
         return channel.seen.is_set()
 
     async def _cancel(self, run: RunState, cause: StopCause) -> None:

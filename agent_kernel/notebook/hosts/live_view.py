@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from agent_kernel.protocol.runs import RunResult
 
 Transport = Literal["server", "kernel"]
-Receives = Literal["usually", "between-cells"]
-"""When the kernel reads a page's messages: at any time, or only between cells."""
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 GOING_ON = "Agent run: going on. Its cards are shown where widgets are."
@@ -30,9 +28,7 @@ class LiveView:
     longest to import, and neither the page nor the run needs it. What the page is sent is less that way, too.
     """
 
-    def __init__(
-        self, shell: InteractiveShell, run: RunState, transport: Transport, receives: Receives = "usually"
-    ) -> None:
+    def __init__(self, shell: InteractiveShell, run: RunState, transport: Transport) -> None:
         kernel: Any = kernel_of(shell)
         self._kernel = kernel
         self._topic = getattr(shell.display_pub, "topic", b"display_data")
@@ -46,7 +42,6 @@ class LiveView:
             "run_id": run.run_id,
             "prompt": run.prompt,
             "transport": transport,
-            "receives": receives,
         }
         self.widget: Any = None
         """Set by `open`."""
@@ -88,9 +83,6 @@ class LiveView:
         view = {"version_major": 2, "version_minor": 1, "model_id": self.model_id}
         data = {VIEW: view, "text/plain": GOING_ON}
         display(data, raw=True, display_id=display_id)
-
-    def set_receives(self, receives: Receives) -> None:
-        self.widget.receives = receives
 
     def replace(self, end: "RunResult") -> None:
         """Replace the widget by the record. For any thread.

@@ -1,8 +1,7 @@
 """Reads requests to run a cell, and watches for new ones while the main thread is busy.
 
-From ipykernel 7 on a separate thread reads the shell channel and passes requests on. `shell_channel_thread` and its
-handler are undocumented: they are used only here. In ipykernel 6 only a main thread that waits for a run can read the
-channel: see `ipykernel6`.
+A thread of ipykernel's reads the shell channel and passes requests on. `shell_channel_thread` and its handler are
+undocumented: they are used only here.
 """
 
 import hmac
@@ -75,7 +74,7 @@ def watch_requests(kernel: Any, on_request: Callable[[CellRequest], None]) -> No
     For any thread.
     """
     thread = getattr(kernel, "shell_channel_thread", None)
-    if thread is None:
+    if thread is None:  # a kernel that is embedded in a program
         return
     pass_on = kernel.shell_channel_thread_main
 

@@ -1,16 +1,31 @@
 """The process that this code runs in: its kernel, its server, its notebook, and whether a person can be asked."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from agent_kernel.errors import ConfigurationError
+
+OLDEST_IPYKERNEL = 7
+
 
 def kernel_of(shell: InteractiveShell) -> Any | None:
     """The kernel, or `None` in plain IPython."""
     return getattr(shell, "kernel", None)
+
+
+def check_version(shell: InteractiveShell) -> None:
+    """Raises `ConfigurationError` in a kernel of ipykernel before 7, which has no parent of its own for each task."""
+    version: str = getattr(sys.modules.get("ipykernel"), "__version__", "")
+    if kernel_of(shell) is not None and version and int(version.partition(".")[0]) < OLDEST_IPYKERNEL:
+        raise ConfigurationError(
+            f"Agent Kernel needs ipykernel {OLDEST_IPYKERNEL} or newer, and this kernel has {version}. Run "
+            "`%pip install --upgrade ipykernel`, then restart the kernel."
+        )
 
 
 def notebook_path(from_server: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:

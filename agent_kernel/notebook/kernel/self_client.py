@@ -3,13 +3,10 @@
 A queued message keeps the order of cells and calls, which a callback on the event loop would not.
 """
 
-import asyncio
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.protocol.kernel_code import execute_request, take_code
-
-POLL_SECONDS = 0.1
 
 
 class SelfClient:
@@ -17,21 +14,11 @@ class SelfClient:
 
     def __init__(self) -> None:
         self._client: Any = None
-        self._unanswered: set[str] = set()
         self._aborted = False
 
     def queue_take(self, approval_id: str, needs_await: bool) -> None:
         """Queue code that claims the call on the main thread."""
         self._send("execute_request", execute_request(take_code(approval_id, needs_await=needs_await)))
-
-    async def round_trip(self) -> None:
-        """Return once the main thread has read all messages that have come before now: between cells, or in a cell that
-        waits for a run."""
-        message_id = self._send("kernel_info_request", {})
-        self._unanswered.add(message_id)
-        while message_id in self._unanswered:
-            await asyncio.sleep(POLL_SECONDS)
-            self._read()
 
     def was_aborted(self) -> bool:
         """Whether queued code was aborted since the last call: a failing cell of the user's aborts all that is queued
@@ -40,17 +27,13 @@ class SelfClient:
         aborted, self._aborted = self._aborted, False
         return aborted
 
-    def _send(self, message_type: str, content: dict[str, Any]) -> str:
+    def _send(self, message_type: str, content: dict[str, Any]) -> None:
         client = self._connect()
-        message = client.session.msg(message_type, content)
-        client.shell_channel.send(message)
-        message_id: str = message["header"]["msg_id"]
-        return message_id
+        client.shell_channel.send(client.session.msg(message_type, content))
 
     def _read(self) -> None:
         while self._client is not None and self._client.shell_channel.msg_ready():
             reply = self._client.shell_channel.get_msg(timeout=0)
-            self._unanswered.discard(reply["parent_header"].get("msg_id"))
             self._aborted = self._aborted or reply["content"].get("status") == "aborted"
 
     def close(self) -> None:

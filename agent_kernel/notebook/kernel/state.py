@@ -13,8 +13,8 @@ from agent_kernel.errors import ConfigurationError, UnknownRun
 from agent_kernel.notebook.execution.mailbox import Mailbox
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.cells import Cells
+from agent_kernel.notebook.kernel.environment import check_version
 from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
-from agent_kernel.notebook.kernel.ipykernel6 import ShellPolling
 from agent_kernel.notebook.kernel.questions import Questions
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.first_prompt import MOST_REPLACED
@@ -40,7 +40,6 @@ class KernelState:
         self.served_through_gateway = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self.cells = Cells(shell, self.open_runs)
-        self.polling = ShellPolling(shell, self.cells.on_request)
 
     @functools.cached_property
     def executor(self) -> "MainThreadExecutor":
@@ -140,11 +139,12 @@ class KernelState:
 
 @functools.cache
 def _state_of(shell: InteractiveShell) -> KernelState:
+    check_version(shell)
     return KernelState(shell)
 
 
 def kernel_state() -> KernelState:
-    """The state of this kernel. Raises `ConfigurationError` outside IPython."""
+    """The state of this kernel. Raises `ConfigurationError` outside IPython, and in a kernel that is too old."""
     shell = get_ipython()
     if shell is None:
         raise ConfigurationError("Agent Kernel works inside IPython: in a notebook, or in the `ipython` shell.")

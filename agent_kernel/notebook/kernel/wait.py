@@ -11,6 +11,8 @@ from agent_kernel.notebook.execution.interrupts import AwaitInterrupted, Notice,
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 
+AWAKE_SECONDS = 0.5
+"""ipykernel cancels an interrupted `await` when its event loop wakes next, and does not wake it."""
 STOP_SECONDS = 5.0
 """How long a cell whose wait was interrupted waits for the end of the run, whose record it shows."""
 
@@ -44,11 +46,10 @@ def end_interrupted(state: KernelState, run: RunState) -> None:
 def _block(state: KernelState, run: RunState, deadline: float | None) -> bool:
     """Whether an interrupt has cancelled the run in one of its calls. Raises `TimeoutError`."""
     interrupted = False
-    waiting = state.polling.waiting()
-    with waiting as polling, polling.event() as event, _listening(state, run, event.set), _interruptible():
+    event = threading.Event()
+    with _listening(state, run, event.set), _interruptible():
         while not run.done:
             event.clear()
-            polling.poll()
             if state.executor.run_next():
                 interrupted = interrupted or run.stop_cause == "interrupted"
                 continue
@@ -83,16 +84,14 @@ async def _suspend(state: KernelState, run: RunState) -> bool:
     interrupted = False
     loop = asyncio.get_running_loop()
     event = asyncio.Event()
-    listening = _listening(state, run, lambda: loop.call_soon_threadsafe(event.set))
-    with listening, state.polling.waiting() as polling:
+    with _listening(state, run, lambda: loop.call_soon_threadsafe(event.set)):
         while not run.done:
             event.clear()
-            polling.poll()
             if await state.executor.run_next_async():
                 interrupted = interrupted or run.stop_cause == "interrupted"
             elif not run.done:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(polling.seconds):
+                    async with asyncio.timeout(AWAKE_SECONDS):
                         await event.wait()
     return interrupted
 
