@@ -159,7 +159,7 @@ def test_a_notebook_that_is_not_trusted_runs_no_script_and_reaches_no_channel(
 @pytest.mark.xfail(
     strict=True,
     reason="ipywidgets makes saved widgets as a notebook is opened, trusted or not, and anywidget runs their scripts. "
-    "SECURITY.md says so, and is to be changed when this passes.",
+    "docs/security/notebooks.md says so, and is to be changed when this passes.",
 )
 def test_a_saved_widget_of_a_notebook_that_is_not_trusted_runs_no_script(
     lab: LabServer, waiting: dict[str, Any], page: Page
@@ -179,7 +179,7 @@ def deny(lab: LabServer, waiting: dict[str, Any]) -> None:
 HOSTILE = "<img src=x onerror='window.pwned=[1]'><svg onload='window.pwned=[2]'></svg><script>window.pwned=[3]</script>"
 
 
-# What a call displays as HTML with scripts is another matter: it runs as the output of a cell does (SECURITY.md).
+# What a call displays as HTML with scripts runs as the output of a cell does (docs/security/records.md).
 def test_hostile_words_in_a_card_and_in_its_record_do_not_run(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:

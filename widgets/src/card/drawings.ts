@@ -122,7 +122,7 @@ export class Drawing {
       renderer.node.classList.add("jp-OutputArea-output");
       this.replace(renderer);
     }
-    // An approved call's output is trusted as that of a cell which the person ran: see SECURITY.md.
+    // An approved call's output is trusted as that of a cell which the person ran: see docs/security/records.md.
     await renderer.renderModel(rendermime.createModel({ data: block.data, metadata: block.metadata, trusted: true }));
   }
 

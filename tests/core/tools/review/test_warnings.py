@@ -1,4 +1,7 @@
-"""How much of what risky code does a card says, and how often it says so of ordinary code; see SECURITY.md."""
+"""How much of what risky code does a card says, and how often it says so of ordinary code.
+
+The figures stand in docs/security/warnings.md.
+"""
 
 import re
 from pathlib import Path
@@ -9,7 +12,7 @@ from agent_kernel.tools.review.preview import warnings
 from tests.corpus.ordinary_cells import ordinary_cells
 from tests.corpus.risky_python import NOT_FOLLOWED, RISKY, UNSEEN
 
-SECURITY = Path(__file__).parents[4] / "SECURITY.md"
+PAGE = Path(__file__).parents[4] / "docs" / "security" / "warnings.md"
 FLAGGED_PER_THOUSAND = 25
 FALSE_PER_THOUSAND = 2
 LEAST_CELLS = 1_000
@@ -45,7 +48,7 @@ def test_the_share_of_risky_code_that_is_seen_is_the_one_that_is_told() -> None:
     assert not any(title in shown(code) for title, codes in NOT_FOLLOWED.items() for code in codes)
     assert not any(shown(code) for code in UNSEEN)
     told = f"{risky} of {risky + others + len(UNSEEN)} (86 %); {risky + of_another_kind} (90 %) show some warning"
-    assert told in SECURITY.read_text(encoding="utf-8")
+    assert told in PAGE.read_text(encoding="utf-8")
 
 
 def test_ordinary_cells_hardly_ever_show_a_warning_and_hardly_ever_a_false_one() -> None:
