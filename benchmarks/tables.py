@@ -52,13 +52,13 @@ LOOP = (
         "Approve → tool entered, on disk",
         "approvals",
         "approve -> tool entered, log on disk",
-        ("raw aiohttp, log", "create_agent", "ours, suspended"),
+        ("raw aiohttp, log", "create_agent"),
     ),
     Line(
         "... after 800 messages",
         "approvals",
         "approve -> tool entered, after 800 messages",
-        ("raw aiohttp, log", "create_agent", "ours, suspended"),
+        ("raw aiohttp, log", "create_agent"),
     ),
     Line(
         "The 1,000th turn",
@@ -69,20 +69,6 @@ LOOP = (
         "from 0.9 to 1.8 between runs of the same code on this machine; what grows is the request",
     ),
     Line("Disk after 1,000 turns", "turns", "disk after 1,000 turns", ("raw bytes", "create_agent (50)")),
-    Line(
-        "Heap of each of 200 paused conversations",
-        "paused",
-        "heap of each of 200 paused conversations",
-        ("ours, in memory", "raw aiohttp, log", "create_agent"),
-    ),
-    Line("Answering all 200", "paused", "answering all 200", ("ours, in memory", "raw aiohttp, log", "create_agent")),
-    Line(
-        "Heap of each of 1,000 paused conversations",
-        "paused",
-        "heap of each of 1,000 paused conversations",
-        ("raw aiohttp, log",),
-    ),
-    Line("Answering all 1,000", "paused", "answering all 1,000", ("raw aiohttp, log",)),
     Line("`import agent_kernel`", "imports", "import agent_kernel", ("langgraph.graph, openai",)),
 )
 IMPORTS = "the kernel imports what a prompt needs, while the page and the server use the same cores"
@@ -212,8 +198,6 @@ PARTS = {"loop": LOOP, "felt": FELT}
 IN_A_LINE = {(line.scenario, line.figure) for lines in PARTS.values() for line in lines}
 NAMES = {
     "ours, p99": "p99",
-    "ours, suspended": "a suspended run",
-    "ours, in memory": "before it is suspended",
     "raw aiohttp, log": "raw aiohttp with a log",
     "create_agent": "`create_agent`",
     "create_agent, p99": "its p99",

@@ -11,7 +11,6 @@ import random
 import sys
 import time
 import traceback
-import tracemalloc
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -23,9 +22,6 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ours": ("ours", "AgentKernel", {}),
     "ours, responses": ("ours", "AgentKernel", {"api": "responses"}),
     "ours, messages": ("ours", "AgentKernel", {"api": "messages"}),
-    "ours, suspended": ("ours", "AgentKernel", {"suspend_seconds": 0.05, "runs_in_memory": 0}),
-    "ours, many paused": ("ours", "AgentKernel", {"suspend_seconds": 0.05}),
-    "ours, in memory": ("ours", "AgentKernel", {"runs_in_memory": 10_000}),
     "raw aiohttp": ("raw", "Raw", {}),
     "raw httpx": ("raw", "Raw", {"client": "httpx"}),
     "raw aiohttp, log": ("raw", "Raw", {"log": True}),
@@ -71,7 +67,6 @@ async def approvals(contender: Contender, count: int, lengths: list[int]) -> Res
         for messages in lengths if number % 2 else reversed(lengths):
             name = f"approval {messages} {time.perf_counter_ns()} {number}"
             await contender.pause(name, "steps:1", messages)
-            await contender.settle()
             ENTERED.clear()
             begun = time.perf_counter_ns()
             await contender.approve(name)
@@ -88,37 +83,6 @@ async def turns(contender: Contender, first: int, last: int) -> Result:
         await contender.turn("long", "turn")
         took.append((time.perf_counter() - begun) * 1e3)
     return {"ms": took, "bytes": contender.bytes_on_disk()}
-
-
-async def paused(contender: Contender, count: int, *, heap: bool) -> Result:
-    """Seconds to answer `count` paused conversations, or the heap that each holds while it waits."""
-
-    async def wave(tag: str) -> list[str]:
-        names = [f"{tag} {number}" for number in range(count)]
-        await asyncio.gather(*(contender.pause(name, "steps:1", 0) for name in names))
-        await contender.settle()
-        return names
-
-    async def resume(names: list[str]) -> None:
-        await asyncio.gather(*(contender.approve(name) for name in names))
-
-    if not heap:
-        names = await wave("timed")
-        gc.collect()
-        begun = time.perf_counter()
-        await resume(names)
-        return {"seconds": time.perf_counter() - begun}
-    await resume(await wave("warm"))
-    gc.collect()
-    tracemalloc.start()
-    gc.collect()
-    before, _ = tracemalloc.get_traced_memory()
-    names = await wave("traced")
-    gc.collect()
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    await resume(names)
-    return {"bytes": (held - before) / count}
 
 
 async def crowd(contender: Contender, runs: int, prompts: int, model: str, think: float) -> Result:
@@ -162,7 +126,6 @@ ACTIONS: dict[str, Callable[..., Awaitable[Result]]] = {
     "steps": steps,
     "approvals": approvals,
     "turns": turns,
-    "paused": paused,
     "crowd": crowd,
 }
 

@@ -84,11 +84,6 @@ class Conversation:
         return self._feed.last_seq
 
     @property
-    def in_memory(self) -> bool:
-        """Whether a run is in memory: active, and not suspended."""
-        return self._queue.active is not None
-
-    @property
     def is_watched(self) -> bool:
         """Whether a client or a kernel is subscribed."""
         return self._feed.is_followed
@@ -164,10 +159,10 @@ class Conversation:
         images: ImageRefs | None = None,
         changed: Callable[[RunSpec], RunSpec] = lambda spec: spec,
     ) -> str:
-        async with self._queue.lease_run() as active:
-            if active is not None and active.takes_messages and await take_message(active, content, message_id, images):
-                await stopping.supersede(active, decided_by)
-                return active.run_id
+        active = await self._queue.begun_run()
+        if active is not None and active.takes_messages and await take_message(active, content, message_id, images):
+            await stopping.supersede(active, decided_by)
+            return active.run_id
         last = await self._last_run()
         chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
         anew = changed(last_run.anew(last, content, chosen))
@@ -225,12 +220,12 @@ class Conversation:
         self, approval_id: str, decision: Decision, *, decided_by: str | None = None
     ) -> ToolCallView:
         """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
-        async with self._queue.lease_run() as active:
-            call = active.calls.waiting_call(approval_id) if active is not None else None
-            if call is None:
-                call = await self._find_approval(approval_id, active)
-            assert active is not None
-            decided = await approval.record_decision(active, call, decision, decided_by)
+        active = await self._queue.begun_run()
+        call = active.calls.waiting_call(approval_id) if active is not None else None
+        if call is None:
+            call = await self._find_approval(approval_id, active)
+        assert active is not None
+        decided = await approval.record_decision(active, call, decision, decided_by)
         if decision.approved and decision.scope != "once":
             await rules.rules_changed(self._resources.active)
         return decided
@@ -251,8 +246,7 @@ class Conversation:
         Raises `UnknownRule`."""
         kept = self._resources.settings.user_rules
         await self._log.write(lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept))
-        async with self._queue.lease_run():  # a suspended run shows the change as well
-            await rules.rules_changed(self._resources.active)
+        await rules.rules_changed(self._resources.active)
 
     async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
         """Switch the policy of the active run, and of later prompts that name none. Raises `InvalidArguments` for a
@@ -260,14 +254,12 @@ class Conversation:
         policy_switch.refuse_above(self._resources.settings, mode)
         await self.refuse_elsewhere()
         await self._queue.until_begun()
-        async with self._queue.lease_run() as active:
-            policy_switch.refuse_above(self._resources.settings, mode, active)
-            switched = await policy_switch.switch(
-                self._log, self._resources.settings, self.row, active, mode, decided_by
-            )
-            begun = self._queue.active
-            if begun is not None and begun is not active:  # it has read the policy before the switch
-                await rules.rules_changed([begun])
+        active = await self._queue.begun_run()
+        policy_switch.refuse_above(self._resources.settings, mode, active)
+        switched = await policy_switch.switch(self._log, self._resources.settings, self.row, active, mode, decided_by)
+        begun = self._queue.active
+        if begun is not None and begun is not active:  # it has read the policy before the switch
+            await rules.rules_changed([begun])
         return switched
 
     async def raise_budget(
@@ -281,24 +273,24 @@ class Conversation:
     ) -> None:
         """Let a paused run continue with a larger budget. Raises `UnknownRun`, `AlreadyDecided`,
         `InvalidArguments`."""
-        async with self._queue.lease_run() as active:
-            if active is None or active.run_id != run_id:
-                raise budget_pause.refused(await self._own_run(run_id), pause_id)
-            await budget_pause.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
+        active = await self._queue.begun_run()
+        if active is None or active.run_id != run_id:
+            raise budget_pause.refused(await self._own_run(run_id), pause_id)
+        await budget_pause.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
 
     async def end_paused(self, run_id: str) -> None:
         """End a paused run that has nobody to answer. Does nothing for any other."""
-        async with self._queue.lease_run() as active:
-            if active is not None and active.run_id == run_id:
-                await budget_pause.end_paused(active)
+        active = await self._queue.begun_run()
+        if active is not None and active.run_id == run_id:
+            await budget_pause.end_paused(active)
 
     async def _end_pause(self, decided_by: str | None) -> None:
         """End a pause for a new message: unknown outcomes go to the model, and a run at its budget ends."""
         if self._queue.is_paused:
-            async with self._queue.lease_run() as active:
-                if active is not None:
-                    await unknown_outcomes.continue_all(active, decided_by)
-                    await budget_pause.end_for_new_message(active, decided_by)
+            active = await self._queue.begun_run()
+            if active is not None:
+                await unknown_outcomes.continue_all(active, decided_by)
+                await budget_pause.end_for_new_message(active, decided_by)
 
     async def try_now(self, run_id: str) -> None:
         """Ask the model's service again without the rest of a run's delay. A run without one stays as it is. Raises
@@ -321,10 +313,10 @@ class Conversation:
             queued.result.set_result(ended)
             return
         await self._queue.until_begun()
-        async with self._queue.lease_run() as active:
-            if active is not None and active.run_id == run_id:
-                await stopping.stop_run(active, stop)
-                return
+        active = await self._queue.begun_run()
+        if active is not None and active.run_id == run_id:
+            await stopping.stop_run(active, stop)
+            return
         await self._own_run(run_id)
 
     async def _own_run(self, run_id: str) -> RunView:
@@ -339,24 +331,24 @@ class Conversation:
         """Stop the active run and empty the queue."""
         for queued in self._queue.waiting_runs():
             await self.cancel_run(queued.spec.run_id, stop)
-        async with self._queue.lease_run() as active:
-            if active is not None:
-                await stopping.stop_run(active, stop)
+        active = await self._queue.begun_run()
+        if active is not None:
+            await stopping.stop_run(active, stop)
         await self._queue.until_idle()
 
     async def cancel_call(self, tool_call_id: str, stop: Stop = BY_A_PERSON) -> None:
         """Cancel one call. Raises `UnknownToolCall`, `IllegalTransition` where it has ended."""
-        async with self._queue.lease_run() as active:
-            await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
+        active = await self._queue.begun_run()
+        await stopping.cancel_call(await self._run_of(tool_call_id, active), tool_call_id, stop)
 
     async def answer_unknown(
         self, tool_call_id: str, answer: UnknownAnswer, *, decided_by: str | None = None
     ) -> ToolCallView:
         """Answer about a call of the active run with an unknown outcome. Returns the call as it is then.
         Raises `UnknownToolCall`, `AlreadyDecided`, `IllegalTransition`."""
-        async with self._queue.lease_run() as active:
-            run = await self._run_of(tool_call_id, active)
-            await unknown_outcomes.answer(run, await self._read_call(tool_call_id), answer, decided_by)
+        active = await self._queue.begun_run()
+        run = await self._run_of(tool_call_id, active)
+        await unknown_outcomes.answer(run, await self._read_call(tool_call_id), answer, decided_by)
         self.client_came()
         return await self._read_call(tool_call_id)
 
@@ -368,28 +360,28 @@ class Conversation:
         call = await self._read_call(tool_call_id)
         if call.state in tool_calls.UNFINISHED:
             raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
-        async with self._queue.lease_run() as active:
-            asked = call.state == "unknown" and call.unknown_answer is None
-            if asked and active is not None and active.run_id == call.run_id:
-                await unknown_outcomes.answer(active, call, "retry", decided_by)
-                return call.run_id
+        active = await self._queue.begun_run()
+        asked = call.state == "unknown" and call.unknown_answer is None
+        if asked and active is not None and active.run_id == call.run_id:
+            await unknown_outcomes.answer(active, call, "retry", decided_by)
+            return call.run_id
         return await self._send(unknown_outcomes.retry_text(call), decided_by)
 
     async def undo_call(self, tool_call_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> None:
         """Restore the file that a call replaced, during its run or after it. Raises
         `UnknownToolCall`, `IllegalTransition`, `UndoRefused`, `KernelGone`, `CarriedOutElsewhere`."""
-        async with self._queue.lease_run() as active:
-            if active is None:
-                await self.refuse_elsewhere()
-                last = await self._last_run()
-                executor = last.executor if last is not None else None
-            else:
-                executor = active.executor
-            undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
-            await commit_to(self._log, self.row, undone.write)
-            now = self._queue.active
-            if now is not None and now.takes_messages and await take_message(now, undone.message):
-                return
+        active = await self._queue.begun_run()
+        if active is None:
+            await self.refuse_elsewhere()
+            last = await self._last_run()
+            executor = last.executor if last is not None else None
+        else:
+            executor = active.executor
+        undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
+        await commit_to(self._log, self.row, undone.write)
+        now = self._queue.active
+        if now is not None and now.takes_messages and await take_message(now, undone.message):
+            return
         if self._queue.is_busy:
             # Not between the last messages of the run that is just ending.
             self._resources.tasks.spawn(self._log_undo(undone), f"word of an undo in {self.conversation_id}")
@@ -403,11 +395,11 @@ class Conversation:
     async def tool_result(self, tool_call_id: str, output: str, *, failed: bool = False) -> None:
         """A client's answer to a call that waits for one; `failed` if the client's own tool did.
         Raises `UnknownToolCall`, `AlreadyDecided`."""
-        async with self._queue.lease_run() as at_hand:
-            active = await self._run_of(tool_call_id, at_hand)
-            if not active.calls.answer(tool_call_id, Outcome("error" if failed else "success", output)):
-                call = await self._read_call(tool_call_id)
-                raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
+        at_hand = await self._queue.begun_run()
+        active = await self._run_of(tool_call_id, at_hand)
+        if not active.calls.answer(tool_call_id, Outcome("error" if failed else "success", output)):
+            call = await self._read_call(tool_call_id)
+            raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
 
     async def kernel_interrupted(self, run_id: str | None, stop: Stop) -> None:
         """The kernel was interrupted: stop this run if it is one of this conversation, or all runs without an id."""
@@ -421,21 +413,21 @@ class Conversation:
         """The kernel died (`restarting`: it comes back by itself), or was restarted or shut down, which is no failure
         where done `by_user`. Waiting calls are cancelled; unless the kernel comes back by itself, the runs end."""
         await self._queue.until_begun()
-        async with self._queue.lease_run() as active:
-            if active is None or active.executor is None:
-                return
-            if restarting:
-                await lifecycle.note_kernel_death(active, reason)
-                await stopping.withdraw(active, "cancelled", reason)
-                return
-            if by_user:
-                stop = Stop(reason, by=None, notice=f"Stopped, because {reason[:1].lower()}{reason[1:]}")
-            else:
-                await active.fail("KERNEL_DIED", reason)
-                stop = Stop(reason, by=None)
-            for queued in self._queue.waiting_runs():
-                await self.cancel_run(queued.spec.run_id, stop)
-            await stopping.stop_run(active, stop)
+        active = await self._queue.begun_run()
+        if active is None or active.executor is None:
+            return
+        if restarting:
+            await lifecycle.note_kernel_death(active, reason)
+            await stopping.withdraw(active, "cancelled", reason)
+            return
+        if by_user:
+            stop = Stop(reason, by=None, notice=f"Stopped, because {reason[:1].lower()}{reason[1:]}")
+        else:
+            await active.fail("KERNEL_DIED", reason)
+            stop = Stop(reason, by=None)
+        for queued in self._queue.waiting_runs():
+            await self.cancel_run(queued.spec.run_id, stop)
+        await stopping.stop_run(active, stop)
 
     async def tools(self) -> tuple[ToolDeclaration, ...]:
         """The tools that the newest run offers; none before the first run."""

@@ -91,6 +91,6 @@ async def run_to_end(run: ActiveRun) -> None:
         # A step is two supersteps at most; the run's own budget limits them.
         await graph.ainvoke({"calls": entry}, context=GraphContext(run), config={"recursion_limit": 1_000_000})
         # A message that arrived with the end of the answer is still passed to the model.
-        if not run.inbox or run.is_ending or run.suspended:
+        if not run.inbox or run.is_ending:
             run.inbox.close()
         entry = []

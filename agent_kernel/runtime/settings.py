@@ -85,10 +85,6 @@ class RuntimeSettings:
     step_characters: int = defaults.STEP_CHARACTERS
     output_directory: Path | None = None
     """The folder for outputs that are too long for the model; `None` means `tools.truncation.outputs_directory`."""
-    suspend_seconds: float = 10.0
-    """A run that has only waited for decisions for this long is suspended, unless few runs are in memory."""
-    runs_in_memory: int = 4
-    """Up to this many runs are never suspended, because decisions on a run in memory take effect sooner."""
     client_seconds: float | None = 10.0
     """How long a run that needs a person as a whole waits for a page to show it, before it continues as an unattended
     run does. `None` where the host handles that itself."""

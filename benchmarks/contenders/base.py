@@ -103,9 +103,6 @@ class Contender:
         """Run up to the approval of the first call, after a history of this many messages and a prompt."""
         raise NotImplementedError
 
-    async def settle(self) -> None:
-        """Wait until paused conversations have released the memory that they can."""
-
     async def approve(self, conversation: str) -> None:
         """Approve the waiting call and run to the end."""
         raise NotImplementedError

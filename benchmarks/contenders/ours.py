@@ -98,11 +98,10 @@ class Reader:
 
 class AgentKernel(Contender):
     def __init__(self, base_url: str, directory: Path, api: ApiName = "chat", **settings: Any) -> None:
-        """`api` is the model's API. `settings` are the runtime's, such as when a waiting run is suspended."""
+        """`api` is the model's API. `settings` are the runtime's."""
         super().__init__(base_url, directory)
         self._api: ApiName = api
         self._settings = RuntimeSettings(default_budget=BudgetLimits(), pause_at_repeats=False, **settings)
-        self._suspends = "suspend_seconds" in settings
         self._conversations: dict[str, Conversation] = {}
         self._grown: dict[int, Conversation] = {}
         self._paused: dict[str, tuple[Conversation, str, RunHandle]] = {}
@@ -158,12 +157,6 @@ class AgentKernel(Contender):
         reader = Reader(place, self.hear)
         handle = await self._start(place, model, ASKED, prompt or user_text())
         self._paused[conversation] = (place, await reader.until_approval(), handle)
-
-    async def settle(self) -> None:
-        while self._suspends and (  # noqa: ASYNC110 (suspending is silent)
-            sum(place.in_memory for place, _, _ in self._paused.values()) > self._settings.runs_in_memory
-        ):
-            await asyncio.sleep(0.01)
 
     async def approve(self, conversation: str) -> None:
         place, approval_id, handle = self._paused.pop(conversation)

@@ -6,7 +6,6 @@ SCENARIOS: tuple[str, ...] = (
     "steps",
     "approvals",
     "turns",
-    "paused",
     "many_runs",
     "many_kernels",
     "growth",

@@ -9,7 +9,6 @@ SAMPLES = 10
 """Samples of each length in each round."""
 CONTENDERS = (
     "ours",
-    "ours, suspended",
     "raw aiohttp, log",
     "LangGraph + openai",
     "create_agent",
@@ -42,10 +41,8 @@ def _judge(short: dict[str, float], long: dict[str, float], report: Report) -> N
     report.figures.append(Figure("approve -> tool entered, log on disk", short["ours"], "ms", beside=_others(short)))
     if "create_agent" in short:
         goal = Goal(0.4, "0.4 times create_agent's with its state on SQLite")
-        suspended = Goal(0.7, "0.7 times create_agent's with its state on SQLite")
         report.figures += [
             Figure("... by create_agent's", short["ours"] / short["create_agent"], "x", goal),
-            Figure("... where the run was suspended", short["ours, suspended"] / short["create_agent"], "x", suspended),
         ]
     same = Goal(1.2, "no slower, a fifth allowed for noise")
     report.figures += [

@@ -1,6 +1,5 @@
 """A runtime whose SQL is counted, and a model that costs nothing."""
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from itertools import count, groupby
@@ -93,11 +92,8 @@ class CountedRuntime:
         self,
         approval: Approval = "allow",
         before_decision: Callable[[], object] = lambda: None,
-        *,
-        suspended: bool = False,
     ) -> None:
-        """One run to its end; `approval` is the tool's. A call that asks is approved, after `before_decision`, and once
-        the run is `suspended` if that is wanted."""
+        """One run to its end; `approval` is the tool's. A call that asks is approved, after `before_decision`."""
         probe = ToolDeclaration("probe", "Probe.", {"type": "object", "properties": {}}, approval=approval)
         spec = RunSpec(run_id=new_run_id(), prompt="Go on.", tools=(probe,))
         frames = self.conversation.subscribe()
@@ -105,8 +101,6 @@ class CountedRuntime:
         async for frame in frames:
             event = server_event_adapter.validate_json(frame)
             if event.type == "approval_request":
-                while suspended and self.conversation.in_memory:  # noqa: ASYNC110 -- suspending makes no sound
-                    await asyncio.sleep(0.005)
                 before_decision()
                 await self.conversation.route_decision(event.approval_id, Decision(approved=True))
             elif event.type == "complete":

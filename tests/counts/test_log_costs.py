@@ -49,14 +49,12 @@ async def test_a_tool_step_is_a_dozen_statements(opened: Open) -> None:
     assert await cost_of_a_step(opened) <= 13
 
 
-@pytest.mark.parametrize("suspended", [False, True], ids=["in memory", "suspended"])
 async def test_an_approved_call_is_one_commit_from_its_decision_and_no_look_at_the_history(
-    tmp_path: Path, suspended: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The decision and the start, before the executor has the call."""
     monkeypatch.setattr(store, "HEAD_SECONDS", 600)  # its look at the audit's head is none of them
-    settings = {"suspend_seconds": 0.01, "runs_in_memory": 0} if suspended else {}
-    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1), **settings)
+    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
     until_the_executor: list[str] = []
 
     def entered(*_: object) -> str:
@@ -64,12 +62,12 @@ async def test_an_approved_call_is_one_commit_from_its_decision_and_no_look_at_t
         return "ok"
 
     counted.executor.act = entered
-    await counted.run("ask", before_decision=counted.clear, suspended=suspended)
+    await counted.run("ask", before_decision=counted.clear)
     await counted.runtime.aclose()
     assert until_the_executor.count("COMMIT") == 1
     reads = [one for one in until_the_executor if one.startswith("SELECT")]
     assert not [one for one in reads if "FROM messages" in one or "FROM events" in one]
-    assert len(until_the_executor) <= (17 if suspended else 12)
+    assert len(until_the_executor) <= 12
 
 
 async def test_a_run_without_calls_is_five_commits(opened: Open) -> None:

@@ -52,7 +52,6 @@ class Setup:
     """Whether a page shows the conversation."""
     call_seconds: float = 0.01
     """How long each of the two halves of a call takes, at most."""
-    suspend_seconds: float = 10.0
 
 
 class CounterExecutor:
@@ -178,8 +177,6 @@ async def _live(pipe: Connection, setup: Setup) -> None:
         token_flush_seconds=0.002,
         output_directory=setup.counter.parent,
         client_seconds=CLIENT_SECONDS if setup.watched else 0.0,
-        suspend_seconds=setup.suspend_seconds,
-        runs_in_memory=0,
     )
     runtime = await Runtime.open(setup.log_path, ModelResolver(environ=os.environ), settings)
     await Life(pipe, setup, runtime, CounterExecutor(setup)).run()

@@ -57,8 +57,6 @@ def _round(name: str, number: int, seed: int, directory: Path, server: FakeOpenA
     directory.mkdir()
     chance, watched = random.Random(seed), number % 2 == 1
     setup = life.Setup(directory / "log.sqlite", directory / "counter", server.environment(), seed, watched=watched)
-    if watched and chance.random() < 0.5:
-        setup = replace(setup, suspend_seconds=0.02)
     return Round(name, chance, setup, lambda: list(server.requests), watched)
 
 

@@ -28,8 +28,7 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.history import Past
 from agent_kernel.runtime.state.lean import wants_lean
-from agent_kernel.runtime.state.limits import Meter, conversation_budget, filled_up
-from agent_kernel.runtime.state.repeats import Repeats
+from agent_kernel.runtime.state.limits import conversation_budget, filled_up
 from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, Resources, StartingPoint
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
@@ -125,7 +124,7 @@ async def _begun(
     past = resources.histories.take(row.number)
     if spec.replaces:
         past = Past()  # all is read again, without what is left out from now on
-    start = StartingPoint(mark, past, Meter.of(view), Repeats(), unknown=unknown)
+    start = StartingPoint(mark, past, unknown=unknown)
     view = view.model_copy(update={"lean": wants_lean(spec, model)})
     run = ActiveRun(shared, spec, model, executor, view, policy, start)
     run.change(
@@ -212,8 +211,8 @@ async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
     return any(call.started_at is not None for call in calls)
 
 
-async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult | None:
-    """Run to the end, of whatever kind. `None` where the run was suspended."""
+async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
+    """Run to the end, of whatever kind."""
     broken: Exception | None = None
     try:
         await compiled()  # importing LangGraph does not count as the run's time
@@ -226,10 +225,6 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
     finally:
         await run.calls.aclose()
     run.inbox.close()
-    if run.suspended and run.failure is None and broken is None:
-        run.take_back_answers()
-        await _keep_history(resources, run)
-        return None
 
     async def write_end() -> tuple[RunResult, Mark]:
         if broken is not None:
@@ -237,19 +232,9 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
         return await _end(run)
 
     result, end = await until_written(write_end, unwritten)
-    await _keep_history(resources, run, end)
+    if not run.prompt_is_refused:  # else it is read from the log again, without the prompt
+        resources.histories.keep(run.conversation.number, run.transcript.past(end))
     return result
-
-
-async def _keep_history(resources: Resources, run: ActiveRun, upto: Mark | None = None) -> None:
-    """Keep what a run knows of its conversation, for the next run or for when this one comes back. `upto` is where the
-    log stands."""
-    if run.prompt_is_refused:
-        return  # it is read from the log again, without the prompt
-    number = run.conversation.number
-    if upto is None:
-        upto = await resources.log.read(lambda sql: events.mark(sql, number))
-    resources.histories.keep(number, run.transcript.past(upto))
 
 
 async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten) -> T:

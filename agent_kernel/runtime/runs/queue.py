@@ -1,9 +1,7 @@
-"""The queue of a conversation's runs: the active one, those that wait, and the suspended one."""
+"""The queue of a conversation's runs: the active one, and those that wait."""
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,9 +11,8 @@ from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.runtime.clients.feed import Feed
-from agent_kernel.runtime.runs import lifecycle, recovery, suspend
+from agent_kernel.runtime.runs import lifecycle, recovery
 from agent_kernel.runtime.runs.last_run import LastRun
-from agent_kernel.runtime.runs.suspend import SuspendedRun
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, Resources
 from agent_kernel.runtime.tool_calls import rules
@@ -42,14 +39,12 @@ class QueuedRun:
     result: asyncio.Future[RunResult]
     begun: asyncio.Event
     """Set when the run is active, or could not begin."""
-    suspended: bool = False
-    """Whether it was suspended, and is active again already."""
     number: int = 0
     """Numbers the runs in the order of their requests."""
 
     @property
     def continued(self) -> bool:
-        """Whether the run had begun before: in an earlier process, or before it was suspended."""
+        """Whether the run had begun before: in an earlier process, or before the model failed."""
         return self.view.status == "running"
 
 
@@ -61,25 +56,21 @@ class RunQueue:
         self._shared = ConversationResources(resources, row, feed.shown)
         self._row = row
         self._feed = feed
-        self._waiting: list[QueuedRun] = []  # not a deque, which takes 760 bytes where it is empty
+        self._waiting: list[QueuedRun] = []
         self._numbers = itertools.count(1)
         self._current: QueuedRun | None = None
-        self._suspended: SuspendedRun | None = None
         self._worker: asyncio.Task[None] | None = None
-        self._waking = asyncio.Lock()
         self.active: ActiveRun | None = None
         self.last: LastRun | None = None
         """The active run or the last one, for prompts that come without a specification."""
 
     @property
     def is_busy(self) -> bool:
-        return self._suspended is not None or (self._worker is not None and not self._worker.done())
+        return self._worker is not None and not self._worker.done()
 
     @property
     def is_paused(self) -> bool:
-        """Whether the active or suspended run as a whole waits for a person: see `ActiveRun.is_paused`."""
-        if self._suspended is not None:
-            return self._suspended.paused
+        """Whether the active run as a whole waits for a person: see `ActiveRun.is_paused`."""
         if self.active is not None:
             return self.active.is_paused
         beginning = self._current or next(iter(self._waiting), None)
@@ -109,20 +100,12 @@ class RunQueue:
         self._waiting.insert(len(earlier), queued)
         self._start_worker()
 
-    @asynccontextmanager
-    async def lease_run(self) -> AsyncIterator[ActiveRun | None]:
-        """The active run, for a block that uses it: it is not suspended meanwhile. A suspended run, or one that an
-        earlier process left open, is brought back into memory first."""
-        with self._shared.leases.lease():
-            async with self._waking:
-                if self.active is not None and self.active.suspended and self._worker is not None:
-                    await asyncio.wait({self._worker})  # its tasks are ending
-                if self._suspended is not None:
-                    await self._restore(self._suspended)
-                beginning = self._current or next(iter(self._waiting), None)
-                if self.active is None and beginning is not None and beginning.continued:
-                    await beginning.begun.wait()
-            yield self.active
+    async def begun_run(self) -> ActiveRun | None:
+        """The active run. One that an earlier process left open is waited for until it is in memory."""
+        beginning = self._current or next(iter(self._waiting), None)
+        if self.active is None and beginning is not None and beginning.continued:
+            await beginning.begun.wait()
+        return self.active
 
     async def until_begun(self) -> None:
         """Wait until a run that is beginning is active, or could not begin."""
@@ -134,76 +117,39 @@ class RunQueue:
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
-    async def _restore(self, kept: SuspendedRun) -> None:
-        run = await suspend.restore(self._shared, kept)
-        self._waiting.insert(
-            0, QueuedRun(run.spec, run.view, kept.executor, kept.result, asyncio.Event(), suspended=True)
-        )
-        self._suspended = None
-        self._enter(run)
-        self._start_worker()
-
-    def _enter(self, run: ActiveRun) -> None:
-        self.active = run
-        self._resources.active.add(run)
-
     def _start_worker(self) -> None:
-        if self._suspended is None and (self._worker is None or self._worker.done()):
+        if not self.is_busy:
             self._worker = self._resources.tasks.spawn(self._work(), f"conversation {self._row.conversation_id}")
 
     async def _work(self) -> None:
-        try:
-            while self._waiting:
-                if not await self._work_off(self._waiting.pop(0)):
-                    return
-        finally:
-            self._worker = None  # a task that has ended still holds its coroutine and its context
-
-    async def _work_off(self, queued: QueuedRun) -> bool:
-        """One run. False where it was suspended: those behind it wait for it."""
-        self._current, self.last = queued, LastRun(queued.spec, queued.executor)
-        try:
-            result = await self._run(queued)
-        finally:
-            self._current = None
-            queued.begun.set()
-        if result is not None and not queued.result.done():
-            queued.result.set_result(result)
-        return result is not None
-
-    async def _run(self, queued: QueuedRun) -> RunResult | None:
-        """Carry a run out. `None` where it was suspended."""
-        if not queued.suspended:
+        while self._waiting:
+            queued = self._waiting.pop(0)
+            self._current, self.last = queued, LastRun(queued.spec, queued.executor)
             try:
-                self._enter(await self._begin(queued))
-            except AgentKernelError as error:
-                return await self._end_failed_start(queued, str(error))
-        run = self.active
-        assert run is not None
+                result = await self._run(queued)
+            finally:
+                self._current = None
+                queued.begun.set()
+            if not queued.result.done():
+                queued.result.set_result(result)
+
+    async def _run(self, queued: QueuedRun) -> RunResult:
+        begin = recovery.resume if queued.continued else lifecycle.begin
+        try:
+            run = await begin(self._shared, queued.spec, queued.view, queued.executor)
+        except AgentKernelError as error:
+            return await self._end_failed_start(queued, str(error))
+        self.active = run
+        self._resources.active.add(run)
         queued.begun.set()
         try:
-            if queued.suspended:
-                # Starting the graph takes a millisecond, which would delay the decision.
-                await self._shared.leases.over()
-            # A rule may have changed since the policy was read, or while the run was suspended.
-            await rules.rules_changed([run])
-            if queued.continued and not queued.suspended:
+            await rules.rules_changed([run])  # a rule may have changed since the policy was read
+            if queued.continued:
                 await rules.check_waiting_calls(run)
-            result = await lifecycle.carry_out(self._resources, run, partial(self._end_unwritten, queued))
+            return await lifecycle.carry_out(self._resources, run, partial(self._end_unwritten, queued))
         finally:
             self.active = None
             self._resources.active.discard(run)
-        if result is None:
-            self._suspended = suspend.suspended(run, queued.result)
-            self.last = None
-            self._feed.forget()
-        return result
-
-    async def _begin(self, queued: QueuedRun) -> ActiveRun:
-        shared, spec, view, executor = self._shared, queued.spec, queued.view, queued.executor
-        if queued.continued:
-            return await suspend.restore(shared, await suspend.left_open(shared, spec, view, executor, queued.result))
-        return await lifecycle.begin(shared, spec, view, executor)
 
     async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
         resources = self._resources

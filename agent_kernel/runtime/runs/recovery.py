@@ -1,19 +1,28 @@
-"""Recovery of runs that an earlier process left open: made ready to continue, or ended where the kernel is gone."""
+"""Recovery of runs that an earlier process left open: brought back into memory, or ended where the kernel is gone."""
 
-from agent_kernel.log import events, runs
+import sqlite3
+
+from agent_kernel.approvals.limits import least
+from agent_kernel.log import events, inbox, runs, tool_calls
+from agent_kernel.log.events import START
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.protocol.events import MessageEvent, utc_now
+from agent_kernel.protocol.events import MessageEvent, RunEvent, utc_now
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.protocol.vocabulary import ErrorCode
-from agent_kernel.runtime.runs.lifecycle import write_end
-from agent_kernel.runtime.settings import RuntimeSettings
+from agent_kernel.runtime.runs import lifecycle
+from agent_kernel.runtime.runs.specs import limits_text
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.history import unanswered_calls
+from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, StartingPoint
 from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy
+from agent_kernel.runtime.tool_calls.script import use_up
 from agent_kernel.runtime.turns.messages import move_unread_messages, read_tool_messages
+from agent_kernel.tools.executor import ToolExecutor
 
 RESTARTED = "The server restarted while this call was running."
 UNREADABLE = "Another version of Agent Kernel began this run, and this one can't go on with it."
@@ -36,6 +45,48 @@ async def prepare(log: Log, row: ConversationRow, run: RunView) -> None:
         transitions.end_unfinished_cards(commit, run.run_id)
 
     await commit_to(log, row, work)
+
+
+async def resume(
+    shared: ConversationResources, spec: RunSpec, view: RunView, executor: ToolExecutor | None
+) -> ActiveRun:
+    """The run as it was when its process ended, or when it failed. Raises as `lifecycle.prepare`."""
+    row, log = shared.row, shared.runtime.log
+    model, now = await lifecycle.prepare(shared, spec)
+    shown = view.model_copy(update={"model": model.name, "recorded": model.recorded, "delay": None})
+    if now.limits != spec.limits:
+        shown = shown.model_copy(update={"budget": least(view.budget, now.limits.budget)})
+    if shown != view or now.limits != spec.limits:
+
+        def save(commit: Commit) -> None:
+            runs.save_limits(commit.sql, spec.run_id, limits_text(now))
+            runs.save_run(commit.sql, shown)
+            commit.emit(RunEvent(run_id=spec.run_id, run=shown))
+
+        await commit_to(log, row, save)
+
+    def starting_point(sql: sqlite3.Connection) -> StartingPoint:
+        step = unanswered_calls(sql, row.number)
+        calls = [tool_calls.read_call(sql, row.number, tool_call_id) for tool_call_id in step]
+        return StartingPoint(
+            begun=START,
+            past=shared.runtime.histories.take(row.number),
+            prompted=events.has_prompt(sql, row.number, spec.run_id),
+            step=step,
+            waiting=[call for call in calls if call.state == "awaiting_approval"],
+            messages=inbox.read_kept(sql, row.number, spec.run_id),
+            unknown=tool_calls.unknown_digests(sql, row.number),
+        )
+
+    start, stored = await log.read(lambda sql: (starting_point(sql), read_stored_policy(sql, row, spec.run_id)))
+    policy, _ = effective_policy(shared.runtime.settings, now, stored)
+    run = ActiveRun(shared, now, model, executor, shown, policy, start)
+    await log.read(run.recall)
+    if run.script.given:
+        use_up(run, await run.read_calls())
+    if not run.prompted:
+        await lifecycle.log_prompt(run, await lifecycle.environment_of(executor))
+    return run
 
 
 async def close(
@@ -61,6 +112,6 @@ async def close(
         error = ErrorView(code=code, message=said)
         no_more = {"paused": None, "delay": None}
         ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error, **no_more})
-        return write_end(commit, ended, "error")
+        return lifecycle.write_end(commit, ended, "error")
 
     return await commit_to(log, row, work)

@@ -48,7 +48,7 @@ class _TimeLimit:
     def _due(self) -> None:
         self._timer = None
         left = seconds_left(self._run.view, self._run.meter)
-        if left is None or self._run.is_ending or self._run.suspended:
+        if left is None or self._run.is_ending:
             return
         if left[0] > 0:
             self.arm()

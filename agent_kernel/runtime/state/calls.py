@@ -62,8 +62,7 @@ class Calls:
         `unknown` the digests of the conversation's calls whose outcome is unknown."""
         self.scheduler = CallScheduler()
         self._step = Step(step)
-        self._decisions: Broker[ToolCallView | None] = Broker()
-        """`None` wakes a call whose run is suspended."""
+        self._decisions: Broker[ToolCallView] = Broker()
         self._answers: Broker[Outcome] = Broker()
         self._waiting = {call.approval_id: call for call in waiting}
         self._started: dict[str, asyncio.Task[None]] = {}
@@ -100,7 +99,7 @@ class Calls:
         """The number of tasks that wait for a decision."""
         return len(self._decisions.waiting())
 
-    def expect_decision(self, approval_id: str) -> "asyncio.Future[ToolCallView | None]":
+    def expect_decision(self, approval_id: str) -> "asyncio.Future[ToolCallView]":
         return self._decisions.expect(approval_id)
 
     @contextmanager
@@ -120,11 +119,6 @@ class Calls:
         """Wake the task of a call that was decided on, or ended."""
         self._waiting.pop(call.approval_id, None)
         self._decisions.resolve(call.approval_id, call)
-
-    def release_undecided(self) -> None:
-        """Wake the tasks that wait for a decision, without one: the run is suspended."""
-        for approval_id in self._decisions.waiting():
-            self._decisions.resolve(approval_id, None)
 
     @property
     def unanswered(self) -> list[str]:

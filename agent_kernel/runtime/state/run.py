@@ -30,7 +30,6 @@ from agent_kernel.runtime.state.commits import Commit, Commits
 from agent_kernel.runtime.state.history import Histories, Past
 from agent_kernel.runtime.state.inbox import Inbox
 from agent_kernel.runtime.state.lean import lean
-from agent_kernel.runtime.state.leases import Leases
 from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
@@ -88,7 +87,6 @@ class ConversationResources:
     row: ConversationRow
     shown: Shown
     """Whether a page has shown the conversation."""
-    leases: Leases = field(default_factory=Leases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +96,6 @@ class StartingPoint:
     begun: Mark
     """A place in the log before the run's beginning."""
     past: Past
-    meter: Meter
-    repeats: Repeats
     prompted: bool = False
     """Whether the prompt is in the log."""
     step: Sequence[str] = ()
@@ -134,7 +130,7 @@ class ActiveRun:
         self.begun, self.prompted = start.begun, start.prompted
         self.registry = ToolRegistry(self._sent.tools)
 
-        self.meter, self.repeats = start.meter, start.repeats
+        self.meter, self.repeats = Meter.of(view), Repeats()
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
         self.calls = Calls(start.step, start.waiting, start.unknown)
         self.waits, self.inbox = PersonWaits(), Inbox(start.messages)
@@ -164,9 +160,6 @@ class ActiveRun:
 
         self.prompt_is_refused = False
         """Whether it ended because the prompt itself is too long for the model: later requests go without it."""
-        self.suspended = False
-        """See `suspend`."""
-        self._paused_when_suspended = False
         self.stopping: str | None = None
         """Why the run is being stopped, which its steps look at after every wait."""
         self.out_of_time: str | None = None
@@ -252,7 +245,7 @@ class ActiveRun:
         return Secrets(self._shared.runtime.models.secrets())
 
     def recall(self, sql: sqlite3.Connection) -> None:
-        """Read what was said before, unless that was done. For `Log.read`."""
+        """Read what was said before. Called by `runs` as the run begins or goes on, for `Log.read`."""
         cards_after = self.begun if self.prompted else None
         self.transcript.recall(
             sql, self.conversation.number, self._sent, cards_after=cards_after, pictures=self.sends_images
@@ -334,7 +327,7 @@ class ActiveRun:
 
     def note_time(self) -> None:
         """Have the meter stand where the run now does nothing but wait for a person, and run where it does more."""
-        if self.suspended or self.view.paused is not None:
+        if self.view.paused is not None:
             return
         waiting = self.calls.undecided + len(self.calls.unanswered) + self.waits.count
         if 0 < waiting == self._tasks and not self.calls.is_any_started:
@@ -343,40 +336,17 @@ class ActiveRun:
             self.meter.go_on()
 
     async def wait_for_person(self, answer: "asyncio.Future[Any]") -> bool:
-        """Whether there is an answer within the site's time for answers. A run that waits for long is suspended, which
-        answers what it waits for."""
+        """Whether there is an answer within the site's time for answers."""
         try:
-            if self.settings.approval_seconds is not None:
-                await asyncio.wait({answer}, timeout=self.settings.approval_seconds)
-                return answer.done()
-            while not answer.done():
-                await asyncio.wait({answer}, timeout=self.settings.suspend_seconds)
-                if not answer.done():
-                    self.suspend()
-            return True
+            await asyncio.wait({answer}, timeout=self.settings.approval_seconds)
+            return answer.done()
         finally:
             answer.cancel()
 
     @property
     def is_paused(self) -> bool:
         """Whether the whole run waits for a person, and not only calls of it."""
-        return self._paused_when_suspended or self.view.paused is not None or self.waits.count > 0
-
-    def suspend(self) -> None:
-        """Let go of a run that does nothing but wait for decisions: its tasks end, its state is in the log, and the
-        first decision brings it back. Does nothing where anything else goes on, where few runs are in memory, or while
-        a decision is not in the recording that the run makes: it is written when its step ends."""
-        if sum(not run.suspended for run in self._shared.runtime.active) <= self.settings.runs_in_memory:
-            return
-        waiting = self.calls.undecided + self.waits.count
-        if self._shared.leases or self.calls.is_any_started or self.is_ending or waiting != self._tasks:
-            return
-        if self._decisions:
-            return
-        self._paused_when_suspended = self.is_paused
-        self.suspended = True
-        self.calls.release_undecided()
-        self.waits.wake()
+        return self.view.paused is not None or self.waits.count > 0
 
     # Its end.
 

@@ -17,11 +17,11 @@ LONGEST_ID = 65_536
 
 
 class Transcript:
-    """Changed by `turns` alone. Until `recall`, messages are not collected: they will be read from the log."""
+    """Filled by `recall`; then changed by `turns` alone."""
 
     def __init__(self, past: Past) -> None:
-        self._past: Past | None = past
-        """The cached part of the conversation, until the rest is read; `None` from then on."""
+        self._past = past
+        """The cached part of the conversation."""
         self._history: list[WireMessage] = []
         self._window = Window()
         self._call_ids: set[str] = set()
@@ -30,10 +30,6 @@ class Transcript:
         self._unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
         self._fixed_tokens: float | None = None
-
-    @property
-    def is_recalled(self) -> bool:
-        return self._past is None
 
     @property
     def history(self) -> Sequence[WireMessage]:
@@ -54,10 +50,8 @@ class Transcript:
         cards_after: Mark | None,
         pictures: bool,
     ) -> None:
-        """Read what was said before, unless that was done. `cards_after` is the place after which the run has shown
-        cards, where it has; `pictures` says whether the model is given them. For `Log.read`."""
-        if self._past is None:
-            return
+        """Read what was said before. `cards_after` is the place after which the run has shown cards, where it has;
+        `pictures` says whether the model is given them. For `Log.read`."""
         first = {"role": "system", "content": spec.system or SYSTEM_PROMPT}
         said = read_history(sql, conversation, self._past, spec.run_id)
         self._history = [first, *said]
@@ -71,17 +65,14 @@ class Transcript:
         self._window.count_pictures(pictures)
         if cards_after is not None:  # cards that were cut off have used ids too
             self._call_ids.update(shown_cards(sql, conversation, spec.run_id, cards_after))
-        self._past = None
 
     def past(self, upto: Mark) -> Past:
         """The history for the next run of the conversation. `upto` is the position of the log."""
         known = frozenset(self._call_ids), frozenset(self._special)
-        return self._past or Past(self._history[1:], upto, self._window, *known)
+        return Past(self._history[1:], upto, self._window, *known)
 
     def add(self, body: dict[str, Any]) -> None:
         """Add a message that is in the log, or on its way there."""
-        if self._past is not None:
-            return  # it will be read with the rest
         message = wire_message(body)
         self._history.append(message)
         self._note(message)

@@ -143,7 +143,7 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
 
 
 async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
-    """Wait for the answer to a request that was shown before the run came back into memory."""
+    """Wait for the answer to a request that was shown by an earlier process."""
     decision = run.calls.expect_decision(call.approval_id)
     now = await run.read_call(call.tool_call_id)
     if now.state != "awaiting_approval":
@@ -151,13 +151,10 @@ async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCall
     return await _await_decision(run, now, decision)
 
 
-async def _await_decision(
-    run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView | None]
-) -> ToolCallView:
-    """The call as it was decided, or unchanged where the run was suspended."""
+async def _await_decision(run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView]) -> ToolCallView:
     with run.asking(call):
         if await run.wait_for_person(decision):
-            return decision.result() or call
+            return decision.result()
         return await _expire(run, call)
 
 

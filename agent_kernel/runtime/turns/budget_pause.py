@@ -1,7 +1,6 @@
 """Pauses a run that reached a budget, or repeats itself, until a person lets it continue; unattended runs end instead.
 
-The pause is part of the run's row, so it outlives the process. A run that waits long is suspended, as one is that
-waits for an approval."""
+The pause is part of the run's row, so it outlives the process."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from agent_kernel.runtime.turns.spending import ready
 
 
 async def within_budget(run: ActiveRun) -> bool:
-    """Whether the model may be asked again. False where the run is over, or suspended."""
+    """Whether the model may be asked again. False where the run is over."""
     await ready(run)
     while (pause := run.view.paused) is not None or (exceeded := _exceeded(run)) is not None:
         if pause is None:
@@ -34,10 +33,10 @@ async def within_budget(run: ActiveRun) -> bool:
             pause = await _pause(run, exceeded)
         if not await wait_for_answer(run, pause.pause_id):
             await end_paused(run)
-        if run.suspended or run.is_ending:
+        if run.is_ending:
             return False
     run.out_of_time = None
-    return not (run.suspended or run.is_ending)
+    return not run.is_ending
 
 
 def _exceeded(run: ActiveRun) -> BudgetExceeded | None:
@@ -95,8 +94,7 @@ async def wait_for_client(run: ActiveRun) -> bool:
 
 
 async def wait_for_answer(run: ActiveRun, key: str) -> bool:
-    """Wait until a person has answered about `key`, or the run is stopped or suspended. False after the site's time for
-    answers."""
+    """Wait until a person has answered about `key`, or the run is stopped. False after the site's time for it."""
     answer = run.waits.expect(key)
     with run.task():
         return await run.wait_for_person(answer)

@@ -27,7 +27,7 @@ _REFUSED = 0.9
 
 
 async def fits(run: ActiveRun) -> bool:
-    """Shorten the next request where it would exceed the model's context. False where the run is over, or suspended."""
+    """Shorten the next request where it would exceed the model's context. False where the run is over."""
     facts = facts_of(run.model)
     context = facts.context_tokens
     if context is None or run.is_ending:

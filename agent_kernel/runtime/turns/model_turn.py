@@ -36,10 +36,6 @@ from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 async def call_model(run: ActiveRun) -> list[str]:
     """Answer the last step's calls, ask the model, and propose the calls it asks for. Returns the ids of those that
     are to be decided and run; none where the run is over."""
-    if run.suspended:
-        return []
-    if not run.transcript.is_recalled:
-        await run.log.read(run.recall)
     unknown = await answer_calls(run)
     if run.is_ending or not await wait_for_answers(run, unknown) or not await within_budget(run):
         return []
@@ -121,7 +117,7 @@ async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[Logged
         return await _stream(run)
     except ContextExceeded as refusal:
         if not await shortened_after(run, refusal):
-            if run.is_ending or run.suspended:
+            if run.is_ending:
                 return None
             raise
     return await _stream(run)
@@ -159,10 +155,10 @@ async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
 async def _is_asked_again(run: ActiveRun, turn: TurnStream) -> bool:
     """Keep or take back an answer that was cut off. Whether the model is asked again."""
     again = run.out_of_time is not None and not run.is_ending and await within_budget(run)
-    if again or run.suspended:
+    if again:
         if turn.asked:
             await _take_back(run, turn)
-        return again and await within_budget(run)  # the answer that was taken back counts
+        return await within_budget(run)  # the answer that was taken back counts
     if turn.text:
         await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
     elif turn.asked:

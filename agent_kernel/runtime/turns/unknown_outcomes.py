@@ -19,12 +19,12 @@ from agent_kernel.runtime.turns.budget_pause import wait_for_answer, wait_for_cl
 
 async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
     """Wait until a person has answered about each of these calls of a step. Unattended runs, and those without an
-    answer in the site's time, continue. False where the run is over, or suspended."""
+    answer in the site's time, continue. False where the run is over."""
     for call in unknown:
         # An answer may come by HTTP while a page is awaited.
         if not _answered(run, call) and await wait_for_client(run) and not _answered(run, call):
             await wait_for_answer(run, call.tool_call_id)
-        if run.suspended or run.is_ending:
+        if run.is_ending:
             return False
     return True
 

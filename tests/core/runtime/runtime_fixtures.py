@@ -212,6 +212,12 @@ class Stage:
         assert isinstance(self._resources.models, OneModel)
         self._resources.models.model = model
 
+    async def until_paused(self) -> None:
+        """Until a run as a whole waits for a person, which makes no sound."""
+        async with asyncio.timeout(20):
+            while not any(run.is_paused for run in self._resources.active):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
     def forget_history(self) -> None:
         """What was said is in the log only from now on, as after a while or a restart."""
         self._resources.histories.take(self.conversation.row.number)
@@ -258,7 +264,7 @@ async def stage(
     secrets: tuple[str, ...] = (),
     **settings: Any,
 ) -> Stage:
-    chosen = RuntimeSettings(**{"runs_in_memory": 0, "pause_at_repeats": False} | settings)
+    chosen = RuntimeSettings(**{"pause_at_repeats": False} | settings)
     resources = Resources(await Log.open(path), OneModel(model, secrets), chosen, attended, TaskOwner())
     runtime = Runtime(resources)
     conversation = await runtime.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")

@@ -8,7 +8,6 @@ from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.messages_fixtures import speaking
-from tests.core.runtime.runs.test_suspend import AT_ONCE, until_suspended
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, Stages, stage
 from tests.core.runtime.turns.test_long_conversations import CONTEXT, looks, seeing, sized, tokens
 from tests.core.runtime.turns.test_thinking import look, think, thoughts
@@ -100,21 +99,6 @@ async def test_it_is_the_same_after_a_restart_and_ids_of_calls_are_not_given_twi
     assert [m["role"] for m in model.requests[-2].messages] == ["system", "user", "assistant", "user"]
     assert [c.state for c in result.tool_calls] == ["success"]
     assert result.tool_calls[0].tool_call_id != "a"
-
-
-async def test_a_suspended_run_goes_on_with_what_it_had(stages: Stages) -> None:
-    turns = [call("look", call_id="a"), say("One."), call("run_python", code="1", call_id="b"), say("Two.")]
-    with ScriptedModel(turns) as model:
-        stage = await stages(model, **AT_ONCE)
-        first = await ask(stage, "Go one")
-        await first.wait()
-        handle = await ask(stage, "Go two", first)
-        [request] = await stage.requests()
-        await until_suspended(stage)
-        stage.forget_history()
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        await handle.wait()
-    assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", "assistant", "tool"]
 
 
 async def test_a_queued_run_that_was_stopped_took_nobodys_place(stages: Stages) -> None:

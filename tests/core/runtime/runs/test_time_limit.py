@@ -9,7 +9,7 @@ import pytest
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import MessageEvent, UsageEvent
+from agent_kernel.protocol.events import UsageEvent
 from agent_kernel.runtime.graph import run_graph
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stage, Stages
@@ -103,17 +103,6 @@ async def test_where_nobody_can_be_asked_for_more_time_what_was_said_is_kept(sta
     assert result.run.error is not None
     assert result.run.error.code == "BUDGET_EXCEEDED"
     assert result.text == "I begin to"
-
-
-async def test_a_paused_answer_that_was_suspended_is_asked_for_again(stages: Stages) -> None:
-    model = ScriptedModel([endless, say("The answer.")])
-    stage = await stages(model, suspend_seconds=0.01)
-    handle = await stage.start(budget=SOON)
-    pause = await until_paused(stage)
-    await stage.until(lambda: [m for m in stage.of(MessageEvent) if m.role == "assistant"])  # it was taken back
-    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
-    result = await handle.wait()
-    assert [m.content for m in result.messages if m.role == "assistant"] == ["The answer."]
 
 
 @pytest.mark.parametrize("question", [call("run_python", code="1"), call("look")])

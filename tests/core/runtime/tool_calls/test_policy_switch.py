@@ -12,7 +12,6 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent, RunEvent, ToolCompleteEvent
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runs.test_suspend import AT_ONCE, until_suspended
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, Stages, stage
 
 YES = Decision(approved=True)
@@ -152,20 +151,6 @@ async def test_a_rule_that_is_saved_under_allow_approves_no_other_call_that_wait
         assert waiting.approval_id == second.approval_id
         await stage.conversation.route_decision(second.approval_id, YES)
         await handle.wait()
-
-
-async def test_a_suspended_run_is_switched_and_says_so(stages: Stages) -> None:
-    turns = [call("run_python", code=name, call_id=name) for name in "ab"]
-    with ScriptedModel([*turns, say("done")]) as model:
-        stage = await stages(model, **AT_ONCE)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        await until_suspended(stage)
-        await stage.conversation.switch_policy("allow")
-        await until_suspended(stage)
-        await stage.conversation.route_decision(request.approval_id, YES)
-        result = await handle.wait()
-    assert [c.by for c in result.tool_calls] == ["user", "policy"]
 
 
 async def test_the_switch_outlives_the_server(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent, Tool
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.tool_calls import watch
 from agent_kernel.testing import ScriptedModel, call, say
-from tests.core.runtime.runs.test_suspend import until_suspended
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
 WRITTEN = "2026-11-20T14:11:20Z"
@@ -158,17 +157,3 @@ async def test_an_earlier_runs_change_is_undone_while_a_later_run_goes_on_and_it
         await stage.conversation.cancel_call(waiting.tool_call_id)
         await handle.wait()
     assert "I have undone your run_python call" in model.requests[-1].messages[-1]["content"]
-
-
-async def test_the_model_learns_of_an_undo_though_the_run_was_suspended_meanwhile(stages: Stages) -> None:
-    turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
-    with ScriptedModel(turns) as model:
-        stage = await stages(model, suspend_seconds=0.05)
-        keeps(stage)
-        handle = await stage.start(policy="allow", rules=('ask run_python where code is "2"',))
-        [waiting] = await stage.requests()
-        await stage.conversation.undo_call("a")
-        await until_suspended(stage)
-        await stage.conversation.cancel_call(waiting.tool_call_id)
-        await handle.wait()
-    assert "I have undone" in model.requests[-1].messages[-1]["content"]

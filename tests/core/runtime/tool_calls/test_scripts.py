@@ -10,12 +10,10 @@ from agent_kernel.approvals.folder_limits import FolderLimits, FolderRule
 from agent_kernel.approvals.scripted import ScriptedDecision, answer, approve, deny, edit
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ToolCompleteEvent
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runs.test_suspend import AT_ONCE, until_suspended
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stage, Stages
 
 ASK_USER = next(tool for tool in BUILTIN_TOOLS if tool.name == "ask_user")
@@ -272,22 +270,6 @@ async def test_what_was_recorded_plays_to_the_same_end(stages: Stages) -> None:
     assert outcomes(again) == outcomes(first) == [("success", "script"), ("denied", "script"), ("success", "script")]
     told = [[message["content"] for message in one.requests[-1].messages[-3:]] for one in (recording, playing)]
     assert told[0] == told[1]
-
-
-async def test_a_run_that_waits_with_a_decision_for_its_recording_is_not_suspended(stages: Stages) -> None:
-    """A recording without it would play to another end."""
-    turn = calls(call("run_python", **X1), call("run_python", **X9))
-    with Recording([turn, say("ok")]) as model:
-        stage = await stages(model, **AT_ONCE)
-        handle = await stage.start("Go")
-        first, second = await stage.requests(2)
-        await until_suspended(stage)
-        await stage.conversation.route_decision(second.approval_id, Decision(approved=False))
-        await stage.until(lambda: stage.of(ToolCompleteEvent))
-        await asyncio.sleep(10 * AT_ONCE["suspend_seconds"])
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        await handle.wait()
-    assert [(one.approved, one.arguments) for _, one in model.written] == [(True, X1), (False, X9)]
 
 
 def test_the_doubles_are_models() -> None:

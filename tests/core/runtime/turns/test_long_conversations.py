@@ -31,7 +31,6 @@ from agent_kernel.testing.scripted_model import ScriptedTurn
 from agent_kernel.testing.wire.messages import refusal as refused
 from agent_kernel.testing.wire.reply import failure, json_reply
 from tests.core.models.messages_fixtures import speaking
-from tests.core.runtime.runs.test_suspend import until_suspended
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, OneModel, Stage, Stages, stage
 
 CONTEXT = 8_000
@@ -181,18 +180,6 @@ async def test_a_run_that_an_earlier_process_left_goes_on_with_the_summary(tmp_p
     assert model.summary_requests == []
     assert sent(model)[: len(remembered)] == remembered
     assert [one.content for one in result.run.notices] == ["Summarised 42 messages"]
-
-
-async def test_a_suspended_run_goes_on_with_the_summary(stages: Stages) -> None:
-    with sized([*looks(34), call("run_python", code="1", call_id="last"), say("Done.")]) as model:
-        stage = await stages(model, executor=seeing(600), suspend_seconds=0.01)
-        handle = await stage.start("Look.")
-        [request] = await stage.requests()
-        await until_suspended(stage)
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        assert (await handle.wait()).text == "Done."
-    assert len(model.summary_requests) == 1
-    assert shared(sent(model, -2), sent(model, -1)) == len(sent(model, -2))
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -13,7 +13,6 @@ from agent_kernel.runtime.clients.commands import handle_command
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runs.test_suspend import until_suspended
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, OneModel, Stage, Stages, stage
 
 DIES = call("run_python", code="os._exit(1)", call_id="a")
@@ -102,16 +101,6 @@ async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(tmp_pat
     assert (entry["answer"], entry["decided_by"]) == ("continue", first)
 
 
-async def test_a_run_that_waits_for_a_look_is_suspended_and_goes_on(stages: Stages) -> None:
-    with ScriptedModel([DIES, say("I see.")]) as model:
-        stage = await stages(model, executor=Dying(), suspend_seconds=0.01)
-        handle = await stage.start(policy="allow")
-        await until_unknown(stage)
-        await until_suspended(stage)
-        await stage.conversation.answer_unknown("a", "continue")
-        assert (await handle.wait()).text == "I see."
-
-
 @pytest.mark.parametrize("answered", [False, True])
 async def test_after_a_restart_it_is_asked_about_unless_it_was_answered(tmp_path: Path, answered: bool) -> None:
     path = tmp_path / "log.sqlite"
@@ -178,10 +167,9 @@ async def test_somebody_without_a_page_answers_while_one_is_waited_for_and_the_r
 
 async def test_a_new_prompt_does_not_wait_for_the_look(stages: Stages) -> None:
     with ScriptedModel([DIES, say("I see."), say("Something else.")]) as model:
-        stage = await stages(model, executor=Dying(), suspend_seconds=0.01)
+        stage = await stages(model, executor=Dying())
         first = await stage.start(policy="allow")
-        await until_unknown(stage)
-        await until_suspended(stage)
+        await stage.until_paused()
         second = await stage.start("Something else")
         assert [(await handle.wait()).text for handle in (first, second)] == ["I see.", "Something else."]
 
