@@ -79,6 +79,12 @@ e2e: .venv/test.stamp .venv/browser.stamp $(EXAMPLE_PAGE) ## What a user sees, i
 environments: .venv/test.stamp .venv/browser.stamp ## Other environments of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (ENVIRONMENTS=full for all)
 	$(PYTEST) -q $(if $(filter full,$(ENVIRONMENTS)),-m "environments_full or not environments_full") -- $(SIDE_BY_SIDE) tests/environments
 
+.PHONY: docs
+docs: .venv/docs.stamp ## The documents as a site, in build/site; a link that leads nowhere is an error
+	rm -rf build/docs && mkdir -p build/docs
+	git ls-files -z -- '*.md' docs/images examples notebooks ':!examples/ai-sdk/index.html' | xargs -0 tar -cf - | tar -xf - -C build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 .PHONY: faults
 faults: .venv/test.stamp ## Kill real processes at random moments (half an hour; FAULTS_ARGS="--rounds 20 --seed 7"), then the load
 	$(BIN)/python -m tests.faults $(FAULTS_ARGS)
@@ -118,6 +124,10 @@ $(EXAMPLE_PAGE): $(EXAMPLE_MODULES) $(EXAMPLE_SOURCES)
 .venv/test.stamp: pyproject.toml $(FRONT_END) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[demo,test,dev]'
 	touch $@ .venv/demo.stamp
+
+.venv/docs.stamp: pyproject.toml $(FRONT_END) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	touch $@
 
 .venv/browser.stamp: .venv/test.stamp tests/e2e/browser.py tests/packages.py
 	$(BIN)/python -m tests.e2e.browser

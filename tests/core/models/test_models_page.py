@@ -1,4 +1,4 @@
-"""The README's table of providers, each of its lines tried against the doubles."""
+"""The table of providers in docs/models.md, each of its lines tried against the doubles."""
 
 import re
 from dataclasses import replace
@@ -14,14 +14,14 @@ from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.fake_service import FakeService
 from tests.core.models.model_fixtures import turn_of
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
 SETTING = re.compile(r"\b([A-Z][A-Z_]+)=([^\s`]+)")
 PATHS = {"responses": "/v1/responses", "chat": "/v1/chat/completions", "messages": "/v1/messages"}
 
 
 def providers() -> dict[str, dict[str, str]]:
     """Each provider with what its two lines tell to set where Jupyter is started."""
-    table = README.partition("| provider |")[2].partition("\n\n")[0]
+    table = PAGE.partition("| provider |")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     found: dict[str, dict[str, str]] = {}
     for (name, settings), (nothing, choice) in zip(rows[::2], rows[1::2], strict=True):
@@ -60,4 +60,4 @@ async def test_what_the_table_says_is_enough_for_a_turn(provider: str) -> None:
 def test_the_default_models_in_the_table_are_those_that_are_asked() -> None:
     for provider in ("OpenAI", "Anthropic"):
         variables = {key: value for key, value in providers()[provider].items() if key.endswith("_KEY")}
-        assert f"`{ModelResolver(environ=variables).default}` is asked by default" in README
+        assert f"`{ModelResolver(environ=variables).default}` is asked by default" in PAGE
