@@ -19,11 +19,14 @@ LAB_TYPES := widgets/lab/node_modules/.package-lock.json
 # A test that fails is run once more, alone; what passes then is listed in FLAKY. What is after `--` is for the first run only.
 PYTEST := $(BIN)/python -m tests.second_try
 FLAKY := test-results/flaky.txt
+LIST_FLAKY = if [ -s $(FLAKY) ]; then echo '== flaky (failed, then passed alone):'; cat $(FLAKY); fi
 # Kernels and servers have cached byte code, as a user's have, also where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 # For tests that mostly wait for kernels, servers and browsers: a process for each core, which takes whole files.
 WORKERS ?= 2
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
+# Of `make soak`: runs with processes that are killed at random moments.
+SOAK_ROUNDS ?= 300
 
 .PHONY: help
 help: ## List the goals
@@ -38,10 +41,10 @@ example: .venv/demo.stamp $(EXAMPLE_MODULES) ## A chat page, built with the AI S
 	$(BIN)/python $(EXAMPLE)/start.py $(EXAMPLE_ARGS)
 
 .PHONY: test
-test: ## Everything: lint, types, unit, server, front end, notebooks, JupyterLab
+test: ## Lint, types, front end, Python with real kernels and servers, notebooks, JupyterLab
 	@rm -f $(FLAKY)
-	@$(MAKE) --no-print-directory lint unit-front unit notebooks e2e environments
-	@if [ -s $(FLAKY) ]; then echo '== flaky (failed, then passed alone):'; cat $(FLAKY); fi
+	@$(MAKE) --no-print-directory lint unit-front unit notebooks e2e
+	@$(LIST_FLAKY)
 
 .PHONY: lint
 lint: .venv/test.stamp $(LAB_TYPES) $(EXAMPLE_MODULES) ## Lint, formatting, types (Python and TypeScript)
@@ -58,26 +61,20 @@ format: .venv/test.stamp ## Format, and fix what can be fixed
 	cd widgets && npm run --silent format
 
 .PHONY: unit
-unit: .venv/test.stamp .venv/fuse.stamp ## Python tests with real kernels and servers, without a browser
-	$(PYTEST) -q -- $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/environments --ignore=tests/benchmarks --ignore=tests/wheel
+unit: .venv/test.stamp ## Python tests with real kernels and servers, without a browser
+	$(PYTEST) -q -- $(SIDE_BY_SIDE) tests --ignore=tests/e2e --ignore=tests/wheel
 
 .PHONY: unit-front
 unit-front: .venv/test.stamp ## The front end's tests
 	cd widgets && npm test --silent
 
 .PHONY: notebooks
-notebooks: .venv/test.stamp ## The demo notebooks as regression tests, twice: the second run must not see the first
-	$(PYTEST) -q --nbval --nbval-current-env -- notebooks
+notebooks: .venv/test.stamp ## The demo notebooks as regression tests
 	$(PYTEST) -q --nbval --nbval-current-env -- -n $(WORKERS) notebooks
 
 .PHONY: e2e
 e2e: .venv/test.stamp .venv/browser.stamp $(EXAMPLE_PAGE) ## What a user sees, in a real JupyterLab
 	$(PYTEST) -q -- $(SIDE_BY_SIDE) tests/e2e
-	$(PYTEST) -q -- -n $(WORKERS) tests/benchmarks  # not in a process whose browser has an event loop
-
-.PHONY: environments
-environments: .venv/test.stamp .venv/browser.stamp ## Other environments of Jupyter: a gateway, a Hub, Notebook 7, other ipykernels (ENVIRONMENTS=full for all)
-	$(PYTEST) -q $(if $(filter full,$(ENVIRONMENTS)),-m "environments_full or not environments_full") -- $(SIDE_BY_SIDE) tests/environments
 
 .PHONY: docs
 docs: .venv/docs.stamp ## The documents as a site, in build/site; a link that leads nowhere is an error
@@ -85,10 +82,15 @@ docs: .venv/docs.stamp ## The documents as a site, in build/site; a link that le
 	git ls-files -z -- '*.md' docs/images examples notebooks ':!examples/ai-sdk/index.html' | xargs -0 tar -cf - | tar -xf - -C build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-.PHONY: faults
-faults: .venv/test.stamp ## Kill real processes at random moments (half an hour; FAULTS_ARGS="--rounds 20 --seed 7"), then the load
-	$(BIN)/python -m tests.faults $(FAULTS_ARGS)
+.PHONY: soak
+soak: .venv/test.stamp .venv/browser.stamp .venv/fuse.stamp ## What takes long: other environments, benchmarks, processes killed at random, load (SOAK_ROUNDS=20)
+	@rm -f $(FLAKY)
+	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) tests --ignore=tests/benchmarks --ignore=tests/wheel
+	$(PYTEST) -q -m soak -- -n $(WORKERS) tests/benchmarks  # not in a process whose browser has an event loop
+	$(BIN)/python -m tests.faults --rounds $(SOAK_ROUNDS)
 	$(BIN)/python -m tests.load
+	@$(LIST_FLAKY)
+	@echo '== soak: other environments of Jupyter, the benchmarks at their smallest, long fault tests, $(SOAK_ROUNDS) fault rounds and the load, all well'
 
 .PHONY: bench
 bench: .venv/test.stamp .venv/browser.stamp ## Measure against the performance goals (BENCH_ARGS="--only tokens,steps --rounds 3" for a part, BENCH_ARGS=--help for all)

@@ -28,6 +28,7 @@ from benchmarks.dabench.report import NO_MODEL, Graded, Report, as_json, as_mark
 from benchmarks.dabench.run import LOCK, Outcome, Settings
 from benchmarks.dabench.scripted import ANSWERS, read_code, read_disputed
 
+pytestmark = pytest.mark.soak
 OWN = Path(__file__).with_name("dabench")
 FETCHED = (DATA / QUESTIONS).is_file()
 CONTENT = b"one,two\n1,2\n"
@@ -47,7 +48,6 @@ def read_report(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.kernel
-@pytest.mark.slow
 def test_right_answers_score_fully_and_a_changed_table_changes_the_score(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,7 +78,6 @@ def test_right_answers_score_fully_and_a_changed_table_changes_the_score(
 
 
 @pytest.mark.kernel
-@pytest.mark.slow
 def test_a_model_is_asked_through_its_service_and_named_at_its_score(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

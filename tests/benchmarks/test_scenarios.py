@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.frame import WITHOUT_PEERS, Figure, Report
 
-pytestmark = [pytest.mark.slow, pytest.mark.e2e]
+pytestmark = [pytest.mark.soak, pytest.mark.e2e]
 SMALLEST: dict[str, dict[str, Any]] = {
     "kernel_steps": {"steps": 2},
     "click": {"clicks": 1},

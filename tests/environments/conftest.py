@@ -16,16 +16,6 @@ from tests.notebooks.kernel import TestKernel
 __all__ = ["browser", "model", "page", "pytest_runtest_makereport", "shared_model"]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The full matrix is run where it is asked for, with `-m`."""
-    if config.getoption("-m"):
-        return
-    full = [item for item in items if item.get_closest_marker("environments_full")]
-    if full:
-        config.hook.pytest_deselected(items=full)
-        items[:] = [item for item in items if item not in full]
-
-
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelGateway]:
     with KernelGateway(tmp_path_factory.mktemp("far") / "away") as gateway:

@@ -5,7 +5,7 @@ import pytest
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
-pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 WAITS = {"wait": "run.wait()", "await": "await run", "between cells": "None"}
 FIRST = "first = run = ak.Agent(model=model).start('The first.'); held = "

@@ -14,7 +14,7 @@ from tests.environments.cells import Cells
 from tests.environments.gateway import KernelGateway
 from tests.programs import wait_until
 
-pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LOAD = "%load_ext agent_kernel\nimport agent_kernel as ak"
@@ -75,7 +75,6 @@ def test_output_is_seen_while_the_call_runs_and_stop_interrupts_it(cells: Cells,
     assert cells.text("print('still here')") == "still here\n"
 
 
-@pytest.mark.environments_full
 def test_a_flood_of_output_arrives_once_and_in_order(cells: Cells, model: WrittenModel) -> None:
     model.says(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
     cells.run("%%agent\nCount.")
@@ -289,7 +288,6 @@ def test_conversations_before_and_after_a_restart_of_the_server_may_have_the_sam
     cells.close()
 
 
-@pytest.mark.environments_full
 def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again(
     own_front: LabServer, model: WrittenModel
 ) -> None:
@@ -309,7 +307,6 @@ def test_a_call_that_ran_when_the_server_was_killed_is_unknown_and_not_run_again
     cells.close()
 
 
-@pytest.mark.environments_full
 def test_a_kernel_that_was_restarted_while_the_server_was_away_does_not_go_on_with_its_run(
     own_front: LabServer, gateway: KernelGateway, model: WrittenModel
 ) -> None:

@@ -15,7 +15,7 @@ from tests.environments.gateway import KernelGateway
 from tests.environments.middleman import Middleman
 from tests.programs import wait_until
 
-pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 LOAD = "%load_ext agent_kernel\nimport agent_kernel as ak"
 AWAY_SECONDS = 1

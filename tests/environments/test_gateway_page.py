@@ -12,7 +12,7 @@ from tests.e2e.model import WrittenModel
 from tests.e2e.records import assert_record_is_saved
 from tests.environments.gateway import KernelGateway
 
-pytestmark = [pytest.mark.e2e, pytest.mark.kernel, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.kernel, pytest.mark.soak]
 
 CHOOSE_KERNEL = "async id => { await window.jupyterapp.shell.currentWidget.sessionContext.changeKernel({ id }); }"
 """What the dialog "Select Kernel" does with a kernel that is running."""

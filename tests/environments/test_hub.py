@@ -13,7 +13,7 @@ from tests.e2e.model import WrittenModel
 from tests.environments.cells import Cells
 from tests.environments.hub import Hub, UserServer
 
-pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 
 def refused(server: UserServer, method: str, path: str, body: Any = None) -> int:

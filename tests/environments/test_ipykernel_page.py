@@ -13,7 +13,7 @@ from tests.e2e.model import WrittenModel
 from tests.environments.versions import VERSIONS, python_with, write_kernelspec
 from tests.programs import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 COLD_SECONDS = 90  # a kernel that has run no agent yet imports the graph first
 CELLS = [

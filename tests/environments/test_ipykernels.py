@@ -13,7 +13,7 @@ from tests.environments.embedded import START, approve
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
-pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 
 def seqs(frames: list[dict[str, Any]]) -> list[int]:

@@ -15,7 +15,7 @@ from tests.e2e.records import assert_record_is_saved
 from tests.environments.cells import Cells
 from tests.programs import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 PASSWORD = "a password of the tests"
 CELLS = ["%load_ext agent_kernel", "%%agent\nWhat is six times seven?", "product"]
@@ -42,7 +42,6 @@ SERVERS = {
     "Notebook 7": ServerKind("notebook"),
     "JupyterLab below a path": ServerKind("jupyterlab", ["--ServerApp.base_url=/user/x/"]),
 }
-FULL = ("Notebook 7", "JupyterLab below a path")
 
 
 def log_in(lab: LabServer, page: Page) -> None:
@@ -52,9 +51,7 @@ def log_in(lab: LabServer, page: Page) -> None:
     page.wait_for_url(lambda url: "login" not in url)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.environments_full if name in FULL else ()) for name in SERVERS]
-)
+@pytest.mark.parametrize("name", SERVERS)
 def test_a_call_is_approved_and_the_answer_follows(name: str, model: WrittenModel, page: Page, tmp_path: Path) -> None:
     kind, answer = SERVERS[name], Gate(say("Six times seven is **42**."))
     model.says(call("run_python", code="product = 6 * 7\nprint('the product is', product)"), answer)

@@ -13,7 +13,7 @@ from tests.environments.embedded import RUN, START, answer, approve
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
-pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 WAITS = {
     "run": f"{RUN}\nrun.text",

@@ -11,15 +11,9 @@ import venv
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
 PLACE = Path(__file__).parents[2] / ".cache" / "ipykernels"
 
-VERSIONS = [
-    "7.0.1",
-    pytest.param("7.3.0", marks=pytest.mark.environments_full),
-    pytest.param("7.4.0", marks=pytest.mark.environments_full),
-]
+VERSIONS = ["7.0.1", "7.3.0", "7.4.0"]
 """The oldest ipykernel that is taken, and those where what a page says reaches a busy kernel by different ways."""
 
 

@@ -23,7 +23,7 @@ SUITES = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=500, help="rounds in all, shared among the suites")
+    parser.add_argument("--rounds", type=int, default=300, help="rounds in all, shared among the suites")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first round, to see one again")
     parser.add_argument("--only", choices=list(SUITES), help="one suite")

@@ -98,6 +98,9 @@ HARMS: list[Harm] = [
     put_a_copy_in_its_place,
 ]
 
+QUICK = (remove, overwrite_pages, put_a_copy_in_its_place)
+"""One of each kind: gone, damaged, another file. The others are part of `make soak`."""
+
 LOSES_THE_TRAIL = (remove, move_away, remove_wal, empty, empty_wal, overwrite_wal)
 """The others leave it in the write-ahead log, and a server that starts then finds it there."""
 
@@ -156,7 +159,11 @@ async def refuses_everything(server: Server, conversation: str, approval: str, c
     return said
 
 
-@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+@pytest.mark.parametrize(
+    "harm",
+    [pytest.param(harm, marks=() if harm in QUICK else pytest.mark.soak) for harm in HARMS],
+    ids=lambda harm: harm.__name__,
+)
 async def test_nothing_is_decided_with_a_log_that_was_pulled_away(tmp_path: Path, harm: Harm) -> None:
     counter = tmp_path / "counter"
     plan = {"steps": [1, 1], "tool": "run_python", "counter": str(counter)}
@@ -187,6 +194,7 @@ async def has_head(log: Path) -> bool:
     return note is not None and note.head.number > 0
 
 
+@pytest.mark.soak
 async def test_a_log_that_is_put_back_goes_on_where_it_was(tmp_path: Path) -> None:
     counter = tmp_path / "counter"
     plan = {"steps": [1, 1], "tool": "run_python", "counter": str(counter)}
@@ -202,6 +210,7 @@ async def test_a_log_that_is_put_back_goes_on_where_it_was(tmp_path: Path) -> No
         assert audit(server.log_path).returncode == 0
 
 
+@pytest.mark.soak
 async def test_touching_the_file_or_copying_it_is_no_harm(tmp_path: Path) -> None:
     plan = {"steps": [1, 1], "tool": "run_python", "counter": str(tmp_path / "counter")}
     with FakeOpenAI([PlannedModel()], repeat=True) as model:

@@ -25,6 +25,7 @@ from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Server, until
 from tests.fuse import WITHOUT_SHARED_MEMORY, NoFuse, mounted
 
+pytestmark = pytest.mark.soak
 LOG = "agent-kernel.sqlite"
 NETWORK = ("-o", "subtype=sshfs")
 """As a mount of another host's files: its memory can be mapped, but only this host's processes share it."""
@@ -144,7 +145,6 @@ async def test_a_log_on_a_disk_or_on_a_mount_of_this_host_is_shared(tmp_path: Pa
         await other.aclose()
 
 
-@pytest.mark.slow
 async def test_a_second_process_is_told_who_has_the_log_and_gets_it_once_the_first_is_killed(
     home: Path, elsewhere: Any
 ) -> None:
@@ -197,7 +197,6 @@ def test_the_owner_of_a_run_is_known_to_live_until_it_is_killed(home: Path) -> N
     owner.close()
 
 
-@pytest.mark.slow
 def test_the_audit_trail_says_that_a_server_holds_it_and_is_read_once_that_has_ended(
     home: Path, elsewhere: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -255,7 +254,6 @@ async def logged(server: Server, *words: str) -> str:
     return text
 
 
-@pytest.mark.slow
 @pytest.mark.kernel
 async def test_a_server_works_on_a_network_home_and_a_second_one_says_why_it_does_not(
     servers: tuple[Server, Server], tmp_path: Path
@@ -287,7 +285,6 @@ async def test_a_server_works_on_a_network_home_and_a_second_one_says_why_it_doe
     assert [found["conversation_id"] for found in await other.api("GET", "conversations")] == [conversation]
 
 
-@pytest.mark.slow
 async def test_what_a_killed_server_left_on_a_network_home_the_next_one_takes_up(
     servers: tuple[Server, Server],
 ) -> None:

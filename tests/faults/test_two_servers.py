@@ -15,7 +15,7 @@ from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Server, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.soak, pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
 ELSEWHERE = "Another server"
 
 

@@ -183,6 +183,7 @@ async def loaded_server(directory: Path, *, allows: bool = False) -> AsyncIterat
             loaded = LoadedServer(server, directory)
             loaded.kernel = await server.start_kernel()
             await (many_calls(loaded, 2, 1) if allows else many_approvals(loaded, 2))
+            await server.api("GET", "models")  # waits for the look at the endpoint's list that the first turn began
             yield loaded
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

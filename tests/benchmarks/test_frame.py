@@ -1,4 +1,4 @@
-"""The benchmark itself, as far as CI has time for it: it runs on a clean checkout, without its peers."""
+"""The benchmark itself, as far as there is time for it: it runs on a clean checkout, without its peers."""
 
 import subprocess
 import sys
@@ -15,6 +15,7 @@ from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios.growth import exponent
 from benchmarks.tables import PAGE, PARTS, Line, filled, past, table_line, unfit
 
+pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[2]
 
 
@@ -23,7 +24,6 @@ def test_every_scenario_that_is_listed_is_there(name: str) -> None:
     assert callable(import_module(f"benchmarks.scenarios.{name}").run)
 
 
-@pytest.mark.slow
 def test_a_scenario_prints_its_row_without_peers() -> None:
     command = [sys.executable, "-m", "benchmarks", "--only", "steps", "--rounds", "1", "--no-peers", "--no-files"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
