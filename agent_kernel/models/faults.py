@@ -15,7 +15,7 @@ from agent_kernel.models.redaction import scrub
 from agent_kernel.models.refusals import read_refusal
 from agent_kernel.models.retry import wait_in_body
 from agent_kernel.models.suggestions import SUGGESTED, near
-from agent_kernel.protocol.vocabulary import ApiName
+from agent_kernel.protocol.vocabulary import CUT_OFF, ApiName
 
 DETAIL_CHARACTERS = 500
 FORMATS: dict[ApiName, str] = {
@@ -182,7 +182,7 @@ def explain(
     for `--model`."""
     detail = _shown_detail(fault, secrets)
     if words is not None:
-        return ModelUnavailable(_cut_off(label, detail, words))
+        return ModelUnavailable(_cut_off(detail, words))
     if fault.too_long is not None or fault.too_large:
         return _exceeded(fault, label, detail)
     through = _through(label) if not fault.structured else ""
@@ -241,10 +241,10 @@ def _slow(fault: Fault) -> str:
     )
 
 
-def _cut_off(label: ServiceLabel, detail: str, words: int) -> str:
+def _cut_off(detail: str, words: int) -> str:
     if not words:
-        return _sentence(f"The answer of {label.model} was cut off", detail) + " Try again has the model answer anew."
-    head = f"The answer of {label.model} was cut off after {words:,} {'word' if words == 1 else 'words'}"
+        return _sentence(CUT_OFF, detail) + " Try again has the model answer anew."
+    head = f"{CUT_OFF} after {words:,} {'word' if words == 1 else 'words'}"
     return _sentence(head, detail) + " What came is kept in the record. Try again has the model answer anew."
 
 

@@ -85,6 +85,9 @@ ErrorCode = Literal[
 RECORDING_CHANGED = "The recording no longer fits"
 """How each message begins that a recording differs from what a model is asked now."""
 
+CUT_OFF = "The answer was cut off"
+"""How each message begins that an answer broke off, so that it is not whole."""
+
 CUT_BY_LENGTH = "The answer was cut off where it reached its length limit. Ask for the rest, or for less at once."
 """The notice of a run whose last answer has the finish reason `length`."""
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, assert_never
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, DelayView, ErrorView, PauseView, RuleView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import (
+    CUT_OFF,
     RECORDING_CHANGED,
     CallState,
     DecidedBy,
@@ -177,6 +178,8 @@ PROBLEMS: dict[ErrorCode, str] = {
     "TOOL_ERROR": "A tool failed.",
 }
 """The titles of errors on cards."""
+OWN_TITLES = (RECORDING_CHANGED, CUT_OFF)
+"""How messages begin that have no other title: a model was not asked, or did answer."""
 NOT_KEPT = "(HTML that a record does not keep)"
 PROMPT = "Prompt"
 WIDGET = "A widget: only this text of it is kept."
@@ -281,7 +284,7 @@ def error_words(error: ErrorView) -> str:
     """The title of an error, before its message."""
     if error.code == "BUDGET_EXCEEDED":  # its message says whether it was reached, or could not be checked
         return ""
-    if error.message.startswith(RECORDING_CHANGED):  # no model was asked
+    if error.message.startswith(OWN_TITLES):
         return ""
     return ERRORS.get(error.code, "The run failed.")
 
@@ -414,7 +417,7 @@ SHARED: Final[dict[str, Any]] = {
     "seen": SEEN,
     "deciders": DECIDERS,
     "problems": PROBLEMS,
-    "recordingChanged": RECORDING_CHANGED,
+    "ownTitles": OWN_TITLES,
     "paused": PAUSED,
     "pausedBefore": PAUSED_BEFORE,
     "delays": DELAYS,

@@ -19,7 +19,7 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.figures import spent
 from agent_kernel.protocol.views import MessageView, OutputView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import RECORDING_CHANGED, RunStatus
+from agent_kernel.protocol.vocabulary import RunStatus
 from agent_kernel.record import words
 from agent_kernel.record.story import code_of, summary_of
 from agent_kernel.terminal.cards import (
@@ -347,7 +347,7 @@ class Transcript:
 
     def problem(self, code: str, message: str) -> None:
         title = next((said for name, said in words.PROBLEMS.items() if name == code), "")
-        if message.startswith(RECORDING_CHANGED):  # no model was asked
+        if message.startswith(words.OWN_TITLES):
             title = ""
         self.end_text()
         said = one_line(message, 1_000)

@@ -15,8 +15,8 @@ import pytest
 from jupyter_server.auth import Authorizer
 
 from agent_kernel.runtime import runtime
-from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel.testing.wire.reply import rate_limited
+from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
 from tests.server.client import Api, Fetch
 
 ROUTES = [
@@ -128,6 +128,39 @@ async def test_a_run_asks_its_model_for_the_effort_that_the_script_wants(api: Ap
     await api.start_run(conversation_id, "And now?")
     await api.ended(conversation_id)
     assert "reasoning_effort" not in model.requests[1].body
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
+    """The clock of the models of a server that begins later."""
+    clock = VirtualClock(auto=False)
+    monkeypatch.setattr("agent_kernel.models.resolver.SystemClock", lambda: clock)
+    return clock
+
+
+async def test_over_http_each_try_that_a_gateway_ends_is_in_the_run_and_at_its_end_why(
+    clock: VirtualClock, api: Api, model: FakeOpenAI
+) -> None:
+
+    def after_a_minute(_: dict[str, Any]) -> Reply:
+        clock.advance(60)
+        return failure(504, "Gateway Time-out")
+
+    model.add(*[after_a_minute] * 4, say("Hi"))
+    conversation_id = await api.new_conversation()
+    run_id = await api.start_run(conversation_id)
+    async with asyncio.timeout(60):
+        for attempt in (2, 3, 4):
+            delay = None
+            while not clock.sleepers or delay is None or delay["attempt"] != attempt:
+                delay = (await api("GET", "conversations", conversation_id))[1]["runs"][0]["delay"]
+            assert "probably the model takes longer to read so long a prompt" in delay["cause"]
+            clock.advance(10)
+    (ended,) = (await api.ended(conversation_id))["runs"]
+    assert (ended["status"], ended["delay"]) == ("error", None)
+    assert "after 4 tries (504): Gateway Time-out. That was after 60 s: probably" in ended["error"]["message"]
+    assert (await api("POST", "conversations", conversation_id, "runs", run_id, "retry"))[0] == 200
+    assert (await api.ended(conversation_id))["runs"][0]["status"] == "complete"
 
 
 async def test_a_rate_limit_is_in_the_run_and_it_is_tried_now_over_http(api: Api, model: FakeOpenAI) -> None:

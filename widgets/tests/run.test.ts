@@ -371,15 +371,15 @@ describe("a run whose model did not answer", () => {
     return run.finish("error");
   };
 
-  test("and was not asked, because its recording no longer fits, says so and nothing of a model", async () => {
+  test.each([
+    "The recording no longer fits: sum.jsonl:4 answers something else.",
+    "The answer was cut off after 4 words: the connection was closed early.",
+  ])("or did, says so and nothing of no answer: %s", async (message) => {
     const root = await show((run) => {
-      const message = "The recording no longer fits: sum.jsonl:4 answers something else.";
       run.send({ type: "error", code: "LLM_ERROR", message, tool_call_id: null, details: {} });
       return run.finish("error");
     });
-    const said = root.querySelector(".ak-run")!.textContent;
-    expect(said).toContain("The recording no longer fits: sum.jsonl:4 answers something else.");
-    expect(said).not.toContain("The model did not answer.");
+    expect(root.querySelector("[role=alert] .ak-grow")!.textContent!.trim()).toBe(message);
   });
 
   test("shows what was recorded and what is asked now in columns", async () => {

@@ -99,7 +99,7 @@ async def test_an_answer_that_breaks_off_is_not_begun_again(api: WireApi) -> Non
     clock = VirtualClock()
     error = await error_of(api.streamed(TURN, cut_after=len(api.body(TURN)) // 2, pause=0.02), api=api, clock=clock)
     assert isinstance(error, ModelUnavailable)
-    assert str(error).startswith("The answer of fake was cut off")
+    assert str(error).startswith("The answer was cut off")
     assert clock.slept == []
 
 
@@ -108,7 +108,7 @@ async def test_half_a_call_is_never_a_call(api: WireApi) -> None:
     half = api.event_stream(api.half_call("run_shell", '{"command": "rm '), done=False)
     error = await error_of(Reply(body=half), api=api)
     assert str(error) == (
-        "The answer of fake was cut off: the connection ended in the middle of a call of run_shell. "
+        "The answer was cut off: the connection ended in the middle of a call of run_shell. "
         "Try again has the model answer anew."
     )
 

@@ -350,7 +350,7 @@ async def test_a_failure_in_the_middle_of_an_answer_is_reported() -> None:
     broken = events(*numbered(events_of(say("Hello there")))[:6], failed("server_error", "Oops"), pause=0.05)
     error = await error_of(broken, api=RESPONSES)
     assert isinstance(error, ModelUnavailable)
-    assert str(error).startswith("The answer of fake was cut off after 1 word: Oops. What came is kept")
+    assert str(error).startswith("The answer was cut off after 1 word: Oops. What came is kept")
 
 
 def refusal(message_: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:

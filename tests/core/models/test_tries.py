@@ -189,7 +189,7 @@ async def test_a_cut_connection_says_after_how_many_words_and_not_what_http_call
     begun = api.streamed(TURN, cut_after=len(api.body(TURN)) // 2, pause=0.02)
     error = str(await error_of(begun, api=api))
     assert re.fullmatch(
-        r"The answer of fake was cut off after \d words: the connection was closed early\. "
+        r"The answer was cut off after \d words: the connection was closed early\. "
         r"What came is kept in the record\. Try again has the model answer anew\.",
         error,
     )
@@ -198,7 +198,7 @@ async def test_a_cut_connection_says_after_how_many_words_and_not_what_http_call
 @pytest.mark.parametrize(("pieces", "words"), [(["one tw", "o\n", "three "], "3 words"), (["One"], "1 word")])
 async def test_the_words_are_those_of_the_answer_however_it_was_cut_into_pieces(pieces: list[str], words: str) -> None:
     error = str(await error_of(events(*(delta(content=piece) for piece in pieces), pause=0.02)))
-    assert error.startswith(f"The answer of fake was cut off after {words}: the connection ended in the middle")
+    assert error.startswith(f"The answer was cut off after {words}: the connection ended in the middle")
 
 
 @each_api

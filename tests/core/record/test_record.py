@@ -18,7 +18,7 @@ from agent_kernel.protocol.views import (
     Usage,
     Warning,
 )
-from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
+from agent_kernel.protocol.vocabulary import CUT_OFF, RECORDING_CHANGED
 from agent_kernel.record import render_record
 from agent_kernel.record.words import RECORDED
 from agent_kernel.runtime.tool_calls.script import RECORDING
@@ -220,6 +220,8 @@ def test_every_end_of_a_run_has_its_word() -> None:
     assert "The model did not answer. gpt-5.2 returned 429." in failed
     changed = ErrorView(code="LLM_ERROR", message=f"{RECORDING_CHANGED}: sum.jsonl:4 answers something else.")
     assert f"\n{RECORDING_CHANGED}: sum.jsonl:4" in bundle([], status="error", error=changed)["text/plain"]
+    cut = bundle([], status="error", error=ErrorView(code="LLM_ERROR", message=f"{CUT_OFF} after 4 words."))
+    assert "\nThe answer was cut off after 4 words." in cut["text/plain"]
     assert bundle([], status="cancelled")["text/plain"].startswith("Agent run: stopped. ")
     rule = RuleView(rule_id="r", scope="project", tool_name="read_file", text="allow read_file")
     assert (

@@ -32,9 +32,9 @@ export function ProblemWords({
   const said = sentence(
     visible(inThisZone(problem.message.replace(/^Already decided: ./, (start) => start.slice(-1).toUpperCase()))),
   );
-  const changed = said.startsWith(`${SHARED.recordingChanged}: `); // no model was asked
+  const own = SHARED.ownTitles.find((title) => said.startsWith(title)) ?? "";
   const uncheckable = problem.code === "BUDGET_EXCEEDED" && said.includes("can't be checked");
-  const meaning = about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
+  const meaning = own !== "" || about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
   return (
     <span class="ak-grow">
       <b>
@@ -42,12 +42,10 @@ export function ProblemWords({
           ? CONFLICTS[about]
           : uncheckable
             ? "Budget not checked."
-            : changed
-              ? `${SHARED.recordingChanged}:`
-              : SHARED.problems[problem.code]}
-      </b>{" "}
-      <Message text={changed ? said.slice(SHARED.recordingChanged.length + 2) : said} />{" "}
-      {said.includes(meaning) ? "" : meaning}
+            : own || SHARED.problems[problem.code]}
+      </b>
+      {own === "" && " "}
+      <Message text={said.slice(own.length)} /> {said.includes(meaning) ? "" : meaning}
     </span>
   );
 }

@@ -47,7 +47,10 @@ export const SHARED = {
     "INVALID_FORMAT": "Not accepted.",
     "TOOL_ERROR": "A tool failed."
   },
-  "recordingChanged": "The recording no longer fits",
+  "ownTitles": [
+    "The recording no longer fits",
+    "The answer was cut off"
+  ],
   "paused": {
     "repeats": "the agent repeats itself",
     "run": "the budget is reached",

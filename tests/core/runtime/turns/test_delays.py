@@ -1,5 +1,6 @@
 """A run whose model's service has to be asked again: what is shown, Try now, Stop, and a connection that is cut."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -52,6 +53,13 @@ def delays(stage: Stage) -> list[DelayView]:
     return [event.run.delay for event in stage.of(RunEvent) if event.run.delay is not None]
 
 
+async def advance(clock: VirtualClock, seconds: float) -> None:
+    """Advance the time once something waits for that: a delay is shown before it begins."""
+    while not clock.sleepers:  # noqa: ASYNC110 -- the clock tells nobody
+        await asyncio.sleep(0)
+    clock.advance(seconds)
+
+
 async def snapshot(stage: Stage) -> ConversationView:
     return ConversationView.model_validate(orjson.loads((await stage.conversation.snapshot()).text))
 
@@ -65,7 +73,7 @@ async def test_a_rate_limit_is_in_the_view_of_its_run_until_the_answer_begins(st
         assert run.delay == delay
         assert (run.status, delay.kind, delay.attempt, delay.tries) == ("running", "rate_limited", 2, 4)
         assert delay.cause == "Rate limit reached."
-        clock.advance(30)
+        await advance(clock, 30)
         result = await handle.wait()
     assert (result.text, result.run.delay) == ("Hi", None)
     shown = [event.run.delay is not None for event in stage.of(RunEvent)]
@@ -135,6 +143,31 @@ async def test_a_service_that_fails_for_good_leaves_no_delay_behind(stages: Stag
     assert "failed after 4 tries (500): Boom." in result.run.error.message
 
 
+@pytest.mark.parametrize("status", [None, 504])
+async def test_each_try_that_a_gateway_ends_is_said_and_at_the_end_why_and_it_can_be_tried_again(
+    stages: Stages, status: int | None
+) -> None:
+    cut = events(delta(content="Hi"), cut_after=0) if status is None else failure(status, "Gateway Time-out")
+
+    def after_a_minute(_: dict[str, Any]) -> Reply:
+        clock.advance(60)
+        return cut
+
+    async with staged(stages, *[after_a_minute] * 4, say("Hi")) as (stage, server, clock):
+        handle = await stage.start()
+        for tried in (1, 2, 3):
+            said = await stage.until(lambda tried=tried: delays(stage)[tried - 1 :])
+            assert [(one.kind, one.attempt, one.tries) for one in said] == [("failed", tried + 1, 4)]
+            assert "That was after 60 s: probably the model takes longer to read so long a prompt" in said[0].cause
+            assert (await snapshot(stage)).runs[0].delay == said[0]
+            await advance(clock, 10)
+        failed = await handle.wait()
+        assert (failed.run.status, failed.run.delay, len(server.requests)) == ("error", None, 4)
+        assert " after 4 tries" in failed.run.error.message
+        assert "probably the model takes longer to read so long a prompt than a gateway" in failed.run.error.message
+        assert (await (await stage.conversation.retry_run(handle.run_id)).wait()).text == "Hi"
+
+
 async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_is_tried_again(stages: Stages) -> None:
     half = events(delta(content="Half an "), delta(content="answer, then"), pause=0.02, cut_after=10**6)
     async with staged(stages, half, say("A whole answer.")) as (stage, server, _):
@@ -142,10 +175,11 @@ async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_
         failed = await handle.wait()
         assert failed.run.status == "error"
         assert failed.run.error.message == (
-            "The answer of m was cut off after 4 words: the connection was closed early. "
+            "The answer was cut off after 4 words: the connection was closed early. "
             "What came is kept in the record. Try again has the model answer anew."
         )
-        assert make_story(failed.run, failed.messages, failed.tool_calls).answers == ("Half an answer, then",)
+        story = make_story(failed.run, failed.messages, failed.tool_calls)
+        assert (story.answers, story.error) == (("Half an answer, then",), failed.run.error.message)
         assert [one.content for one in (await snapshot(stage)).messages] == ["Go", "Half an answer, then"]
         again = await (await stage.conversation.retry_run(handle.run_id)).wait()
         assert (again.text, [one.content for one in again.messages]) == ("A whole answer.", ["Go", "A whole answer."])
