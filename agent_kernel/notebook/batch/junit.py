@@ -1,9 +1,11 @@
 """Writes results as JUnit XML, which CI services show: a suite for each notebook, a case for each of its code cells."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
-from xml.etree import ElementTree as ET
+
+from junitparser import Error, Failure, Skipped
+from junitparser.xunit2 import JUnitXml, TestCase, TestSuite
 
 from agent_kernel.notebook.batch.job import AgentRun, CellResult
 from agent_kernel.notebook.batch.text import count, plain
@@ -29,51 +31,40 @@ class Suite(Protocol):
 
 def write_junit(results: Sequence[Suite], path: Path) -> None:
     """Write the report. Raises `OSError`."""
-    root = ET.Element("testsuites", name="agent-kernel run")
+    report = JUnitXml("agent-kernel run")
     for result in results:
-        _suite(root, result)
-    for name in ("tests", "failures", "errors", "skipped"):
-        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
-    root.set("time", f"{sum(result.seconds for result in results):.3f}")
-    ET.indent(root)
+        suite = TestSuite(plain(result.name))
+        suite.add_testcases([*_cases(result)])
+        if result.runs:
+            suite.system_out = "\n".join(map(_line, result.runs))
+        report.append(suite)
+    report.update_statistics()
     path.parent.mkdir(parents=True, exist_ok=True)
-    ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    report.write(str(path), pretty=True)
 
 
-def _suite(root: ET.Element, result: Suite) -> None:
+def _cases(result: Suite) -> Iterator[TestCase]:
     name = plain(result.name)
-    suite = ET.SubElement(root, "testsuite", name=name, time=f"{result.seconds:.3f}")
     for cell in result.cells:
-        _case(suite, name, cell)
-    apart = bool(result.error) and not any(cell.status == "failed" for cell in result.cells)
-    if apart:
-        case = ET.SubElement(suite, "testcase", classname=name, name=NOTEBOOK_CASE, time="0.000")
-        _add(case, "error", result.error)
-    failures = sum(cell.status == "failed" for cell in result.cells)
-    skipped = sum(cell.status == "not_run" for cell in result.cells)
-    for attribute, number in (
-        ("tests", len(result.cells) + apart),
-        ("failures", failures),
-        ("errors", int(apart)),
-        ("skipped", skipped),
-    ):
-        suite.set(attribute, str(number))
-    if result.runs:
-        ET.SubElement(suite, "system-out").text = "\n".join(
-            f'{run.run_id} "{run.prompt}": {run.status}, {count(run.calls, "call")}, {run.denied} denied. {run.error}'
-            for run in result.runs
-        )
+        case = TestCase(f"cell {cell.number}", name, cell.seconds)
+        match cell.status:
+            case "failed":
+                case.result = [_fault(Failure, cell.error)]
+            case "not_run":
+                case.result = [Skipped("The notebook ended before it.")]
+        yield case
+    if result.error and not any(cell.status == "failed" for cell in result.cells):
+        case = TestCase(NOTEBOOK_CASE, name, 0.0)
+        case.result = [_fault(Error, result.error)]
+        yield case
 
 
-def _case(suite: ET.Element, notebook: str, cell: CellResult) -> None:
-    name = f"cell {cell.number}"
-    case = ET.SubElement(suite, "testcase", classname=notebook, name=name, time=f"{cell.seconds:.3f}")
-    match cell.status:
-        case "failed":
-            _add(case, "failure", cell.error)
-        case "not_run":
-            ET.SubElement(case, "skipped", message="The notebook ended before it.")
+def _line(run: AgentRun) -> str:
+    calls = f"{count(run.calls, 'call')}, {run.denied} denied"
+    return f'{run.run_id} "{run.prompt}": {run.status}, {calls}. {run.error}'
 
 
-def _add(case: ET.Element, kind: str, error: str) -> None:
-    ET.SubElement(case, kind, message=error.partition("\n")[0]).text = error
+def _fault(kind: type[Error | Failure], error: str) -> Error | Failure:
+    fault = kind(error.partition("\n")[0])
+    fault.text = error
+    return fault
