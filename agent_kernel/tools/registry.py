@@ -79,8 +79,8 @@ class ToolRegistry:
     def openai_format(self) -> list[dict[str, Any]]:
         """The tools in the format of an OpenAI-compatible request. The list is cached; do not change it.
 
-        Raises `ToolDeclarationError` for parameters that are not a JSON Schema. That check loads jsonschema, which can
-        take a second with its optional packages, so a kernel that only declares tools does not do it.
+        Raises `ToolDeclarationError` for parameters that are not a JSON Schema. That check loads jsonschema, so a
+        kernel that only declares tools does not do it.
         """
         return self._openai_format
 

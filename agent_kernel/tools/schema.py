@@ -34,8 +34,7 @@ def check(declaration: ToolDeclaration) -> None:
 
 
 def check_schema(name: str, schema: dict[str, Any]) -> None:
-    """Refuse invalid JSON Schemas and those that can't be checked in bounded time. The first call loads jsonschema,
-    which can take a second."""
+    """Refuse invalid JSON Schemas and those that can't be checked in bounded time. The first call loads jsonschema."""
     fault = _schema_fault(json.dumps(schema, sort_keys=True, default=repr))
     if fault:
         raise refuse(name, f"its parameters {fault}", "Correct them.")
@@ -44,9 +43,7 @@ def check_schema(name: str, schema: dict[str, Any]) -> None:
 @lru_cache(maxsize=512)
 def _schema_fault(schema: str) -> str:
     """Cached, because runs offer much the same tools and checking ten of them takes 10 ms."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
+    from agent_kernel.tools.json_schema import Draft202012Validator, SchemaError
     from agent_kernel.tools.patterns import fault_of
 
     try:

@@ -1,4 +1,4 @@
-"""Validates arguments against JSON Schemas in bounded time. Loads jsonschema, which can take a second."""
+"""Validates arguments against JSON Schemas in bounded time. Loads jsonschema."""
 
 import json
 import time
@@ -7,12 +7,10 @@ from contextvars import ContextVar
 from itertools import islice
 from typing import Any
 
-from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
 from referencing import Registry
 
 from agent_kernel.errors import InvalidArguments
+from agent_kernel.tools.json_schema import Draft202012Validator, FormatChecker, ValidationError, extend
 from agent_kernel.tools.patterns import matches
 
 CPU_SECONDS = 1.0

@@ -174,3 +174,19 @@ def test_declaring_tools_does_not_load_the_validator() -> None:
         "ToolRegistry([*BUILTIN_TOOLS, as_tool(act).declaration]); assert 'jsonschema' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_first_check_does_not_wait_for_a_grammar_that_only_iris_need() -> None:
+    """That took a second, in every notebook that runs by itself."""
+    code = (
+        "import sys, importlib.util; from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS; "
+        "from agent_kernel.tools.registry import ToolRegistry\n"
+        "assert importlib.util.find_spec('rfc3987_syntax')\n"
+        "tools = ToolRegistry(BUILTIN_TOOLS); tools.openai_format(); tools.validate('list_files', '{}')\n"
+        "assert {'jsonschema', 'rfc3987_syntax', 'lark'} & set(sys.modules) == {'jsonschema'}\n"
+        "import jsonschema  # the user's own use of it still checks them\n"
+        "iri = jsonschema.Draft202012Validator({'format': 'iri'}, format_checker=jsonschema.FormatChecker())\n"
+        "assert iri.is_valid('https://example.org/\u00e9') and not iri.is_valid('not one')\n"
+        "assert not jsonschema.Draft7Validator.FORMAT_CHECKER.conforms('\\\\\\\\', 'iri-reference')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
