@@ -41,6 +41,16 @@ def test_a_kernel_whose_server_is_behind_a_gateway_imports_nothing_either(
     assert kernel.value(HEAVY) == "[]"
 
 
+def test_a_first_run_waits_for_no_server_where_nothing_hints_at_a_gateway(
+    start_kernel: Callable[..., TestKernel],
+) -> None:
+    kernel = start_kernel()
+    kernel.run("import agent_kernel.notebook.hosts.discovery as discovery; discovery.ASK_SECONDS = 3600")
+    kernel.run(f"{LOAD}\nfrom agent_kernel.notebook.kernel.state import kernel_state", allow_stdin=True)
+    kernel.run("host = discovery.host_for(kernel_state(), None)", allow_stdin=True)
+    assert kernel.value("type(host).__name__") == "'EmbeddedHost'"
+
+
 def test_a_headless_notebook_imports_nothing_before_it_runs_an_agent(start_kernel: Callable[..., TestKernel]) -> None:
     kernel = start_kernel()
     kernel.run(LOAD, allow_stdin=False)

@@ -1,7 +1,7 @@
 """Decides which host a run has: the server that serves this kernel, or a runtime in this process.
 
 A server that started the kernel is known by the environment. One that reaches the kernel through a gateway is not: the
-kernel asks for it, and the server answers through the link.
+kernel asks for it from `%load_ext` on, and the server answers through the link.
 """
 
 import functools
@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any
 
-from agent_kernel.notebook.kernel.environment import is_attended, is_served, kernel_of
+from agent_kernel.notebook.kernel.environment import is_attended, is_behind_gateway, is_served, kernel_of
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.run_state import RunHost
 from agent_kernel.notebook.kernel.state import KernelState
@@ -50,10 +50,10 @@ def look_for_server(state: KernelState) -> None:
 
 
 def warm_up(state: KernelState) -> None:
-    """Import what a runtime in this process needs, before the first run: that takes a second, or several under load.
+    """Import what a runtime in this process needs, in a thread, before the first run.
 
-    Returns at once; for the main thread, after `look_for_server`. Does nothing where the kernel is served, or headless:
-    a headless notebook runs its agent at once.
+    For the main thread, after `look_for_server`. Does nothing where the kernel is served, or headless: a headless
+    notebook runs its agent at once.
     """
     if not is_served(state.shell) and is_attended(state.shell):
         threading.Thread(target=_warm_up, args=(state,), name="agent-kernel-warm-up", daemon=True).start()
@@ -62,13 +62,16 @@ def warm_up(state: KernelState) -> None:
 def _warm_up(state: KernelState) -> None:
     if _has_answered(state):
         return
+    import agent_kernel.notebook.hosts.embedded
+    import agent_kernel.tools.validation  # noqa: F401
     from agent_kernel.models.resolver import warm_up as import_models
 
     import_models()
 
 
 def _is_served_through_gateway(state: KernelState) -> bool:
-    """Whether such a server has answered. Waits a moment for the first answer, unless the notebook is headless."""
+    """Whether such a server has answered. Where a gateway started this kernel and there is a page, waits a moment for
+    the first answer."""
     if not state.served_through_gateway.is_set():
         look_for_server(state)
     return _has_answered(state)
@@ -92,7 +95,7 @@ class _Search:
         """For the main thread. Does nothing while a search goes on."""
         if self._answered.is_set() or (self._thread is not None and self._thread.is_alive()):
             return
-        if self._wait_until is None:
+        if self._wait_until is None and is_behind_gateway():
             self._wait_until = time.monotonic() + ASK_SECONDS * ASK_TRIES
         self._thread = threading.Thread(target=self._ask, args=(Link(kernel),), name="agent-kernel-hello", daemon=True)
         self._thread.start()

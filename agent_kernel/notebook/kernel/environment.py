@@ -44,6 +44,11 @@ def is_served(shell: InteractiveShell) -> bool:
     return kernel_of(shell) is not None and bool(server) and server == os.environ.get("JPY_PARENT_PID")
 
 
+def is_behind_gateway(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a gateway started this kernel: Kernel Gateway and Enterprise Gateway say so to each of theirs."""
+    return "KERNEL_GATEWAY" in environ
+
+
 def is_attended(shell: InteractiveShell) -> bool:
     """Whether the current request came from a page or a console that can answer.
 
