@@ -447,6 +447,38 @@ describe("a server that has no log", () => {
   });
 });
 
+describe("a page that may not read any more", () => {
+  test.each([
+    ["is told by the close of its channel", 1008, 200],
+    ["is told when it asks why it can't come back", 1006, 403],
+  ])("%s, stops, and tries again where a person wants it to", async (_, code, status) => {
+    const root = await show(ASKS);
+    PlayedSocket.refuse = true;
+    runtime.status = status;
+    PlayedSocket.last.drop(code);
+    await settle(1_000);
+    const tried = PlayedSocket.all.length;
+    await settle(120_000);
+    window.dispatchEvent(new Event("online"));
+    await settle(1_000);
+    expect(PlayedSocket.all).toHaveLength(tried);
+    expect(root.querySelector("[role=alert]")?.textContent).toContain(
+      "This page may not read the conversation any more.",
+    );
+    expect(button(card(root, "t1"), "Approve").getAttribute("aria-disabled")).toBe("true");
+
+    runtime.status = 403;
+    await press(root, "Try again");
+    await settle(120_000);
+    expect(PlayedSocket.all).toHaveLength(tried + 1);
+    PlayedSocket.refuse = false;
+    await press(root, "Try again");
+    await settle(100);
+    expect(root.textContent).not.toContain("may not read");
+    expect(button(card(root, "t1"), "Approve").hasAttribute("aria-disabled")).toBe(false);
+  });
+});
+
 describe("one page", () => {
   test("has one connection for a conversation, however many outputs show it", async () => {
     const root = await show(ASKS);
@@ -493,6 +525,7 @@ describe("the way to the server", () => {
       trouble: () => undefined,
       gone: () => undefined,
       receivesChanged: () => undefined,
+      refused: () => undefined,
     });
     await settle(1_000);
     transport.close();
@@ -512,6 +545,7 @@ describe("the way to the server", () => {
       trouble: () => undefined,
       gone: () => undefined,
       receivesChanged: () => undefined,
+      refused: () => undefined,
     });
     transport.close();
     expect(PlayedSocket.last.url).toContain("?token=secret");

@@ -27,6 +27,7 @@ test("a page asks for its events again until the kernel answers, as a first mess
     trouble: () => {},
     gone: () => {},
     receivesChanged: () => {},
+    refused: () => {},
   });
   transport.send({ type: "resume", last_seq: 0 });
   vi.advanceTimersByTime(2_500);
@@ -48,6 +49,7 @@ test("a page that goes away asks no more", () => {
     trouble: () => {},
     gone: () => {},
     receivesChanged: () => {},
+    refused: () => {},
   });
   transport.send({ type: "resume", last_seq: 0 });
   transport.close();

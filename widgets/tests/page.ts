@@ -16,7 +16,7 @@ export class PlayedSocket {
   readyState = 0;
   onopen: (() => void) | null = null;
   onmessage: ((message: { data: string }) => void) | null = null;
-  onclose: (() => void) | null = null;
+  onclose: ((event: { code: number }) => void) | null = null;
   /** What was sent, without the ids of the commands, which are in `ids`. */
   readonly sent: ClientCommand[] = [];
   readonly ids: string[] = [];
@@ -68,10 +68,10 @@ export class PlayedSocket {
     for (const frame of frames) this.say(frame);
   }
 
-  /** The line is lost. */
-  drop(): void {
+  /** The line is lost, or the server closes it with another code. */
+  drop(code = 1006): void {
     this.readyState = 3;
-    this.onclose?.();
+    this.onclose?.({ code });
   }
 
   close(): void {
@@ -79,10 +79,11 @@ export class PlayedSocket {
   }
 }
 
-export const runtime: { recording: Recording | null; pending: string[]; trouble: string | null } = {
+export const runtime: { recording: Recording | null; pending: string[]; trouble: string | null; status: number } = {
   recording: null,
   pending: [],
   trouble: null,
+  status: 200,
 };
 
 /** What the notebook around the views can draw, where it can. */
@@ -101,11 +102,14 @@ export function usePage(): void {
   beforeEach(() => {
     vi.useFakeTimers({ now: Date.parse("2026-11-20T14:06:00Z") });
     vi.stubGlobal("WebSocket", PlayedSocket);
-    vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ trouble: runtime.trouble })));
+    vi.stubGlobal("fetch", () =>
+      Promise.resolve(Response.json({ trouble: runtime.trouble }, { status: runtime.status })),
+    );
     PlayedSocket.all = [];
     PlayedSocket.refuse = false;
     runtime.pending = [];
     runtime.trouble = null;
+    runtime.status = 200;
     notebook.manager = undefined;
   });
   afterEach(async () => {

@@ -40,8 +40,8 @@ export interface SentCommand {
 }
 
 export interface Connection {
-  /** "gone" is for good: the kernel that the run was in is no more. */
-  readonly status: "connecting" | "open" | "lost" | "gone";
+  /** "gone" is for good: the kernel that the run was in is no more. "refused" is until a person tries again. */
+  readonly status: "connecting" | "open" | "lost" | "refused" | "gone";
   /** When the connection was lost, or first tried (ms). */
   readonly since: number;
   readonly nextTryAt: number | null;
@@ -81,7 +81,8 @@ export class Channel {
       frame: (text) => this.frame(text),
       lost: (nextTryAt) => this.lost(nextTryAt),
       trouble: (why) => this.trouble(why),
-      gone: () => this.gone(),
+      refused: () => this.ended("refused"),
+      gone: () => this.ended("gone"),
       receivesChanged: () => this.changed(),
     });
   }
@@ -168,7 +169,7 @@ export class Channel {
 
   decisionsOff(now: number): boolean {
     const { status, since } = this.connection;
-    return status === "gone" || (status !== "open" && now - since >= DECISIONS_OFF_AFTER_MS);
+    return status === "gone" || status === "refused" || (status !== "open" && now - since >= DECISIONS_OFF_AFTER_MS);
   }
 
   /** In how many ms decisions go off, if the connection is not back by then. */
@@ -242,8 +243,8 @@ export class Channel {
     this.changed();
   }
 
-  private gone(): void {
-    this.connection = { status: "gone", since: Date.now(), nextTryAt: null, why: null };
+  private ended(status: "refused" | "gone"): void {
+    this.connection = { status, since: Date.now(), nextTryAt: null, why: null };
     this.changed();
   }
 

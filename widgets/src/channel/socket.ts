@@ -8,6 +8,9 @@ const ANSWER_WITHIN_MS = 10_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
 const OPEN = 1;
+/** How the server closes the channel of a page that may not read any more (RFC 6455). */
+const NOT_PERMITTED = 1008;
+const FORBIDDEN = 403;
 
 /** The address of a conversation's channel, from Jupyter's configuration in the page. */
 export interface Address {
@@ -101,8 +104,10 @@ export class SocketTransport implements Transport {
       this.clearDeadline();
       if (typeof message.data === "string") this.listener?.frame(message.data);
     };
-    socket.onclose = () => {
-      if (this.socket === socket) this.dropped(opened);
+    socket.onclose = ({ code }) => {
+      if (this.socket !== socket) return;
+      this.dropped(opened);
+      if (code === NOT_PERMITTED) this.refused();
     };
   }
 
@@ -127,6 +132,12 @@ export class SocketTransport implements Transport {
     if (!wasOpen) void this.askWhy();
   }
 
+  private refused(): void {
+    clearTimeout(this.retry);
+    this.retry = undefined;
+    this.listener?.refused();
+  }
+
   /** A browser does not say why a socket was refused, so the server is asked in another way. */
   private async askWhy(): Promise<void> {
     let why: string | null = null;
@@ -136,6 +147,10 @@ export class SocketTransport implements Transport {
         this.address.status,
         token === null ? {} : { headers: { Authorization: `token ${token}` } },
       );
+      if (answer.status === FORBIDDEN) {
+        if (this.socket === null) this.refused();
+        return;
+      }
       const status: unknown = await answer.json();
       const trouble = typeof status === "object" && status !== null && "trouble" in status ? status.trouble : null;
       why = typeof trouble === "string" ? trouble : null;

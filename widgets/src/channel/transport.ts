@@ -8,6 +8,8 @@ export interface TransportListener {
   lost(nextTryAt: number): void;
   /** Why the runtime takes no connection, in its own words; null where it does not say. */
   trouble(why: string | null): void;
+  /** The runtime does not let this page read: no more attempt is made before `retryNow`. */
+  refused(): void;
   /** The other side is gone for good. */
   gone(): void;
   /** `Transport.receives` is another one now. */

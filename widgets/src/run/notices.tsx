@@ -80,6 +80,18 @@ export function ConnectionBar({ controller }: { controller: RunController }): JS
       </div>
     );
   }
+  if (connection.status === "refused") {
+    return (
+      <div class="ak-bar" role="alert">
+        <Icon name="offline" tone="ak-warn" />
+        <span class="ak-grow">
+          <b>This page may not read the conversation any more.</b> The server took the right to, or you are logged out.
+          Decisions are off on this page.
+        </span>
+        <Button name="Try again" small onPress={retry} />
+      </div>
+    );
+  }
   if (connection.why !== null) {
     return (
       <div class="ak-bar" role="alert">
