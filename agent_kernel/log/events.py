@@ -93,18 +93,12 @@ class EventWriter:
         self._frames = []
         return self._frames
 
-    def compress_next(self) -> bool:
-        """Compress the events of a conversation where a run ended, or where many have gathered. Whether there was one.
-        It can be left to a later transaction."""
-        if not self._due:
-            return False
-        conversation = self._due.pop()
-        compress_events(self._sql, conversation)
-        del self._loose[conversation]
-        return True
-
     def finish(self) -> None:
-        """Before the commit."""
+        """Before the commit: compress the events of conversations where a run ended, or where many have gathered."""
+        for conversation in self._due:
+            compress_events(self._sql, conversation)
+            del self._loose[conversation]
+        self._due.clear()
         self._frames = []  # they are the transaction's
 
     def forget(self, frames: list[Frame]) -> None:

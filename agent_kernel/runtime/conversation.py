@@ -173,7 +173,7 @@ class Conversation:
         """Store pictures that are sent with a message, in their form for models. Raises `NoPicture`."""
         prepared = await asyncio.to_thread(lambda: [prepare_one(one, sent=True) for one in raw])
         data = {digest: picture for one in prepared for digest, picture in one.data.items()}
-        await self._log.write(lambda t: pictures.keep(t.sql, self.row.number, data), conversation=self.row.number)
+        await self._log.write(lambda t: pictures.keep(t.sql, self.row.number, data))
         return [ref for one in prepared for ref in one.refs]
 
     async def prompt_images(self, message_id: str | None = None) -> dict[str, ImageRefs]:

@@ -14,7 +14,7 @@ from agent_kernel.errors import TooManyConversations, UnknownConversation
 from agent_kernel.log import events, runs, tool_calls
 from agent_kernel.log.rules import all_rules
 from agent_kernel.log.store import AuditListener, Log
-from agent_kernel.log.transactions import NO_CONVERSATION, Transaction
+from agent_kernel.log.transactions import Transaction
 from agent_kernel.log.turns import read_report
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
@@ -150,7 +150,6 @@ class Runtime:
             wanted = conversation_id or new_conversation_id()
             row = await self._log.write(
                 lambda t: runs.add_conversation(t.sql, wanted, kernel_id, model, notebook_path),
-                conversation=NO_CONVERSATION,
             )
             made = self._remember(Conversation(self._resources, self._kernels, row, 0))
             self._arrival.notify_all()

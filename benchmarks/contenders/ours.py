@@ -12,7 +12,6 @@ import orjson
 from jupyter_events import EventLogger
 
 from agent_kernel.garbage import settle
-from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.budgets import BudgetLimits
@@ -109,7 +108,6 @@ class AgentKernel(Contender):
 
     async def open(self) -> None:
         endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none", api=self._api)
-        share_interpreter()  # as the server does
         await asyncio.to_thread(warm_up)
         settle()  # as the server does after its warm-up
         self._models = ModelResolver(endpoints=[endpoint])

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.garbage import settle, uncollected
 from agent_kernel.log.opening import LOCAL
-from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.first_prompt import Hello, content_of
@@ -118,7 +117,6 @@ class Service:
             return self._runtime
 
     async def _open_runtime(self) -> Runtime:
-        share_interpreter()
         try:
             runtime = await Runtime.open(self._log_path, self._models, self._settings)
         except ConfigurationError as error:

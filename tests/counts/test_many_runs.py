@@ -1,14 +1,12 @@
 """A hundred runs at once on one server share it fairly: counted in calls, decisions and frames, not in seconds."""
 
 import asyncio
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
-from agent_kernel.log.threads import share_interpreter
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, TextDelta
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import server_event_adapter
@@ -26,17 +24,7 @@ AHEAD = 3
 """The most steps, or frames of an answer, that a run may be ahead of another one that has as much to do: on a machine
 with nothing else to do it is one or two."""
 OVERTAKEN = 8
-"""The most decisions that may take effect before an earlier one: the log hands out as many results in one turn of the
-event loop. All were in order where this was measured."""
-
-
-@pytest.fixture(autouse=True)
-def interval() -> Iterator[None]:
-    """The interpreter is shared as in a server: else the log's thread hardly gets it beside answers that never rest."""
-    before = sys.getswitchinterval()
-    share_interpreter()
-    yield
-    sys.setswitchinterval(before)
+"""The most decisions that may take effect before an earlier one."""
 
 
 class TogetherModel(CountedModel):

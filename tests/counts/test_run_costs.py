@@ -8,10 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agent_kernel.approvals.user_rules import UserRule, UserRules
-from agent_kernel.log.transactions import NO_CONVERSATION
 from agent_kernel.models.known import capabilities_by_name
-from agent_kernel.protocol.events import utc_now
 from agent_kernel.runtime import graph
 from agent_kernel.testing import say
 from agent_kernel.tools import arguments
@@ -121,22 +118,3 @@ def test_only_arguments_that_may_hold_half_an_emoji_are_looked_through(
     monkeypatch.setattr(arguments, "_without_surrogates", counted)
     assert arguments.canonical(arguments.parse(raw)) == written
     assert bool(looked) == (raw != written)
-
-
-async def test_nothing_that_a_run_writes_holds_up_the_decisions_of_others(tmp_path: Path) -> None:
-    """A write that may concern all conversations does."""
-    kept = UserRules(tmp_path / "rules.sqlite")
-    kept.add(UserRule("rule_1", "allow other", utc_now(), None))
-    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1), user_rules=kept)
-    submit, concerned = counted.log.submit, []
-
-    def noting(work: Any, follows: Any = (), *, conversation: int | None = None, **how: Any) -> Any:
-        concerned.append(conversation)
-        return submit(work, follows, conversation=conversation, **how)
-
-    counted.log.submit = noting  # type: ignore[method-assign]
-    await counted.run("ask")
-    await counted.runtime.create_conversation()
-    await counted.runtime.aclose()
-    assert concerned.count(NO_CONVERSATION) == 2  # the rules for all notebooks, and the new conversation
-    assert None not in concerned

@@ -15,7 +15,6 @@ from tornado import web
 from agent_kernel.garbage import THRESHOLDS
 from agent_kernel.log.opening import open_to_write
 from agent_kernel.log.schema import make_tables
-from agent_kernel.log.threads import SWITCH_SECONDS
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import standby
 from agent_kernel_server.app import LOG_NAME, AgentKernelServer
@@ -57,18 +56,6 @@ async def test_a_kernel_that_loads_the_extension_has_the_server_load_it_too(
 ) -> None:
     await kernel.run("%load_ext agent_kernel")
     await until(lambda: extension.service is not None)
-
-
-async def test_a_server_with_agents_has_its_log_wait_for_the_interpreter_less_long(
-    extension: AgentKernelServer, api: Api
-) -> None:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(0.005)  # Python's default
-    try:
-        await api.new_conversation()
-        assert sys.getswitchinterval() == SWITCH_SECONDS
-    finally:
-        sys.setswitchinterval(before)
 
 
 async def test_the_first_prompt_is_answered_though_nothing_was_loaded(

@@ -41,7 +41,7 @@ class Commit:
 
 async def commit_to(log: Log, conversation: ConversationRow, work: Callable[[Commit], T]) -> T:
     """Run `work` as one transaction on a conversation, apart from the commits of its run."""
-    unit = log.submit(lambda transaction: work(Commit(transaction, conversation)), conversation=conversation.number)
+    unit = log.submit(lambda transaction: work(Commit(transaction, conversation)))
     result: T = await unit.future
     return result
 
@@ -54,12 +54,9 @@ class Commits:
         self._conversation = conversation
         self._unawaited: list[Unit] = []
 
-    async def write(
-        self, work: Callable[[Commit], T], *, urgent: bool = False, then: Callable[[T], None] | None = None
-    ) -> T:
-        """Run `work` as one transaction, after all earlier ones, and `then` at once. Raises the error of an earlier one
-        that failed. `urgent` work, which is about this conversation only, goes ahead of what others have queued."""
-        unit = self._submit(work, urgent=urgent, then=then)
+    async def write(self, work: Callable[[Commit], T]) -> T:
+        """Run `work` as one transaction, after all earlier ones. Raises the error of an earlier one that failed."""
+        unit = self._submit(work)
         try:
             result: T = await unit.future
         finally:
@@ -77,15 +74,10 @@ class Commits:
         if self._unawaited:
             await self.write(lambda _: None)
 
-    def _submit(
-        self, work: Callable[[Commit], T], *, urgent: bool = False, then: Callable[[T], None] | None = None
-    ) -> Unit:
+    def _submit(self, work: Callable[[Commit], T]) -> Unit:
         return self._log.submit(
             lambda transaction: work(Commit(transaction, self._conversation)),
             follows=tuple(self._unawaited),
-            conversation=self._conversation.number,
-            urgent=urgent,
-            then=then,
         )
 
     def _forget_done(self) -> None:

@@ -169,11 +169,9 @@ class ActiveRun:
 
     # What the log has of it.
 
-    async def commit(
-        self, work: Callable[[Commit], T], *, urgent: bool = False, then: Callable[[T], None] | None = None
-    ) -> T:
+    async def commit(self, work: Callable[[Commit], T]) -> T:
         """See `Commits.write`."""
-        return await self._commits.write(work, urgent=urgent, then=then)
+        return await self._commits.write(work)
 
     def commit_soon(self, work: Callable[[Commit], None]) -> None:
         """See `Commits.write_soon`."""

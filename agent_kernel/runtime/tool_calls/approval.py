@@ -1,7 +1,5 @@
 """Records a person's decision on a waiting call."""
 
-from functools import partial
-
 from agent_kernel.approvals.offers import every_call, offered_rules
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import InvalidArguments
@@ -45,8 +43,8 @@ async def record_decision(
                 rules.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
             return decided
 
-        alone = decision.scope == "once"  # a rule concerns other conversations too
-        now: ToolCallView = await run.commit(work, urgent=alone, then=partial(start_tasks, run))
+        now = await run.commit(work)
+        start_tasks(run, now)
     changed = parse(edit.tool_input) if edit is not None else None
     note_decision(run, call, ScriptedDecision(decision.approved, reason=decision.reason, edited_input=changed))
     run.calls.resolve_decision(now)

@@ -13,7 +13,6 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.log.rules import put_user_rules, rules_in_force
 from agent_kernel.log.runs import ConversationRow, policy_of_run
 from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import NO_CONVERSATION
 from agent_kernel.protocol.views import PolicyView, RuleView
 from agent_kernel.protocol.vocabulary import PolicyMode, RuleOrigin, Scope
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
@@ -54,7 +53,7 @@ async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:
         rules = []
     rows = [(rule.rule_id, rule.text, rule.made_at, rule.made_by) for rule in rules]
     # A decision reads no rules: its call was judged before.
-    await log.write(lambda transaction: put_user_rules(transaction.sql, rows), conversation=NO_CONVERSATION)
+    await log.write(lambda transaction: put_user_rules(transaction.sql, rows))
 
 
 def effective_policy(

@@ -4,21 +4,17 @@ import asyncio
 import secrets
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log import events, runs, store
+from agent_kernel.log import runs, store
 from agent_kernel.log.events import Frame, compress_events, frames_after
 from agent_kernel.log.store import Log
-from agent_kernel.log.threads import SLICE
-from agent_kernel.log.transactions import MOST_TOGETHER, NO_CONVERSATION, Transaction
+from agent_kernel.log.transactions import MOST_TOGETHER, Transaction
 from agent_kernel.protocol.events import TokenEvent
 
 ID = "conv_1"
@@ -30,8 +26,6 @@ class OpenLog:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.order: list[str] = []
-        """The marks in the order in which they were written."""
         self.handed: list[Frame] = []
         self.sql: list[str] = []
 
@@ -47,22 +41,6 @@ class OpenLog:
         gate.set()
         await held
         return await asyncio.gather(*writes, return_exceptions=True)
-
-    def mark(self, name: str, conversation: int | None = None, *, urgent: bool = False) -> asyncio.Future[Any]:
-        """Ask for a write that notes its name."""
-        return self.log.submit(lambda _: self.order.append(name), conversation=conversation, urgent=urgent).future
-
-    @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
-        """The log's thread does nothing until the end of the block."""
-        gate = threading.Event()
-        held = asyncio.create_task(self.log.read(lambda _sql: gate.wait(10)))
-        await asyncio.sleep(0)
-        try:
-            yield
-        finally:
-            gate.set()
-            await held
 
     async def kept(self) -> list[Frame]:
         return await self.log.read(lambda sql: frames_after(sql, 1, ID, 0, 10_000))
@@ -138,16 +116,6 @@ async def test_a_write_that_follows_one_that_failed_is_not_done(opened: OpenLog,
     results = await asyncio.gather(first.future, second.future, third.future, return_exceptions=True)
     assert [str(result) for result in results] == ["no", "no", "1"]
     assert opened.handed == await opened.kept()
-
-
-async def test_a_log_that_is_opened_has_the_room_that_it_will_use(opened: OpenLog, tmp_path: Path) -> None:
-    """Where the file of the write-ahead log does not grow, a commit waits for the disk a third as long."""
-    ahead = tmp_path / "log.sqlite-wal"
-    before = ahead.stat().st_size
-    for number in range(200):
-        await opened.say(f"{number} {secrets.token_hex(2_000)}")
-    assert ahead.stat().st_size == before
-    assert (tmp_path / "log.sqlite").stat().st_size < before, "the log itself has none of it"
 
 
 async def test_a_write_that_fails_takes_back_its_own_events_and_no_others(opened: OpenLog) -> None:
@@ -239,144 +207,8 @@ async def test_a_number_within_a_row_that_another_server_compressed_is_not_taken
         await other.aclose()
 
 
-async def test_a_decision_waits_for_nothing_that_other_conversations_have_queued(opened: OpenLog) -> None:
-    woken: list[str] = []
-    async with opened.held():
-        others = [opened.mark(f"other {number}", conversation=2) for number in range(100)]
-        decisions = [opened.mark(name, conversation=1, urgent=True) for name in ("first", "second")]
-        for name, future in zip(["other", "first", "second"], [others[0], *decisions], strict=True):
-            future.add_done_callback(lambda _, name=name: woken.append(name))
-    await asyncio.gather(*others, *decisions)
-    assert opened.order == ["first", "second", *(f"other {number}" for number in range(100))]
-    assert woken == ["first", "second", "other"]
-
-
-async def test_a_decision_that_comes_during_a_commit_is_part_of_it_and_ends_it(opened: OpenLog) -> None:
-    loop = asyncio.get_running_loop()
-    decided: asyncio.Future[Any] = loop.create_future()
-    woken: list[str] = []
-    asked = threading.Event()
-
-    def decide() -> None:
-        future = opened.mark("decision", conversation=1, urgent=True)
-        future.add_done_callback(lambda _: woken.append("decision"))
-        decided.set_result(future)
-        asked.set()
-
-    def write(_transaction: Transaction) -> None:
-        opened.order.append("under way")
-        loop.call_soon_threadsafe(decide)
-        asked.wait(10)
-
-    async with opened.held():
-        opened.sql.clear()
-        first = opened.log.submit(write, conversation=2).future
-        later = [opened.mark(f"later {number}", conversation=2) for number in range(3)]
-        for future in (first, *later):
-            future.add_done_callback(lambda _: woken.append("other"))
-    await asyncio.gather(first, *later, await decided)
-    assert opened.order == ["under way", "decision", "later 0", "later 1", "later 2"]
-    assert opened.sql.count("COMMIT") == 2
-    assert woken == ["decision", *["other"] * 4]
-
-
-async def test_a_decision_waits_for_one_compression_and_the_others_for_it(
-    opened: OpenLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loop = asyncio.get_running_loop()
-    decided: asyncio.Future[Any] = loop.create_future()
-    asked = threading.Event()
-
-    def decide() -> None:
-        decided.set_result(opened.mark("decision", conversation=1, urgent=True))
-        asked.set()
-
-    def compress(sql: sqlite3.Connection, conversation: int) -> None:
-        opened.order.append("compressed")
-        if not asked.is_set():
-            loop.call_soon_threadsafe(decide)
-            asked.wait(10)
-        compress_events(sql, conversation)
-
-    def begin(transaction: Transaction, conversation: int) -> None:
-        conversation_id = f"conv_{conversation}"
-        runs.add_conversation(transaction.sql, conversation_id, None, None, None)
-        token = TokenEvent(run_id="run_1", message_id="msg_1", content="said")
-        transaction.append(conversation, conversation_id, token)
-
-    monkeypatch.setattr(events, "MOST_LOOSE", 1)
-    monkeypatch.setattr(events, "compress_events", compress)
-    async with opened.held():
-        opened.sql.clear()
-        spoken = [opened.log.submit(partial(begin, conversation=number)).future for number in (2, 3, 4)]
-    await asyncio.gather(*spoken)
-    await (await decided)
-    assert opened.order == ["compressed", "decision"]
-    assert opened.sql.count("COMMIT") == 1
-    await opened.mark("later", conversation=2)
-    assert opened.order == ["compressed", "decision", "later", "compressed", "compressed"]
-
-
-async def test_a_decision_never_goes_ahead_of_its_own_conversation_or_of_what_concerns_all(opened: OpenLog) -> None:
-    async with opened.held():
-        futures = [
-            opened.mark("its own", conversation=1),
-            opened.mark("another's", conversation=2),
-            opened.mark("its decision", conversation=1, urgent=True),
-            opened.mark("for all"),
-            opened.mark("one more", conversation=2),
-            opened.mark("a third one's decision", conversation=3, urgent=True),
-        ]
-    await asyncio.gather(*futures)
-    assert opened.order == ["its own", "its decision", "another's", "for all", "a third one's decision", "one more"]
-
-
-async def test_a_decision_goes_ahead_of_what_concerns_no_conversation(opened: OpenLog) -> None:
-    async with opened.held():
-        futures = [
-            opened.mark("another's", conversation=2),
-            opened.mark("a new conversation", conversation=NO_CONVERSATION),
-            opened.mark("decision", conversation=1, urgent=True),
-        ]
-    await asyncio.gather(*futures)
-    assert opened.order == ["decision", "another's", "a new conversation"]
-
-
-async def test_a_read_finds_what_was_written_before_it_even_where_a_decision_came_between(opened: OpenLog) -> None:
-    async with opened.held():
-        futures = [opened.mark(f"written {number}", conversation=2) for number in range(3)]
-        reading = asyncio.create_task(opened.log.read(lambda _: list(opened.order)))
-        await asyncio.sleep(0)
-        futures.append(opened.mark("decision", conversation=1, urgent=True))
-    assert await reading == ["decision", "written 0", "written 1", "written 2"]
-    await asyncio.gather(*futures)
-
-
-async def test_a_decision_waits_for_no_read_that_has_not_begun(opened: OpenLog) -> None:
-    async with opened.held():
-        reads = [asyncio.create_task(opened.log.read(lambda _: opened.order.append("read"))) for _ in range(3)]
-        await asyncio.sleep(0)
-        written = opened.mark("written", conversation=2)
-        decision = opened.mark("decision", conversation=1, urgent=True)
-    await asyncio.gather(*reads, written, decision)
-    assert opened.order == ["decision", "read", "read", "read", "written"]
-
-
-async def test_a_large_commit_wakes_a_few_tasks_in_each_turn_of_the_event_loop(opened: OpenLog) -> None:
-    turn, woken = 0, Counter[int]()
-
-    async def count_turns() -> None:
-        nonlocal turn
-        while True:
-            turn += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(count_turns())
-    async with opened.held():
-        futures = [opened.mark(str(number), conversation=2) for number in range(MOST_TOGETHER)]
-        for future in futures:
-            future.add_done_callback(lambda _: woken.update([turn]))
-    await asyncio.gather(*futures)
-    counting.cancel()
-    assert woken.total() == MOST_TOGETHER
-    assert max(woken.values()) <= SLICE
+async def test_a_read_finds_what_was_asked_for_before_it(opened: OpenLog) -> None:
+    writes = [asyncio.create_task(opened.say(str(number))) for number in range(2 * MOST_TOGETHER)]
+    await asyncio.sleep(0)
+    assert len(await opened.kept()) == len(writes)
+    assert await asyncio.gather(*writes) == list(range(1, len(writes) + 1))

@@ -78,8 +78,6 @@ class Conversations:
                 compress_events(self.sql, 1)
             case "commit":
                 self.end_unit()
-                while self.writer.compress_next():
-                    pass
                 self.writer.finish()
                 self._frames = self.writer.begin()
 
