@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from agent_kernel.models.base import ModelTurn
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import wants_back
 from agent_kernel.testing.wire.reply import failure
+from agent_kernel.testing.wire.responses import reasoning
 from tests.core.models.chat_services import (
     DeepSeek,
     Gateway,
@@ -26,7 +28,7 @@ from tests.core.models.chat_services import (
     sent,
     speaking_as,
 )
-from tests.core.models.model_apis import APIS, CHAT, MESSAGES, WireApi
+from tests.core.models.model_apis import APIS, CHAT, MESSAGES, RESPONSES, WireApi
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, stage
 from tests.core.runtime.turns.test_reasoning_items import converse, notices
@@ -157,6 +159,29 @@ async def test_gemini_at_openrouter_gets_its_signatures_though_it_counts_calls_a
     assert "reasoning" not in first
     ids = [call["id"] for call in calls_of(sent(server))]
     assert ids == [m["tool_call_id"] for m in sent(server) if m["role"] == "tool"] == ["tool_0_look"] * 2
+
+
+LONG = "A" * 5_000_000
+LONG_ITEMS = {
+    "chat": {"reasoning_details": [ENCRYPTED | {"data": LONG}]},
+    "responses": reasoning("Hm", encrypted=LONG),
+}
+
+
+@pytest.mark.parametrize("api", [CHAT, RESPONSES], ids=lambda api: api.name)
+async def test_an_item_of_5_mb_goes_back_unchanged_or_is_refused_in_words(stages: Stages, api: WireApi) -> None:
+    items = ProviderItems(api.name, "", (OpaqueItem(LONG_ITEMS[api.name]), CallItem(0)))
+    turn = replace(call("look", call_id="a"), provider=items)
+    async with connected(turn, say("One."), api=api) as (server, model):
+        one = await stages(model)
+        result = await (await one.start()).wait()
+        if result.run.error is not None:
+            assert "its answer is longer than 8,000,000 characters" in result.run.error.message
+            result = await (await one.start()).wait()
+        else:
+            assert LONG in str(server.requests[-1].body)
+        assert result.text == "One."
+        assert len((await one.conversation.snapshot()).text) < 20_000
 
 
 async def test_signed_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(stages: Stages) -> None:
