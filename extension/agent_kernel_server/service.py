@@ -12,14 +12,11 @@ from agent_kernel.garbage import settle, uncollected
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.own_thread import in_own_thread
-from agent_kernel.protocol.first_prompt import Hello, content_of
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.kernel_questions import read_event
 from agent_kernel.protocol.lists import FileChangeView, ListedCall, ListedRun, ModelsView
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort, PolicyMode
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.rehearsal import rehearse
 from agent_kernel.runtime.runtime import Recovered, Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
@@ -172,11 +169,9 @@ class Service:
         await self.records.place(spec.widget_model_id, is_watched)
 
     async def _warm_up(self) -> None:
-        """Get all ready, in threads, that the first run would wait for."""
+        """Import what the first run would wait for, in a thread."""
         with uncollected():
             await asyncio.to_thread(warm_up)
-            await asyncio.to_thread(rehearse)
-            await asyncio.to_thread(read_event, content_of(Hello()))
             await self._models.prepare()
         settle()
         self.warmed = True

@@ -61,7 +61,6 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("runs",),
         ("conversation",),
         ("runtime", "clients"),
-        ("rehearsal",),
     ],
 }
 """From the bottom to the top. What stands on one floor may import from it and from those below."""

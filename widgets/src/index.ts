@@ -11,7 +11,6 @@ import { keepsInView } from "./ui/keepInView";
 import { typesetterOf } from "./ui/typesetting";
 import { DrawingsContext, TypesetContext } from "./card/context";
 import { Run } from "./run/run";
-import { StreamingMarkdown } from "./text/markdown";
 import css from "./styles.css";
 
 const STYLE_ID = "agent-kernel-styles";
@@ -57,11 +56,6 @@ function lease(model: Model): Lease {
  * are made, or restored. */
 export function connectAhead(conversationId: string): void {
   openAhead(serverKey(conversationId), () => new SocketTransport(channelAddress(conversationId)));
-}
-
-/** Draw some words nowhere: to compile what finds Markdown in them takes a browser longer than to draw an answer. */
-export function rehearse(): void {
-  new StreamingMarkdown(document.createElement("div")).show("Some *words*.\n\nAnd `more`.");
 }
 
 function serverKey(conversationId: string): string {

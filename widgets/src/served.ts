@@ -16,7 +16,6 @@ export interface Place {
 
 export interface FrontEnd {
   connectAhead(conversationId: string): void;
-  rehearse(): void;
   readonly default: { render(place: Place): () => void };
 }
 
@@ -43,19 +42,10 @@ export function keep(coming: Promise<FrontEnd>): Promise<FrontEnd> {
   return coming;
 }
 
-/** In JupyterLab where a notebook with a prompt is opened: its first cards need not wait for what they are made of, and
- * its first words not for what the browser compiles as it first runs it. Nor do they for what these conversations, whose
- * runs go on, have so far. */
+/** In JupyterLab where a notebook with a prompt is opened: its first cards need not wait for what they are made of, nor
+ * for what these conversations, whose runs go on, have so far. */
 export function loadAhead(conversationIds: readonly string[] = []): void {
   fromServer()
-    .then((frontEnd) => {
-      conversationIds.forEach((id) => frontEnd.connectAhead(id));
-      if (conversationIds.length === 0) whenIdle(() => frontEnd.rehearse());
-    })
+    .then((frontEnd) => conversationIds.forEach((id) => frontEnd.connectAhead(id)))
     .catch(() => loaded.delete(file)); // the widget tries again, and says what to do
-}
-
-/** Where a browser can't say when it is idle, it is not bothered. */
-function whenIdle(work: () => void): void {
-  (globalThis as { requestIdleCallback?: (work: () => void) => number }).requestIdleCallback?.(work);
 }
