@@ -14,7 +14,6 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.garbage import uncollected
 from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
@@ -187,8 +186,7 @@ class AgentMagics(Magics):
         )
         agent.conversation_id = self._conversation_id
         try:
-            with uncollected():  # a first prompt imports its host
-                run = agent.start(prompt.strip("\n"))
+            run = agent.start(prompt.strip("\n"))
         finally:
             self._conversation_id = agent.conversation_id
         state_of(run).failure_handled = options.allow_failure

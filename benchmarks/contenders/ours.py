@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 from jupyter_events import EventLogger
 
-from agent_kernel.garbage import settle
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.budgets import BudgetLimits
@@ -109,7 +108,6 @@ class AgentKernel(Contender):
     async def open(self) -> None:
         endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none", api=self._api)
         await asyncio.to_thread(warm_up)
-        settle()  # as the server does after its warm-up
         self._models = ModelResolver(endpoints=[endpoint])
         self.runtime = await Runtime.open(self.directory / "log.sqlite", self._models, self._settings)
         self.runtime.listen_to_audit(emitter(EventLogger()))

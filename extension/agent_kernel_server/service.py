@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
-from agent_kernel.garbage import settle, uncollected
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.own_thread import in_own_thread
@@ -170,10 +169,8 @@ class Service:
 
     async def _warm_up(self) -> None:
         """Import what the first run would wait for, in a thread."""
-        with uncollected():
-            await asyncio.to_thread(warm_up)
-            await self._models.prepare()
-        settle()
+        await asyncio.to_thread(warm_up)
+        await self._models.prepare()
         self.warmed = True
 
     async def status(self) -> dict[str, Any]:

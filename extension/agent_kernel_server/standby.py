@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_kernel.garbage import uncollected
 from agent_kernel.log.unfinished import needs_opening, was_used
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.tap import KERNEL_ACTIONS, EventTap, is_remote, until_known
@@ -73,9 +72,8 @@ class Standby:
         return self._loading
 
     async def _load(self) -> "Service":
-        with uncollected():
-            for name in SERVICE_MODULES:
-                await asyncio.to_thread(import_module, name)
+        for name in SERVICE_MODULES:
+            await asyncio.to_thread(import_module, name)
         service = self._make_service()
         taps, self._taps = self._taps, {}
         service.start(taps)

@@ -1,8 +1,6 @@
 """Until an agent is used for the first time, the server has nothing of it in memory; the first use waits for it."""
 
 import asyncio
-import gc
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.serverapp import ServerApp
 from tornado import web
 
-from agent_kernel.garbage import THRESHOLDS
 from agent_kernel.log.opening import open_to_write
 from agent_kernel.log.schema import make_tables
 from agent_kernel.testing import FakeOpenAI, say
@@ -119,23 +116,6 @@ async def test_other_pages_load_nothing(
     assert LOOK not in caplog.text
 
 
-async def test_imports_of_the_first_use_are_not_slowed_down_by_the_garbage_collector(
-    extension: AgentKernelServer, api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It took almost half of their time: it looked at all that had been imported, again and again."""
-    collects: list[bool] = []
-    imported = standby.import_module
-    monkeypatch.setattr(standby, "import_module", lambda name: (collects.append(gc.isenabled()), imported(name))[1])
-    assert (await api("GET", "tools"))[0] == 200
-    assert collects == [False] * len(standby.SERVICE_MODULES)
-    service = extension.service
-    assert service is not None
-    await until(lambda: service.warmed, seconds=60)
-    assert gc.isenabled()
-    assert gc.get_freeze_count() > 0  # what was loaded is not looked at again
-    assert gc.get_threshold() == THRESHOLDS or sys.version_info >= (3, 14)
-
-
 class TestWithoutWarmUp:
     @pytest.fixture
     def extension_traits(self) -> dict[str, Any]:
@@ -230,7 +210,7 @@ class TestWhereAgentsHaveRunBefore:
         return {"data_dir": str(tmp_path), "warm_up": True}
 
     async def test_the_server_is_warm_before_anybody_opens_a_notebook(self, extension: AgentKernelServer) -> None:
-        await until(lambda: extension.service is not None)
+        await until(lambda: extension.service is not None and extension.service.warmed, seconds=60)
 
 
 class TestWithAnOpenRun(TestWithALog):
