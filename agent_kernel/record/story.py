@@ -31,7 +31,6 @@ _SUMMARIES = {
     "run_python": "code",
     "run_shell": "command",
     "ask_user": "question",
-    "search_files": "query",
     "inspect_variables": "names",
 }
 _CODE = ("run_python", "run_shell")
@@ -269,11 +268,18 @@ def summary_of(call: ToolCallView) -> str:
     arguments = arguments_of(call)
     if not arguments:
         return ""
+    if call.tool_name == "search_files":
+        where = arguments.get("pattern", arguments.get("path"))
+        return _cut(f'"{arguments.get("query", "")}"' + (f" in {where}" if where else ""))
     value = arguments.get(_SUMMARIES.get(call.tool_name, "path"))
     if value is None:
         value = next((item for item in arguments.values() if isinstance(item, str)), "")
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    line = reveal(_first_statement(text) if call.tool_name in _CODE else _first_line(text))
+    return _cut(_first_statement(text) if call.tool_name in _CODE else text)
+
+
+def _cut(text: str) -> str:
+    line = reveal(_first_line(text))
     # A colon follows the title, so the colon of a Python block is dropped.
     return line.rstrip(" :") if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 3]}..."
 

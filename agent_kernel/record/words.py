@@ -397,12 +397,11 @@ def decided(call: ToolCallView) -> str:
 
 def duration(milliseconds: float) -> str:
     """A duration for display: `< 0.1 s`, `0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
-    seconds = milliseconds / 1000
-    if seconds < 0.05:
+    if milliseconds < 50:
         return "< 0.1 s"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
+    if milliseconds < 9_950:
+        return f"{int(milliseconds / 100 + 0.5) / 10:.1f} s"
+    whole = int(milliseconds / 1000 + 0.5)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
@@ -417,7 +416,7 @@ SHARED: Final[dict[str, Any]] = {
     "seen": SEEN,
     "deciders": DECIDERS,
     "problems": PROBLEMS,
-    "ownTitles": OWN_TITLES,
+    "ownTitles": list(OWN_TITLES),
     "paused": PAUSED,
     "pausedBefore": PAUSED_BEFORE,
     "delays": DELAYS,

@@ -1,10 +1,11 @@
 /** Durations, times and numbers as the cards say them. */
 import type { RunView } from "../protocol";
 
+/** What has ended took so long. agent_kernel/record/words.py says it the same way. */
 export function duration(ms: number): string {
   if (ms < 50) return "< 0.1 s";
-  if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`;
-  return wholeSeconds(ms);
+  if (ms < 9_950) return `${(Math.round(ms / 100) / 10).toFixed(1)} s`;
+  return wholeSeconds(1000 * Math.round(ms / 1000));
 }
 
 /** A prompt on one line, as part of a sentence; cut where it is long. */
