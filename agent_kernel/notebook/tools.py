@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 FOLDER = Path.cwd()
 """The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
 
+IN_FOLDER = {
+    "read_notebook": "notebooks",
+    "list_files": "search_process",
+    "search_files": "search_process",
+    "read_file": "files",
+}
+"""The modules in `tools/builtin` of the tools that only look into the notebook's folder."""
+
 
 def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool, ...]:
     """The tools of a run. Functions are added to the built-in tools; names select which of those are offered.
@@ -132,11 +140,11 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
         return inspect_variables(shell.user_ns, shell.user_ns_hidden, names)
 
-    def in_folder(module: str, name: str) -> Callable[..., str]:
+    def in_folder(name: str) -> Callable[..., str]:
         def run(**arguments: Any) -> str:
             from agent_kernel.notebook.execution.executor import approved_path
 
-            function = getattr(importlib.import_module(f"agent_kernel.tools.builtin.{module}"), name)
+            function = getattr(importlib.import_module(f"agent_kernel.tools.builtin.{IN_FOLDER[name]}"), name)
             text: str = function(FOLDER, **arguments, approved=approved_path())
             return text
 
@@ -144,10 +152,7 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
     return {
         "inspect_variables": inspect,
-        "read_notebook": in_folder("notebooks", "read_notebook"),
-        "list_files": in_folder("search_process", "list_files"),
-        "search_files": in_folder("search_process", "search_files"),
-        "read_file": in_folder("files", "read_file"),
+        **{name: in_folder(name) for name in IN_FOLDER},
         "edit_file": functools.partial(_change_file, "edit_file"),
         "write_file": functools.partial(_change_file, "write_file"),
         "run_shell": _run_shell,

@@ -1,0 +1,44 @@
+"""Each built-in tool has what carries it out, and the committed recordings fit the tools of today."""
+
+import importlib
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agent_kernel.models.recordings.asked import mapped
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.normalise import Normaliser
+from agent_kernel.notebook import tools
+from agent_kernel.runtime.state.history import SYSTEM_PROMPT
+from agent_kernel.tools.builtin.declarations import ASK_USER, BUILTIN_NAMES, BUILTIN_TOOLS
+from agent_kernel.tools.registry import ToolRegistry
+
+RECORDINGS = sorted((Path(__file__).parents[2] / "notebooks" / "recordings").glob("*.jsonl"))
+RUN_AS_A_CELL = "run_python"
+
+
+def test_each_built_in_tool_has_its_function_in_the_kernel() -> None:
+    functions = tools._functions(SimpleNamespace())
+    assert {*functions, RUN_AS_A_CELL, ASK_USER} == set(BUILTIN_NAMES)
+
+
+@pytest.mark.parametrize("name", tools.IN_FOLDER)
+def test_a_tool_that_looks_into_the_folder_takes_the_arguments_that_it_declares(name: str) -> None:
+    function = getattr(importlib.import_module(f"agent_kernel.tools.builtin.{tools.IN_FOLDER[name]}"), name)
+    declared = next(tool.parameters["properties"] for tool in BUILTIN_TOOLS if tool.name == name)
+    inspect.signature(function).bind(tools.FOLDER, **declared, approved=None)
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+def test_a_committed_recording_fits_the_tools_and_the_system_prompt_of_today(path: Path) -> None:
+    """If not: `python -m tests.demos NAME` records it anew."""
+    clean = Normaliser().text
+    offered = ToolRegistry(BUILTIN_TOOLS).openai_format()
+    today = {tool["function"]["name"]: mapped(tool["function"], clean) for tool in offered}
+    recording = load(path)
+    for settings in recording.settings.values():
+        system, declared = recording.compared(settings)
+        assert list(system) == clean(SYSTEM_PROMPT).split("\n")
+        assert {name: tool for name, tool in declared.items() if name in today and tool != today[name]} == {}
