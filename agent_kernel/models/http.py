@@ -1,14 +1,13 @@
 """A model behind HTTP: requests, retries, fallbacks and streaming, for every API.
 
-Requests and answers go over the `openai` client's connection as bytes, because its typed request costs 157 µs a message
-and its typed stream nine times the parsing (docs/decisions/direct-model-adapters.md); its aiohttp transport costs a
-third of the default one. The `Api` object makes the bodies and reads the answers.
+Requests and answers go over the `openai` client's connection as bytes; the `Api` object makes the bodies and reads the
+answers.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,6 @@ from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
 from agent_kernel.models.faults import Fault, ServiceLabel, explain, is_about_the_name, status_fault
 from agent_kernel.models.known import Capabilities
 from agent_kernel.models.length import ContextLimit
-from agent_kernel.models.loop_turns import LoopTurns, loop_turns, pieces
 from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock, parse_retry_after
@@ -47,10 +45,7 @@ if TYPE_CHECKING:
     import httpx2
 
 DRAIN_SECONDS = 0.2
-GATHER_SECONDS = 0.015
-QUICK_SECONDS = 0.005
-QUICK_PIECES = 3
-SMALL_BYTES = 8192
+"""How long the rest of a body is waited for, which normally has arrived already."""
 MOST_AMENDMENTS = 5
 """The most amended requests in one turn. Each drops something, so more of them would not help."""
 MOST_PAUSES = 20
@@ -228,22 +223,18 @@ class HttpModel:
         return error
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
-        reader, turns = self._api.reader(self.target), loop_turns()
-        async with self._respond(body, reader) as response:
-            headers, chunks, size = response.headers, unpacked(response), 0
-            async with aclosing(_gathered(chunks, _transport_of(response), turns)) as gathered:
-                async for chunk in gathered:
-                    size += len(chunk)
-                    if size > MOST_BYTES:
-                        raise Fault("answer", f"its answer does not end: it has more than {MOST_BYTES:,} bytes")
-                    for piece in pieces(chunk):
-                        if len(piece) >= SMALL_BYTES:
-                            await turns.take()
-                        for item in reader.feed(piece):
-                            yield item
-                    if reader.done:
-                        await _drain(chunks)
-                        break
+        reader, size = self._api.reader(self.target), 0
+        async with self._respond(body, reader) as response, aclosing(unpacked(response)) as chunks:
+            headers = response.headers
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > MOST_BYTES:
+                    raise Fault("answer", f"its answer does not end: it has more than {MOST_BYTES:,} bytes")
+                for item in reader.feed(chunk):
+                    yield item
+                if reader.done:
+                    await _drain(chunks)
+                    break
         for item in reader.finish():
             yield replace(item, usage=with_cost_of(item.usage, headers)) if isinstance(item, ModelTurn) else item
 
@@ -277,53 +268,8 @@ class HttpModel:
         )
 
 
-def _transport_of(response: "httpx2.Response") -> asyncio.ReadTransport | None:
-    """The asyncio transport of a response; `None` if the client's internals do not expose it."""
-    stream = getattr(response.stream, "_stream", None)
-    connection = getattr(getattr(stream, "_aiohttp_response", None), "connection", None)
-    transport = getattr(connection, "transport", None)
-    return transport if isinstance(transport, asyncio.ReadTransport) else None
-
-
-@contextmanager
-def _unread(transport: asyncio.ReadTransport | None) -> Iterator[None]:
-    """Pause reading, so that data collects in the operating system's buffer."""
-    if transport is None:
-        yield
-        return
-    transport.pause_reading()
-    try:
-        yield
-    finally:
-        transport.resume_reading()
-
-
-async def _gathered(
-    chunks: AsyncIterator[bytes], transport: asyncio.ReadTransport | None, turns: LoopTurns
-) -> AsyncGenerator[bytes]:
-    """The pieces of a body, with small ones that arrive quickly gathered.
-
-    Each piece costs a wake-up of the event loop and work in every layer above the socket. A server that sends one per
-    token, every few milliseconds, is read every `GATHER_SECONDS`, half the interval in which tokens become events
-    anyway, and less often where many answers are read at once (`LoopTurns.pause`). The first pieces, large ones and
-    slow streams are not delayed.
-    """
-    clock = asyncio.get_running_loop().time
-    quick = 0
-    asked = clock()
-    with turns.reading():
-        async for chunk in chunks:
-            is_quick = clock() - asked < max(QUICK_SECONDS, turns.pause) and len(chunk) < SMALL_BYTES
-            quick = quick + 1 if is_quick else 0
-            yield chunk
-            if quick >= QUICK_PIECES:
-                with _unread(transport):
-                    await asyncio.sleep(max(GATHER_SECONDS, turns.pause))
-            asked = clock()
-
-
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read to the end of the body, which normally has arrived already, so that the connection can be reused."""
+    """Read to the end of the body, so that the connection can be reused."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in chunks:

@@ -63,18 +63,3 @@ async def error_of(
         with pytest.raises(ModelError) as caught:
             await collect(model)
     return caught.value
-
-
-def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of each read of an answer from its socket, from now on."""
-    from aiohttp.client_proto import ResponseHandler
-
-    reads: list[int] = []
-    receive = ResponseHandler.data_received
-
-    def counted(self: ResponseHandler, data: bytes) -> None:
-        reads.extend([len(data)] if data else [])
-        receive(self, data)
-
-    monkeypatch.setattr(ResponseHandler, "data_received", counted)
-    return reads

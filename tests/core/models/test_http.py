@@ -4,19 +4,17 @@ import asyncio
 import gc
 import subprocess
 import sys
-import time
 from contextlib import aclosing
 
 import pytest
 
-from agent_kernel.models import http
 from agent_kernel.models.base import ModelRequest, TextDelta
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, each_api, each_way, said
-from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, counted_reads, turn_of
+from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, turn_of
 from tests.waiting import until
 
 
@@ -144,26 +142,6 @@ def test_importing_models_loads_neither_openai_nor_langgraph(module: str) -> Non
     code = f"import {module}, sys; print([n for n in ('openai', 'langgraph', 'aiohttp', 'httpx2') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-@each_api
-async def test_tokens_that_come_thick_and_fast_are_left_with_the_system_for_a_while(
-    api: WireApi,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A wake-up per token is most of a token's cost. That the line is found depends on the client's version.
-
-    What counts as fast is generous here, so that a busy machine sends fast enough."""
-    reads = counted_reads(monkeypatch)
-    monkeypatch.setattr(http, "QUICK_SECONDS", 10.0)
-    monkeypatch.setattr(http, "SMALL_BYTES", 1_000_000)  # and one that stands still may find much at once
-    numbers = [f"{number} " for number in range(300)]
-    async with connected(Reply(body=api.saying(*numbers), pause=0.001), api=api) as (_, model):
-        began = time.monotonic()
-        turn = await turn_of(model)
-        pauses = (time.monotonic() - began) / http.GATHER_SECONDS
-    assert turn.content == "".join(numbers)
-    assert len(reads) <= http.QUICK_PIECES + pauses + 2
 
 
 @each_api
