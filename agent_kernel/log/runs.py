@@ -64,6 +64,12 @@ def read_conversation(sql: sqlite3.Connection, conversation_id: str) -> Conversa
     return ConversationRow(*one_row(sql, query, conversation_id, UnknownConversation))
 
 
+def list_conversations(sql: sqlite3.Connection, after: int, limit: int) -> list[ConversationRow]:
+    """The conversations after a number, the oldest first; all of them where the limit is negative."""
+    query = f"SELECT {CONVERSATION} FROM conversations WHERE number > ? ORDER BY number LIMIT ?"
+    return [ConversationRow(*row) for row in sql.execute(query, (after, limit))]
+
+
 def count_conversations(sql: sqlite3.Connection) -> int:
     (count,) = sql.execute("SELECT count(*) FROM conversations").fetchone()
     return int(count)
@@ -228,6 +234,12 @@ def read_spec(sql: sqlite3.Connection, run_id: str) -> StoredSpec:
 def read_run(sql: sqlite3.Connection, run_id: str) -> RunView:
     """Raises `UnknownRun`."""
     return _view(*one_row(sql, f"SELECT {RUN} FROM runs WHERE run_id = ?", run_id, UnknownRun))
+
+
+def list_runs(sql: sqlite3.Connection, conversation: int) -> list[RunView]:
+    """The runs of a conversation, in order."""
+    rows = sql.execute(f"SELECT {RUN} FROM runs WHERE conversation = ? ORDER BY number", (conversation,))
+    return [_view(*row) for row in rows]
 
 
 def earlier_runs(sql: sqlite3.Connection, conversation: int, run_id: str) -> Iterator[RunView]:

@@ -437,12 +437,12 @@ class Conversation:
         return restored(stored, prompt="").tools if stored is not None else ()
 
     async def snapshot(self) -> Snapshot:
-        """The whole conversation as JSON, calls with their outputs."""
+        """The whole conversation, calls with their outputs, and from where events go on."""
         return await self._log.read_apart(lambda sql: read_snapshot(sql, self.conversation_id))
 
     async def view(self) -> ConversationView:
         """The whole conversation, calls with their outputs."""
-        return ConversationView.model_validate_json((await self.snapshot()).text)
+        return (await self.snapshot()).view
 
     async def progress(self, run_id: str) -> RunProgress:
         """The progress of an open run of this conversation. Raises `UnknownRun`."""

@@ -105,14 +105,14 @@ class ConversationsHandler(AgentKernelHandler):
         if body.kernel_id is not None and not self.service.has_kernel(body.kernel_id):
             raise Refusal(404, f"There is no kernel {body.kernel_id!r}.", field="kernel_id")
         conversation = await self.service.create_conversation(kernel_id=body.kernel_id, model=body.model)
-        self.send((await conversation.snapshot()).text, 201)
+        self.send(await conversation.view(), 201)
 
 
 class ConversationHandler(AgentKernelHandler):
     @for_those_who_may("read")
     async def get(self, conversation_id: str) -> None:
         conversation = await (await self.runtime()).conversation(conversation_id)
-        self.send((await conversation.snapshot()).text)
+        self.send(await conversation.view())
 
     @for_those_who_may("write")
     async def delete(self, conversation_id: str) -> None:

@@ -12,7 +12,6 @@ from agent_kernel.log.events import Frame, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import ErrorCode
-from agent_kernel.runtime.state.waits import Shown
 
 _BUFFERED = 512
 _BATCH = 256
@@ -26,11 +25,10 @@ class Feed:
         self._log = log
         self._conversation = conversation
         self._conversation_id = conversation_id
-        self._recent: deque[Frame] | None = None
-        """`None` while there is nothing in it: an empty one takes 760 bytes."""
+        self._recent: deque[Frame] = deque(maxlen=_BUFFERED)
         self._subscriptions: set[Subscription] = set()
         self.last_seq = last_seq
-        self.shown = Shown()
+        self.shown = asyncio.Event()
         """Set once a page has shown the conversation, in this life of the process."""
         log.listen(conversation, self._publish)
 
@@ -46,7 +44,7 @@ class Feed:
 
     def forget(self) -> None:
         """Keep no frames in memory; a subscription that needs them reads the log."""
-        self._recent = None
+        self._recent.clear()
 
     @property
     def is_followed(self) -> bool:
@@ -77,8 +75,6 @@ class Feed:
         if frames[0].seq != self.last_seq + 1:
             self.forget()  # another server on the same log wrote in between: the log has all of it
         if self._subscriptions:
-            if self._recent is None:
-                self._recent = deque(maxlen=_BUFFERED)
             self._recent.extend(frames)
         self.last_seq = frames[-1].seq
         for subscription in self._subscriptions:

@@ -183,8 +183,8 @@ class ClientSession:
         if self._closed:
             return
         if left_off is None or self._is_far_behind(left_off):
-            left_off = snapshot.last_seq
-        self._subscription = self.conversation.subscribe(min(left_off, snapshot.last_seq))
+            left_off = snapshot.view.last_seq
+        self._subscription = self.conversation.subscribe(min(left_off, snapshot.view.last_seq))
         self.conversation.client_came()
         await self._transport.send(session_frame(snapshot, tool_views(declared or BUILTIN_TOOLS), command_id))
         self._greeted.set()

@@ -34,7 +34,7 @@ from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
 from agent_kernel.runtime.state.transcript import Transcript
-from agent_kernel.runtime.state.waits import PersonWaits, Shown
+from agent_kernel.runtime.state.waits import PersonWaits
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
@@ -85,8 +85,8 @@ class ConversationResources:
 
     runtime: Resources
     row: ConversationRow
-    shown: Shown
-    """Whether a page has shown the conversation."""
+    shown: asyncio.Event
+    """Set once a page has shown the conversation."""
 
 
 @dataclass(frozen=True, slots=True)

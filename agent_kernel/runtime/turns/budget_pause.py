@@ -80,7 +80,7 @@ def _check(run: ActiveRun, limits: BudgetLimits, usage: Usage, seconds: float, o
 async def wait_for_client(run: ActiveRun) -> bool:
     """Whether a client shows the conversation, or has shown it. Gives a page some time to come where none has."""
     seconds = run.settings.client_seconds
-    if not run.attended or run.shown or run.spec.watched or seconds is None:
+    if not run.attended or run.shown.is_set() or run.spec.watched or seconds is None:
         return run.attended
     coming = asyncio.create_task(run.shown.wait(), name=f"page of {run.run_id}")
     stopped = run.waits.expect("page")
@@ -90,7 +90,7 @@ async def wait_for_client(run: ActiveRun) -> bool:
     finally:
         coming.cancel()
         stopped.cancel()
-    return bool(run.shown)
+    return run.shown.is_set()
 
 
 async def wait_for_answer(run: ActiveRun, key: str) -> bool:

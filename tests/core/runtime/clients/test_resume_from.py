@@ -33,7 +33,7 @@ async def fails(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
 
 async def resume_from(stage: Stage) -> int:
     snapshot = await stage.conversation.snapshot()
-    assert snapshot.last_seq == stage.conversation.last_seq
+    assert snapshot.view.last_seq == stage.conversation.last_seq
     return snapshot.resume_from
 
 
