@@ -55,11 +55,13 @@ describe("a run whose model's service is asked again", () => {
     expect(said(root.querySelector(".ak-status"))).toBe("Stopping");
   });
 
-  test("says how long a model has been loading, which nothing hurries", async () => {
+  test("says how long a model has been loading, and has it asked at once", async () => {
     const loading = { kind: "loading", until: null, tries: null, cause: "Loading model" };
     const root = await show((run: Recording) => run.delay(limited(0, { ...loading, since: at(-12) })));
     expect(said(bar(root))).toMatch(/^The server is loading the model, 1[12] s\. Loading model/);
-    expect(buttons(bar(root)!)).toEqual(["Stop"]);
+    expect(buttons(bar(root)!)).toEqual(["Try now", "Stop"]);
+    await press(bar(root)!, "Try now");
+    expect(sent()).toContain("try_now");
   });
 
   test("is read out once for each wait, and not each second", async () => {

@@ -84,6 +84,8 @@ class Answer:
         """Whether its run goes on, or has gone on, after it had ended."""
         self.paused = False
         self._pause_id = ""
+        self._delay: Chunk | None = None
+        """What is shown of a service that is asked again, while it is."""
         self._notices = 0
         """How many of the run's notices the page has."""
         self._page_tools = page_tools
@@ -330,6 +332,7 @@ class Answer:
             Piece(_data_chunk("notice", f"notice-{run['run_id']}-{number}", {"text": notice["content"]}), self._step)
             for number, notice in enumerate(notices[told_before:], told_before)
         ]
+        pieces += self._delayed(run["run_id"], run.get("delay"))
         pause = run.get("paused")
         if pause is not None:
             self.paused = True
@@ -343,6 +346,18 @@ class Answer:
             ended = {"runId": run["run_id"], "over": True}
             pieces.append(Piece(_data_chunk("pause", self._pause_id, ended), self._step))
         return pieces
+
+    def _delayed(self, run_id: str, delay: dict[str, Any] | None) -> list[Piece]:
+        """The wait for the model's service: one part for each, which says when it is over."""
+        before = self._delay
+        if delay is not None:
+            data_id = f"delay-{run_id}-{delay['since']}" if before is None else before["id"]
+            self._delay = _data_chunk("delay", data_id, {"runId": run_id, **delay, "over": False})
+            return [] if self._delay == before else [Piece(self._delay, self._step)]
+        self._delay = None
+        if before is None:
+            return []
+        return [Piece(_data_chunk("delay", before["id"], {"runId": run_id, "over": True}), self._step)]
 
     def _on_complete(self, event: dict[str, Any]) -> list[Piece]:
         self.over, self.paused, self._writing = True, False, False

@@ -191,11 +191,13 @@ def missing(pieces: list[Piece], steps: int, states: dict[str, str]) -> list[Pie
     lacking: list[Piece] = []
     for piece in pieces:
         is_open = piece.call is not None and states.get(piece.call) not in _FINAL_STATES
-        if piece.step > steps or piece.chunk["type"] == "message-metadata" or (is_open and _is_news(piece, states)):
+        if piece.step > steps or piece.chunk["type"] in _OF_NOW or (is_open and _is_news(piece, states)):
             lacking.append(piece)
     return lacking
 
 
+_OF_NOW = ("message-metadata", "data-delay")
+"""The chunks of which the last one counts, whatever step it came in."""
 _FINAL_STATES = ("output-available", "output-error", "output-denied")
 _OUTCOMES = ("tool-output-available", "tool-output-error", "tool-output-denied", "file")
 

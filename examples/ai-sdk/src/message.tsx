@@ -37,6 +37,8 @@ export function Answer({ message, chat, post, streams }: AnswerProps) {
             ) : null;
           case "data-pause":
             return part.data.over ? null : <Pause key={index} pause={part.data} chatId={chat.id} post={post} />;
+          case "data-delay":
+            return part.data.over ? null : <Delay key={index} delay={part.data} chatId={chat.id} post={post} />;
           case "data-notice":
             return (
               <p key={index} className="notice">
@@ -53,6 +55,19 @@ export function Answer({ message, chat, post, streams }: AnswerProps) {
 
 /** What is added to each limit that a run can reach. */
 const MORE = { tokens: 50_000, usd: 1, tool_calls: 20, steps: 20, seconds: 600 };
+
+/** The model's service limits, is overloaded or loads the model, and is asked again. */
+function Delay({ delay, chatId, post }: { delay: Data["delay"]; chatId: string; post: AnswerProps["post"] }) {
+  const until = delay.until && new Date(delay.until).toLocaleTimeString();
+  return (
+    <div className="notice turn" role="group" aria-label="The model's service is asked again">
+      <p>
+        {delay.cause} {until && `Next try at ${until}.`}
+      </p>
+      <button onClick={() => post(`conversations/${chatId}/runs/${delay.runId}/try-now`, {})}>Try now</button>
+    </div>
+  );
+}
 
 /** The run has reached its budget, or repeats itself: it goes on when somebody says so. */
 function Pause({ pause, chatId, post }: { pause: Data["pause"]; chatId: string; post: AnswerProps["post"] }) {

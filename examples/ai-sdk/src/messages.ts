@@ -18,6 +18,7 @@ export type Data = {
   };
   "unknown-outcome": OfCall & { approvalId?: string; answer?: "continue" | "retry" };
   pause: { runId: string; pauseId?: string; reached?: Limit[]; repeated?: string; over: boolean };
+  delay: { runId: string; cause?: string; until?: string | null; over: boolean };
   notice: { text: string };
 };
 export type Metadata = { runId?: string };

@@ -11,6 +11,7 @@ from agent_kernel.protocol.events import (
     Event,
     MessageEvent,
     ReasoningEvent,
+    RunEvent,
     TokenEvent,
     ToolCompleteEvent,
     ToolOutputEvent,
@@ -18,10 +19,11 @@ from agent_kernel.protocol.events import (
     ToolStateEvent,
     UsageEvent,
 )
-from agent_kernel.protocol.views import OutputView, Usage
-from agent_kernel.protocol.vocabulary import CallState, OutcomeStatus
+from agent_kernel.protocol.views import DelayView, OutputView, Usage
+from agent_kernel.protocol.vocabulary import CallState, DelayKind, OutcomeStatus
 from agent_kernel.runtime.clients.ui_answers import IMAGE_CHARACTERS, Chunk
 from agent_kernel.runtime.clients.ui_messages import History, missing
+from tests.core.record.record_examples import a_run
 
 READ_BY_BOTH = {
     "start", "start-step", "finish-step", "finish", "abort", "error", "message-metadata", "file",
@@ -122,6 +124,28 @@ def test_an_answer_is_a_step_with_reasoning_and_text() -> None:
         ("reasoning", "Hm."),
         ("text", "Four."),
     ]
+
+
+def delayed(kind: DelayKind, since: int, **fields: Any) -> RunEvent:
+    delay = DelayView(kind=kind, since=f"2026-01-01T00:00:{since}Z", attempt=2, tries=4, cause="Slow down.", **fields)
+    return RunEvent(run=a_run(run_id="r", status="running", ended_at=None, delay=delay))
+
+
+def test_a_wait_for_the_service_is_one_part_until_it_answers_which_a_page_that_was_away_learns_too() -> None:
+    told, answers = Told(), RunEvent(run=a_run(run_id="r", status="running", ended_at=None))
+    [_, limited] = told(prompt(), delayed("rate_limited", 10, until="2026-01-01T00:00:30Z"))
+    assert limited["type"] == "data-delay"
+    assert limited["data"].items() >= {"kind": "rate_limited", "until": "2026-01-01T00:00:30Z", "over": False}.items()
+    over, loads = told(answers, delayed("loading", 50))
+    assert (over["id"], over["data"]) == (limited["id"], {"runId": "r", "over": True})
+    assert told.parts[-1]["data"] == loads["data"]
+    assert (loads["data"]["cause"], loads["data"]["until"]) == ("Slow down.", None)
+    assert told(delayed("loading", 50)) == []
+    told(answers, TokenEvent(message_id="m", content="Four."))
+    assert [part["data"]["over"] for part in told.parts if part["type"] == "data-delay"] == [True, True]
+    assert told.history.answer is not None
+    lacking = missing(told.history.pieces(told.history.answer), steps=1, states={})
+    assert lacking[-1].chunk == {**over, "id": loads["id"]}
 
 
 def test_a_call_that_asks_waits_and_the_outcome_comes_before_the_next_step() -> None:

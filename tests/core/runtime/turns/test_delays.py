@@ -134,6 +134,18 @@ async def test_a_model_that_is_being_loaded_is_one_wait_however_often_it_is_aske
     assert len(server.requests) == 5
 
 
+async def test_try_now_asks_at_once_whether_the_model_has_been_loaded(stages: Stages) -> None:
+    loading = json_reply({"error": {"code": 503, "message": "Loading model"}}, status=503)
+    async with staged(stages, loading, loading, say("Hi")) as (stage, server, clock):
+        handle = await stage.start()
+        for asked in (1, 2):
+            while len(server.requests) < asked or not clock.sleepers:  # noqa: ASYNC110 -- the clock tells nobody
+                await asyncio.sleep(0)
+            await stage.conversation.try_now(handle.run_id)
+        assert (await handle.wait()).text == "Hi"
+    assert len(delays(stage)) == 1
+
+
 async def test_a_service_that_fails_for_good_leaves_no_delay_behind(stages: Stages) -> None:
     async with staged(stages, failure(500, "Boom", times=4), auto=True) as (stage, _, __):
         result = await (await stage.start()).wait()
