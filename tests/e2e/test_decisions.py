@@ -32,30 +32,6 @@ def test_approve_runs_the_call_and_the_answer_follows(open_notebook: OpenNoteboo
     assert model.tool_results() == ["the product is 42"]
 
 
-def test_deny_with_a_reason_reaches_the_model_and_nothing_runs(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    answer = Gate(say("Then I leave the table as it is."))
-    model.says(call("run_python", code="table = []"), answer)
-    notebook = open_notebook([LOAD, "table = [1, 2, 3]", "%%agent\nEmpty the table.", "table"])
-    notebook.run_through(2)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.press("Deny")
-    reason = notebook.card().get_by_role("textbox", name="Reason")
-    reason.fill("I still need these rows")
-    reason.press("Enter")
-    notebook.wait_for_state("denied")
-    expect(notebook.card()).to_contain_text("I still need these rows")
-
-    answer.open()
-    expect(notebook.record()).to_contain_text("Then I leave the table as it is.")
-    notebook.run(3)
-    assert notebook.text(3) == "[1, 2, 3]"
-    (heard,) = model.tool_results()
-    assert "I still need these rows" in heard
-    assert "Nothing ran" in heard
-
-
 def test_edit_then_approve_runs_the_edited_code_and_the_model_is_told(
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:

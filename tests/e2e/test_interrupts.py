@@ -1,11 +1,9 @@
 """The kernel's interrupt stops the agent that has the floor; a cell of the user's own comes before that."""
 
 import re
-from collections.abc import Iterator
 
-import pytest
-from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PageTimeoutError
+from playwright.sync_api import expect
 
 from agent_kernel.testing import call, say
 from agent_kernel.testing.wire.chat import streamed
@@ -41,52 +39,39 @@ def press_keys(notebook: NotebookPage) -> None:
     wait_until(pressed, "the kernel's interrupt to be asked for")
 
 
-WAYS = {"toolbar": press_toolbar, "keys": press_keys}
+def stopped(notebook: NotebookPage, number: int = 0) -> None:
+    """That record says why, in the neutral words of what was stopped."""
+    record = notebook.record().nth(number)
+    expect(record).to_contain_text(NOTICE)
+    expect(record).to_contain_text("stopped")
+    expect(record).not_to_contain_text("failed")
 
 
-def stopped(notebook: NotebookPage) -> None:
-    """The record says why, in the neutral words of what was stopped."""
-    expect(notebook.record()).to_contain_text(NOTICE)
-    expect(notebook.record()).to_contain_text("stopped")
-    expect(notebook.record()).not_to_contain_text("failed")
-
-
-@pytest.mark.parametrize("way", list(WAYS))
-def test_while_the_model_writes(open_notebook: OpenNotebook, model: WrittenModel, way: str) -> None:
-    model.says(streamed(say("One word and another. " * 200), pause=0.05))
-    notebook = open_notebook([LOAD, "%%agent\nThink about it.", "6 * 7"])
+def test_the_kernels_interrupt_stops_the_agent_while_it_writes_waits_or_runs_a_call(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    words = streamed(say("One word and another. " * 200), pause=0.05)
+    model.says(words, call("run_python", code="ran = 1"), call("run_python", code=ASLEEP))
+    cells = ["%%agent\nThink about it.", "%%agent\nAsk me.", "%%agent --policy allow\nTake ten minutes."]
+    notebook = open_notebook([LOAD, *cells, "'ran' in globals()"])
     notebook.run_through(1)
     expect(notebook.page.locator("[data-role=answer]")).to_contain_text("One word and another.")
-    WAYS[way](notebook)
-    stopped(notebook)
+    press_keys(notebook)
+    stopped(notebook, 0)
+
     notebook.run(2)
-    assert notebook.text(2) == "42"
-
-
-@pytest.mark.parametrize("way", list(WAYS))
-def test_while_a_card_waits(open_notebook: OpenNotebook, model: WrittenModel, way: str) -> None:
-    model.says(call("run_python", code="ran = 1"))
-    notebook = open_notebook([LOAD, "%%agent\nAsk me.", "'ran' in globals()"])
-    notebook.run_through(1)
     notebook.wait_for_state("awaiting_approval")
-    WAYS[way](notebook)
-    stopped(notebook)
-    expect(notebook.record()).to_contain_text("The user interrupted the kernel.")
-    notebook.run(2)
-    assert notebook.text(2) == "False"
+    press_toolbar(notebook)
+    stopped(notebook, 1)
+    expect(notebook.record().nth(1)).to_contain_text("The user interrupted the kernel.")
 
-
-@pytest.mark.parametrize("way", list(WAYS))
-def test_while_a_call_runs_the_model_is_not_asked_on(
-    open_notebook: OpenNotebook, model: WrittenModel, way: str
-) -> None:
-    model.says(call("run_python", code=ASLEEP))
-    notebook = open_notebook([LOAD, "%%agent --policy allow\nTake ten minutes."])
-    notebook.run_through(1)
+    notebook.run(3)
     expect(notebook.card()).to_contain_text("asleep")
-    WAYS[way](notebook)
-    stopped(notebook)
-    assert len(model.requests()) == 1
+    press_toolbar(notebook)
+    stopped(notebook, 2)
+    assert len(model.requests()) == 3, "the model was asked on"
+    notebook.run(4)
+    assert notebook.text(4) == "False"
 
 
 def test_a_cell_of_ones_own_that_runs_is_interrupted_and_the_card_goes_on_waiting(
@@ -134,20 +119,3 @@ def test_ones_own_restart_is_no_failure(open_notebook: OpenNotebook, model: Writ
     # Whether the kernel's word of the interrupt before it or the new process is heard of first makes the words.
     expect(run).to_contain_text(re.compile(r"Stopped, because the kernel was restarted( or shut down)?\."))
     expect(notebook.page.locator(".ak-bad")).to_have_count(0)
-
-
-@pytest.fixture(scope="module")
-def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
-    home = tmp_path_factory.mktemp("notebook")
-    with LabServer(home, shared_model.server.environment(), app="notebook") as server:
-        yield server
-
-
-def test_in_notebook_7_while_a_card_waits(notebook_7: LabServer, page: Page, model: WrittenModel) -> None:
-    model.says(call("run_python", code="ran = 1"))
-    path = notebook_7.write_notebook("interrupts.ipynb", [LOAD, "%%agent\nAsk me."])
-    notebook = NotebookPage(notebook_7, page, path)
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    press_keys(notebook)
-    stopped(notebook)

@@ -1,20 +1,17 @@
 """What a run's calls have shown stays with the notebook, and is drawn from its file when it is opened again."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
-import pytest
 from nbconvert import HTMLExporter
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from agent_kernel.protocol.vocabulary import RESULT_MARK
 from tests.e2e.conftest import RESULTS, OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel, run_calls
 from tests.e2e.records import WIDGET
-from tests.programs import wait_until
 
 CHART = "import plotly.express as px\npx.bar(x=['a', 'b', 'c'], y=[1, 3, 2], title='Weights')"
 STYLED = (
@@ -31,10 +28,6 @@ SLIDER = "import ipywidgets\nipywidgets.IntSlider(value=3)"
 ALL = [CHART, STYLED, TABLE, FORMULA, DRAWING, PICTURE, SLIDER]
 CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it."]
 TRUSTED = "() => window.jupyterapp.shell.currentWidget.content.widgets.every(cell => cell.model.trusted)"
-UNSEEN = """index => {
-  const cell = window.jupyterapp.shell.currentWidget.content.widgets[index];
-  return !cell.isAttached || cell.node.getBoundingClientRect().bottom < 0;
-}"""
 
 
 def results(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -104,91 +97,3 @@ def test_a_reopened_notebook_draws_what_its_runs_have_shown(
     assert_drawn(cell(notebook))
     look(notebook, "kept-outputs")
     assert_exported(notebook.path)
-
-
-def test_a_page_that_was_reloaded_meanwhile_saves_them_too_and_again_without_doubling(
-    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
-) -> None:
-    notebook = open_notebook(CELLS)
-    run_calls(notebook, model, end, TABLE, FORMULA)
-    notebook.save()
-    notebook.reload()
-    notebook.wait_for_state("success", card=1)
-    end.open()
-    expect(notebook.page.locator("[data-role=answer]")).to_contain_text("There it is.")
-    notebook.wait_for_end()
-    for _ in range(2):
-        assert calls_of(notebook.save().cells[1].outputs) == [1, 2]
-    notebook.page.evaluate("window.jupyterapp.shell.currentWidget.context.revert()")
-    expect(cell(notebook).locator(".jp-RenderedLatex mjx-container")).to_be_visible()
-    assert calls_of(notebook.save().cells[1].outputs) == [1, 2]
-
-
-def test_a_cell_that_was_cleared_meanwhile_stays_cleared(
-    open_notebook: OpenNotebook, page: Page, model: WrittenModel, end: Gate, lab: LabServer
-) -> None:
-    sent: list[str] = []
-    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(str(frame))))
-    notebook = open_notebook([*CELLS, "import agent_kernel\nagent_kernel.last_run().wait().status"])
-    run_calls(notebook, model, end, TABLE)
-    notebook.command("notebook:clear-cell-output")
-    assert notebook.outputs(1) == []
-    # What ends the run goes another way to the server than the page's word that nothing shows it.
-    wait_until(lambda: notebook.outputs(1) == [] and any('"shown":false' in frame for frame in sent), "that word")
-    end.open()
-    notebook.run(2)
-    assert notebook.text(2) == "'complete'"
-    notebook.run(0)  # whatever the kernel had sent by then has come
-    assert notebook.outputs(1) == []
-    assert notebook.save().cells[1].outputs == []
-
-
-def test_a_cell_that_is_off_screen_gets_them(open_notebook: OpenNotebook, model: WrittenModel, end: Gate) -> None:
-    """JupyterLab takes cells that are off screen out of the page."""
-    notebook = open_notebook([*CELLS, *[f"'cell {number}'\n\n\n\n\n" for number in range(60)]])
-    notebook.page.evaluate(
-        "() => { const { content } = window.jupyterapp.shell.currentWidget;"
-        " content.notebookConfig = { ...content.notebookConfig, windowingMode: 'full' }; }"
-    )
-    run_calls(notebook, model, end, TABLE, FORMULA)
-    notebook.page.evaluate(
-        "async () => { const { content } = window.jupyterapp.shell.currentWidget;"
-        " content.activeCellIndex = 61; await content.scrollToItem(61, 'end'); }"
-    )
-    notebook.page.wait_for_function(UNSEEN, arg=1)
-    end.open()
-    wait_until(lambda: calls_of(notebook.outputs(1)) == [1, 2], "the results in the cell")
-    assert calls_of(notebook.save().cells[1].outputs) == [1, 2]
-
-
-def test_results_stand_once_where_cards_are_shown_in_a_second_cell(
-    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
-) -> None:
-    notebook = open_notebook([*CELLS, "%agent show"])
-    run_calls(notebook, model, end, TABLE)
-    notebook.run(2)
-    end.open()
-    expect(notebook.record()).to_have_count(2)
-    saved = notebook.save()
-    assert calls_of(saved.cells[1].outputs) == [1]
-    [copy] = saved.cells[2].outputs
-    assert "pear" in copy["data"]["text/html"]
-    assert "Shown below" not in copy["data"]["text/html"]
-
-
-@pytest.fixture(scope="module")
-def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
-    with LabServer(tmp_path_factory.mktemp("kept"), shared_model.server.environment(), app="notebook") as server:
-        yield server
-
-
-def test_notebook_7_keeps_and_draws_them_too(notebook_7: LabServer, model: WrittenModel, end: Gate, page: Page) -> None:
-    notebook = NotebookPage(notebook_7, page, notebook_7.write_notebook("kept.ipynb", CELLS))
-    run_calls(notebook, model, end, *ALL)
-    end.open()
-    expect(notebook.record()).to_be_visible()
-    assert_drawn(cell(notebook))
-    assert calls_of(notebook.save().cells[1].outputs) == [1, 2, 3, 4, 5, 6]
-    notebook_7.close_kernels()
-    notebook.reload()
-    assert_drawn(cell(notebook))

@@ -1,22 +1,19 @@
 """Keys that are pressed inside a run's output: the notebook around it stays as it is, and the focus goes where the
-person goes on. In JupyterLab and in Notebook 7, which hear of keys at different moments."""
+person goes on."""
 
 import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, cast
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
-from tests.e2e.lab import App, LabServer, NotebookPage
+from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
 
-APPS: tuple[App, ...] = ("jupyterlab", "notebook")
 CELLS = ["%load_ext agent_kernel", "%%agent\nLook at it.", "mine = 1"]
 RUN, MINE = 1, 2
 ON_CARDS = "adel"  # letters that do something on a card that waits
@@ -77,15 +74,6 @@ KEYS_MS = [400, 800, 2_000]
 CALLS_THAT_WAIT_FOR_A_FILE = (
     "import pathlib, time\nwhile not pathlib.Path({name!r}).exists(): time.sleep(0.05)\n{after}"
 )
-
-
-@pytest.fixture(scope="module", params=APPS)
-def lab(
-    request: pytest.FixtureRequest, shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabServer]:
-    app: App = request.param
-    with LabServer(tmp_path_factory.mktemp("keys"), shared_model.server.environment(), app=app) as server:
-        yield server
 
 
 class Keyboard:
@@ -298,58 +286,6 @@ def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_not
     assert keyboard.state()["cells"] == before["cells"]
 
 
-def test_a_question_takes_letters_digits_and_ctrl_enter(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    answer = Gate(say("Two it is."))
-    model.says(call("ask_user", question="Which?", choices=["One", "Two"]), answer)
-    keyboard = start(open_notebook)
-    notebook = keyboard.notebook
-    notebook.wait_for_state("executing")
-    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
-    field = notebook.card().get_by_role("textbox")
-    keyboard.press_for_nothing(field, [*IN_FIELDS, "Shift+Enter", "Enter"])
-    keyboard.wait_for_hints("Ctrl Enter")  # digits are text in the field
-    field.fill("")
-    keyboard.press_for_nothing(notebook.card().get_by_role("radio").first, [*LETTERS, *DIGITS, *CAPITALS, "Enter"])
-    notebook.card().focus()
-    keyboard.press("2")
-    expect(notebook.card().get_by_role("radio").nth(1)).to_be_checked()
-    before = keyboard.state()
-    keyboard.press("Control+Enter")
-    notebook.wait_for_state("success")
-    assert keyboard.state()["cells"] == before["cells"]
-    keyboard.wait_for_focus(inRun=True)
-    answer.open()
-    expect(notebook.record()).to_contain_text("Two it is.")
-    keyboard.wait_for_focus(cell=RUN, mode="command")
-    assert "Two" in model.tool_results()[0]
-
-
-def test_a_budget_pause_takes_letters_in_its_field_and_ctrl_enter(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    model.says(call("run_python", code="6 * 7"), call("run_python", code="6 * 9"), say("It is 42."))
-    cells = [
-        "%load_ext agent_kernel\nimport agent_kernel as ak",
-        "run = ak.Agent(policy='allow', budget=ak.Budget(tool_calls=1)).start('Look twice.')",
-        "mine = 1",
-    ]
-    keyboard = start(open_notebook, cells)
-    card = page.get_by_role("group", name="Budget reached")
-    expect(card).to_be_visible()
-    keyboard.press_for_nothing(card, EVERY_KEY)
-    keyboard.wait_for_hints("Ctrl Enter")
-    field = card.get_by_role("textbox")
-    keyboard.press_for_nothing(field, [*IN_FIELDS, "Shift+Enter"])
-    field.fill("5")
-    before = keyboard.state()
-    keyboard.press("Control+Enter")
-    expect(keyboard.notebook.record()).to_contain_text("It is 42.")
-    keyboard.wait_for_focus(cell=RUN, mode="command")
-    assert keyboard.state()["cells"] == before["cells"]
-
-
 def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
@@ -389,9 +325,8 @@ def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(
     assert keyboard.focus()["cell"] == MINE, "a record takes no focus that its run did not have"
 
 
-@pytest.mark.parametrize("by", ["a click", "a key"])
 def test_after_an_approval_shift_enter_goes_on_from_the_cell_that_was_active_before(
-    open_notebook: OpenNotebook, model: WrittenModel, by: str
+    open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
     done = Gate(say("There you are."))
     model.says(call("run_python", code="first = 1"), call("run_python", code="second = 2"), done)
@@ -404,11 +339,8 @@ def test_after_an_approval_shift_enter_goes_on_from_the_cell_that_was_active_bef
     keyboard.wait_for_focus(cell=MINE, mode="command")
     prompt_number = notebook.prompt_number(RUN)
 
-    if by == "a click":
-        notebook.card().get_by_role("button", name="Approve").click()
-    else:
-        notebook.card().locator(".ak-head").click()
-        keyboard.press("a")
+    notebook.card().locator(".ak-head").click()
+    keyboard.press("a")
     notebook.wait_for_state("awaiting_approval", card=1)
     keyboard.wait_for_focus(call=notebook.card(1).get_attribute("data-tool-call-id"))
     keyboard.free()
@@ -477,34 +409,3 @@ def test_what_is_typed_into_a_reason_never_reaches_the_notebook_when_the_run_end
         notebook.page.keyboard.type("diibddii00")
     expect(notebook.record()).to_be_visible()
     assert keyboard.state() == before
-
-
-def test_no_key_on_a_card_whose_outcome_is_unknown_changes_the_notebook(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    model.says(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"))
-    keyboard = start(open_notebook)
-    notebook = keyboard.notebook
-    notebook.wait_for_state("awaiting_approval")
-    notebook.press("Approve")
-    notebook.wait_for_state("unknown")
-    page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
-    expect(page.locator(".jp-Dialog")).to_have_count(0)
-    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
-
-
-def test_no_key_on_a_card_that_has_expired_changes_the_notebook(
-    lab: LabServer, page: Page, model: WrittenModel, shared_model: WrittenModel, tmp_path: Path
-) -> None:
-    end = Gate(say("Too late."))
-    model.says(call("run_python", code="first = 1"), end)
-    expires = ["--AgentKernelServer.approval_seconds=1"]
-    with LabServer(tmp_path, shared_model.server.environment(), app=lab.app, arguments=expires) as server:
-        notebook = NotebookPage(server, page, server.write_notebook("expires.ipynb", CELLS))
-        notebook.run_through(RUN)
-        notebook.wait_for_state("expired")
-        keyboard = Keyboard(notebook)
-        keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
-        end.open()
-        expect(notebook.record()).to_contain_text("Too late.")
-        server.close_kernels()

@@ -1,63 +1,15 @@
-"""What the JupyterLab extension adds to notebooks that are opened again, with no widget of ours in the page: in
-JupyterLab and in Notebook 7."""
+"""What the JupyterLab extension adds to a notebook: cells of code that ran, and ways to what waits."""
 
-from collections.abc import Iterator
 from typing import Any, cast
 
-import nbformat
-import pytest
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
-from tests.e2e.lab import App, LabServer, NotebookPage
+from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
-from tests.e2e.test_keys import CELLS, EVERY_KEY, FOCUS, NOTEBOOK, RUN
+from tests.e2e.test_keys import CELLS, FOCUS, NOTEBOOK, RUN
 from tests.programs import wait_until
-
-APPS: tuple[App, ...] = ("jupyterlab", "notebook")
-RECORD = """<div class="agent-record" data-agent-record="run_1">
-<p><strong>Agent run: complete.</strong></p>
-<details><summary>1 call</summary><p>It ran.</p>
-<pre><code class="agent-code agent-cell-2">second = 2</code></pre><pre><code class="agent-code">1 / 0</code></pre>
-<pre><code class="agent-code agent-cell-1">first = "&lt;b&gt;"</code></pre></details>
-</div>"""
-
-
-@pytest.fixture(scope="module", params=APPS)
-def lab(
-    request: pytest.FixtureRequest, shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabServer]:
-    app: App = request.param
-    with LabServer(tmp_path_factory.mktemp("extension"), shared_model.server.environment(), app=app) as server:
-        yield server
-
-
-def open_saved(lab: LabServer, page: Page, name: str, record: str) -> NotebookPage:
-    """A notebook from somewhere else, so that JupyterLab does not trust it."""
-    path = lab.write_notebook(f"{name}.ipynb", ["%%agent\nLook at it.", "mine = 1"])
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[0].outputs = [nbformat.v4.new_output("display_data", data={"text/html": record})]
-    nbformat.write(notebook, path)
-    return NotebookPage(lab, page, path)
-
-
-def test_keys_in_the_record_of_a_notebook_that_was_opened_again_change_nothing(lab: LabServer, page: Page) -> None:
-    notebook = open_saved(lab, page, "keys", RECORD)
-    summary = notebook.page.get_by_text("1 call")
-    expect(summary).to_be_visible()
-    summary.focus()
-    before = page.evaluate(NOTEBOOK)
-    for key in EVERY_KEY:
-        if key != "Enter":
-            page.keyboard.press(key)
-            assert page.evaluate(NOTEBOOK) == before, f"{key} changed the notebook"
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("It ran.")).to_be_visible()
-    page.keyboard.press("Escape")
-    wait_until(lambda: page.evaluate(FOCUS)["cell"] == 0, "the focus on the cell")
-    page.keyboard.press("b")
-    expect(page.locator(".jp-Cell")).to_have_count(3)
 
 
 def sources(page: Page) -> list[tuple[str, int | None]]:
@@ -73,21 +25,6 @@ def expect_inserted(page: Page, before: list[tuple[str, int | None]], below: int
     wait_until(lambda: first.items() <= page.evaluate(FOCUS).items(), "the focus on the first of them")
     page.keyboard.press("z")
     wait_until(lambda: sources(page) == before, "Z to take them back")
-
-
-def test_the_code_of_a_card_becomes_a_cell_below_and_z_takes_it_back(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    model.says(call("run_python", code="first = 1"), say("There."))
-    notebook = open_notebook(CELLS)
-    notebook.run_through(RUN)
-    notebook.wait_for_state("awaiting_approval")
-    before = sources(page)
-    notebook.press("Insert below as a cell")
-    expect_inserted(page, before, RUN, ["first = 1"])
-    notebook.wait_for_state("awaiting_approval")
-    notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("There.")
 
 
 def test_a_whole_run_becomes_cells_in_the_order_in_which_it_ran_without_what_failed_or_was_denied(
@@ -133,20 +70,6 @@ def test_a_whole_run_becomes_cells_in_the_order_in_which_it_ran_without_what_fai
     assert "Insert" not in "".join(notebook.save().cells[RUN].outputs[0]["data"]["text/html"])
 
 
-def test_code_of_a_record_from_somewhere_else_is_copied_and_becomes_cells(lab: LabServer, page: Page) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    notebook = open_saved(lab, page, "elsewhere", RECORD)
-    notebook.page.get_by_text("1 call").click()
-    page.get_by_role("button", name="Copy").nth(2).click()
-    expect(page.get_by_text("Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == 'first = "<b>"'
-    before = sources(page)
-    page.get_by_role("button", name="Insert below as a cell").nth(1).click()
-    expect_inserted(page, before, 0, ["1 / 0"])
-    page.get_by_role("button", name="Insert all as cells").click()
-    expect_inserted(page, before, 0, ['first = "<b>"', "second = 2"])
-
-
 WAITS = "Waiting for you: run_python"
 
 
@@ -179,49 +102,9 @@ def test_hidden_outputs_say_what_waits_and_lead_to_it(
     expect(waits).to_have_count(0)
 
 
-def test_a_folded_heading_says_what_waits_below_it(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    model.says(call("run_python", code="first = 1"))
-    notebook = open_notebook(["# Part one", *CELLS])
-    page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
-    notebook.command("notebook:change-cell-to-markdown")
-    notebook.run_through(RUN + 1)
-    notebook.wait_for_state("awaiting_approval")
-    # JupyterLab parses a heading some time after the cell has run, and until then the command does nothing.
-    page.wait_for_function("() => window.jupyterapp.shell.currentWidget.content.widgets[0].headingInfo?.level === 1")
-    page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
-    notebook.command("notebook:toggle-heading-collapse")
-    expect(notebook.card()).not_to_be_visible()
-    page.locator(".jp-Cell").get_by_role("button", name=WAITS).click()
-    wait_for_card(notebook)
-
-
-def test_what_waits_off_screen_in_a_notebook_that_draws_only_what_is_seen_is_found(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    model.says(call("run_python", code="first = 1"))
-    notebook = open_notebook([*CELLS, *(f"line = {number}\n" * 20 for number in range(40))])
-    notebook.run_through(RUN)
-    notebook.wait_for_state("awaiting_approval")
-    page.evaluate(
-        """async () => {
-          const { content } = window.jupyterapp.shell.currentWidget;
-          content.notebookConfig = { ...content.notebookConfig, windowingMode: 'full' };
-          content.activeCellIndex = content.widgets.length - 1;
-          await content.scrollToItem(content.widgets.length - 1);
-        }"""
-    )
-    expect(notebook.cards()).not_to_be_in_viewport()
-    page.get_by_role("button", name="1 call waits for you").click()
-    wait_for_card(notebook)
-
-
 def test_a_notebook_in_the_background_says_that_something_waits(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page, lab: LabServer
 ) -> None:
-    if lab.app == "notebook":
-        pytest.skip("Notebook 7 has one notebook in a page")
     model.says(call("run_python", code="first = 1"))
     notebook = open_notebook(CELLS)
     notebook.run_through(RUN)

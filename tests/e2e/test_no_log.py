@@ -41,25 +41,6 @@ def lab(tmp_path: Path, held: sqlite3.Connection) -> Iterator[LabServer]:
         yield server
 
 
-def test_the_cell_names_the_log_and_the_remedy_and_works_once_the_log_is_free(
-    lab: LabServer, page: Page, log: Path, held: sqlite3.Connection
-) -> None:
-    path = lab.write_notebook("held.ipynb", ["%load_ext agent_kernel", "%%agent\nWhat is here?"])
-    notebook = NotebookPage(lab, page, path)
-    notebook.run_through(1)
-    output = page.locator(".jp-OutputArea").nth(1)
-    expect(output).to_contain_text(str(log))
-    expect(output).to_contain_text("AgentKernelServer.data_dir")
-    assert "Traceback" not in lab.log_text()
-    expect(output).not_to_contain_text("Agent run: failed. ,")
-    assert str(log) in lab.api("GET", "agent-kernel/api/status")["trouble"]
-    held.close()
-    notebook.run(1)
-    expect(output).to_contain_text("demo is a recording")  # the new run's own words: the old ones go when it begins
-    expect(output).not_to_contain_text(str(log))
-    assert lab.api("GET", "agent-kernel/api/status")["trouble"] is None
-
-
 def test_a_page_that_is_left_open_over_a_restart_is_told_why_nothing_answers(
     tmp_path: Path, log: Path, page: Page, shared_model: WrittenModel
 ) -> None:

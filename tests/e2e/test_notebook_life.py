@@ -15,23 +15,6 @@ from tests.programs import wait_until
 LOAD = "%load_ext agent_kernel"
 
 
-def test_another_cell_runs_while_a_call_waits(open_notebook: OpenNotebook, model: WrittenModel) -> None:
-    model.says(call("run_python", code="rows = 3\nrows"), say("There are 3 rows."))
-    notebook = open_notebook([LOAD, "%%agent\nCount the rows.", "6 * 7", "_", "2 + 2"])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.run(2)
-    assert notebook.text(2) == "42"
-    expect(notebook.card()).to_have_attribute("data-state", "awaiting_approval")
-
-    notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("There are 3 rows.")
-    notebook.run(3)
-    assert notebook.text(3) == "42", "the call changed the user's _"
-    notebook.run(4)
-    assert [notebook.prompt_number(cell) for cell in range(5)] == [1, 2, 3, 4, 5]
-
-
 def test_reload_while_a_call_waits_then_approve(open_notebook: OpenNotebook, model: WrittenModel) -> None:
     model.says(call("run_python", code="print('after the reload')"), say("It ran."))
     notebook = open_notebook([LOAD, "%%agent\nSay something."])
@@ -45,15 +28,6 @@ def test_reload_while_a_call_waits_then_approve(open_notebook: OpenNotebook, mod
     notebook.wait_for_end()
     assert model.tool_results() == ["after the reload"]
     assert_record_is_saved(notebook.save(), 1, "It ran.", "after the reload")
-
-
-def test_the_saved_file_holds_a_readable_record(open_notebook: OpenNotebook, model: WrittenModel) -> None:
-    model.says(call("run_python", code="print('measured')"), say("All of it is **measured**."))
-    notebook = open_notebook([LOAD, "%%agent\nMeasure it."])
-    notebook.run_through(1)
-    notebook.press("Approve")
-    expect(notebook.record()).to_be_visible()
-    assert_record_is_saved(notebook.save(), 1, "run_python", "print(", "measured")
 
 
 def test_the_record_reaches_the_file_though_no_page_was_open_at_the_end(
@@ -87,28 +61,3 @@ def test_the_record_reaches_the_file_though_no_page_was_open_at_the_end(
 def _with_record(notebook: NotebookPage) -> nbformat.NotebookNode | None:
     saved = notebook.save()
     return saved if any("data-agent-record" in data.get("text/html", "") for data in bundles(saved, 1)) else None
-
-
-def test_the_letters_typed_in_a_card_do_not_change_the_notebook(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    model.says(call("run_python", code="1"), say("Understood."))
-    notebook = open_notebook([LOAD, "%%agent\nGo on.", "'last'"])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.press("Deny")
-    notebook.card().get_by_role("textbox", name="Reason").press_sequentially("dad, abba: no x")
-    notebook.card().get_by_role("textbox", name="Reason").press("Enter")
-    expect(notebook.record()).to_contain_text("dad, abba: no x")
-    assert len(notebook.save().cells) == 3
-
-
-def test_keys_decide_when_the_focus_is_in_a_card(open_notebook: OpenNotebook, model: WrittenModel) -> None:
-    model.says(call("run_python", code="print('by key')"), say("By key."))
-    notebook = open_notebook([LOAD, "%%agent\nGo on."])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.card().get_by_role("button", name="Approve", exact=True).focus()
-    notebook.page.keyboard.press("a")
-    expect(notebook.record()).to_contain_text("By key.")
-    assert model.tool_results() == ["by key"]

@@ -1,12 +1,9 @@
 """What calls show is drawn in the card by the notebook's own renderers, as the output of a cell is."""
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import RESULTS, OpenNotebook
-from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.lab import NotebookPage
 from tests.e2e.model import Gate, WrittenModel, run_calls
 from tests.programs import wait_until
 
@@ -135,51 +132,4 @@ def test_what_a_call_draws_after_its_end_is_in_its_card_and_not_below_another_ce
     expect(notebook.card(0)).to_contain_text("drawn late")
     assert notebook.text(2) == "mine"
     assert len(notebook.outputs(2)) == 1
-    finish(notebook, end)
-
-
-ODD = """
-import ipywidgets, plotly.graph_objects as go
-from IPython.display import display
-gone = ipywidgets.IntSlider(value=3)
-bundle = gone._repr_mimebundle_()
-gone.close()
-display(bundle, raw=True)
-display({"application/x-odd": {"a": 1}}, raw=True)
-display({"application/vnd.plotly.v1+json": {"data": "x" * 20_000_000}, "text/plain": "A large figure"}, raw=True)
-display(go.FigureWidget(go.Bar(y=[1, 3, 2])))
-display(go.Figure(go.Scatter(y=list(range(200_000)))))
-"""
-
-
-def test_what_can_not_be_shown_says_why_and_large_figures_are_drawn(
-    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
-) -> None:
-    notebook = open_notebook(CELLS)
-    shown(notebook, model, end, ODD)
-    card = notebook.card(0)
-    expect(card).to_contain_text("This widget is not in the kernel any more")
-    expect(card).to_contain_text("This notebook has no way to show application/x-odd.")
-    expect(card).to_contain_text("Too large to show here")
-    expect(card.locator(".js-plotly-plot")).to_have_count(2)
-    finish(notebook, end)
-    assert "[application/vnd.plotly.v1+json, too large to show]" in model.tool_results()[0]
-
-
-@pytest.fixture(scope="module")
-def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
-    with LabServer(tmp_path_factory.mktemp("rich"), shared_model.server.environment(), app="notebook") as server:
-        yield server
-
-
-def test_notebook_7_draws_charts_and_widgets_too(
-    notebook_7: LabServer, model: WrittenModel, end: Gate, page: Page
-) -> None:
-    notebook = NotebookPage(notebook_7, page, notebook_7.write_notebook("rich.ipynb", [*CELLS, "slider.value"]))
-    shown(notebook, model, end, PLOTLY, SLIDER, FORMULA)
-    expect(notebook.card(0).locator(".js-plotly-plot")).to_contain_text("Weights")
-    notebook.card(1).get_by_role("slider").press("ArrowRight")
-    expect(notebook.card(1).locator(".widget-readout")).to_have_text("4")
-    expect(notebook.card(2).locator("mjx-container")).to_be_visible()
-    notebook.run_until(2, "4")
     finish(notebook, end)

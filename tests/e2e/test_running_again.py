@@ -1,9 +1,6 @@
 """People run cells again, delete them, clear outputs, run all: no run is ever out of reach."""
 
-from collections.abc import Iterator
-
-import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
@@ -38,50 +35,6 @@ def wait_for_statuses(lab: LabServer, prompt: str, those: list[str]) -> None:
     wait_until(lambda: statuses(lab, prompt) == those, f"the runs to be {those}")
 
 
-def test_the_cell_is_run_again_while_its_call_waits_and_the_new_run_begins_at_once(
-    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
-) -> None:
-    model.says(call("run_python", code="first = 1"), call("run_python", code="print('second')"), say("Once."))
-    notebook = open_notebook([LOAD, "%%agent\nAsk me again.", "'first' in globals()"])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.run(1)
-    expect(notebook.card()).to_contain_text("print('second')")
-    notebook.wait_for_state("awaiting_approval")
-    expect(notebook.cards()).to_have_count(1)
-    wait_for_statuses(lab, "Ask me again.", ["cancelled", "running"])
-    notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("Once.")
-    notebook.run(2)
-    assert notebook.text(2) == "False", "the first call ran"
-
-
-def test_the_cell_is_run_again_while_its_call_runs(
-    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
-) -> None:
-    model.says(call("run_python", code="import time\nprint('asleep', flush=True)\ntime.sleep(600)"), say("Now."))
-    notebook = open_notebook([LOAD, "%%agent --policy allow\nTake ten minutes."])
-    notebook.run_through(1)
-    expect(notebook.card()).to_contain_text("asleep")
-    notebook.run(1)
-    expect(notebook.record()).to_contain_text("Now.")
-    wait_for_statuses(lab, "Take ten minutes.", ["cancelled", "complete"])
-
-
-def test_a_deleted_cell_ends_its_run(open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer) -> None:
-    model.says(call("run_python", code="1"), call("run_python", code="2"), say("The other one."))
-    notebook = open_notebook([LOAD, "%%agent\nIn a cell to be deleted.", "%%agent\nIn the other cell."])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.command("notebook:delete-cell")
-    expect(notebook.cards()).to_have_count(0)
-    notebook.run(1)
-    notebook.wait_for_state("awaiting_approval")
-    wait_for_statuses(lab, "In a cell to be deleted.", ["cancelled"])
-    notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("The other one.")
-
-
 def test_a_cell_that_is_deleted_while_its_call_runs(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:
@@ -94,21 +47,6 @@ def test_a_cell_that_is_deleted_while_its_call_runs(
     notebook.run(1)
     assert notebook.text(1) == "42"
     wait_for_statuses(lab, "In a cell deleted meanwhile.", ["cancelled"])
-
-
-def test_a_cell_that_is_merged_with_the_one_below_can_be_asked_anew(
-    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
-) -> None:
-    model.says(call("run_python", code="1"), say("Both of it."))
-    notebook = open_notebook([LOAD, "%%agent\nIn a cell to be merged.", "And this.", "6 * 7"])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.command("notebook:merge-cell-below")
-    expect(notebook.cards()).to_have_count(0)
-    notebook.run(1)
-    expect(notebook.record()).to_contain_text("Both of it.")
-    wait_for_statuses(lab, "In a cell to be merged.", ["cancelled", "complete"])
-    assert "And this." in model.requests()[-1][-1]["content"]
 
 
 def test_a_cell_that_is_cut_and_pasted_keeps_its_run(
@@ -163,20 +101,6 @@ def test_a_run_whose_output_was_cleared_is_answered_from_the_queued_one(
     assert model.tool_results() == ["plotted"]
 
 
-def test_the_run_ahead_is_stopped_and_the_queued_one_goes_on(
-    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
-) -> None:
-    model.says(call("run_python", code="1"), say("A table."))
-    notebook = open_notebook([LOAD, PLOT, TABLE])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.run(2)
-    press_ahead(notebook, "Stop it and go on")
-    expect(notebook.record().nth(1)).to_contain_text("A table.")
-    expect(notebook.record().nth(0)).to_contain_text("ancelled")
-    wait_for_statuses(lab, "Now a table.", ["complete"])
-
-
 def test_after_a_reload_without_saving_the_waiting_run_is_still_in_reach(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:
@@ -198,50 +122,6 @@ def test_after_a_reload_without_saving_the_waiting_run_is_still_in_reach(
     expect(notebook.record().nth(1)).to_be_visible()
 
 
-def test_a_second_notebook_on_the_kernel_shows_what_it_waits_for(
-    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer, browser: Browser
-) -> None:
-    model.says(call("run_python", code="1"), say("A plot."), say("A table."))
-    first = open_notebook([LOAD, PLOT])
-    first.run_through(1)
-    first.wait_for_state("awaiting_approval")
-    (session,) = lab.api("GET", "api/sessions")
-    path = lab.write_notebook("second on the kernel.ipynb", [TABLE])
-    lab.api(
-        "POST",
-        "api/sessions",
-        {"path": path.name, "name": path.name, "type": "notebook", "kernel": {"id": session["kernel"]["id"]}},
-    )
-    with browser.new_context(viewport={"width": 1200, "height": 900}) as context:
-        second = NotebookPage(lab, context.new_page(), path)
-        second.run(0)
-        press_ahead(second, "Show here")
-        second.press("Approve")
-        expect(second.record()).to_contain_text("A table.")
-    expect(first.record()).to_contain_text("A plot.")
-
-
-def test_agent_show_brings_the_cards_of_what_is_open_into_another_cell(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    model.says(call("run_python", code="print('plotted')"), say("A plot."))
-    notebook = open_notebook([LOAD, PLOT, "%agent status", "%agent show"])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.reload()  # without saving: the cell has no output any more
-    expect(notebook.cards()).to_have_count(0)
-    notebook.run(2)
-    assert "Waiting for you (run_python): Plot body mass of the penguins." in notebook.text(2)
-    notebook.run(3)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.save()
-    notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("A plot.")
-    assert_record_is_saved(notebook.save(), 3, "A plot.", "plotted")
-    notebook.run(2)
-    assert notebook.text(2) == "No run is open in this kernel."
-
-
 def test_what_waits_without_its_card_can_be_shown_from_the_status_bar(
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
@@ -258,48 +138,3 @@ def test_what_waits_without_its_card_can_be_shown_from_the_status_bar(
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("A plot.")
     assert_record_is_saved(notebook.save(), 2, "A plot.", "plotted")
-
-
-def test_what_waits_for_a_cell_that_was_never_saved_can_be_shown_from_the_status_bar(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    model.says(call("run_python", code="print('plotted')"), say("A plot."))
-    notebook = open_notebook([LOAD, "6 * 7"])
-    notebook.run(0)
-    notebook.command("notebook:insert-cell-below")
-    notebook.page.evaluate(
-        "source => window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.setSource(source)", PLOT
-    )
-    notebook.run(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.reload()  # without saving: the cell is not there any more
-    notebook.page.get_by_role("button", name="1 call waits for you").click()
-    notebook.page.get_by_role("button", name="Show It Below").click()
-    notebook.wait_for_state("awaiting_approval")
-    notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("A plot.")
-
-
-@pytest.fixture(scope="module")
-def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
-    with LabServer(tmp_path_factory.mktemp("again"), shared_model.server.environment(), app="notebook") as server:
-        yield server
-
-
-def test_in_notebook_7_too_a_cell_is_run_again_and_deleted(
-    notebook_7: LabServer, model: WrittenModel, page: Page
-) -> None:
-    model.says(*(call("run_python", code=f"print({number})") for number in range(2)))
-    path = notebook_7.write_notebook("again.ipynb", [LOAD, "%%agent\nAgain.", "6 * 7"])
-    notebook = NotebookPage(notebook_7, page, path)
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.run(1)
-    expect(notebook.card()).to_contain_text("print(1)")
-    notebook.wait_for_state("awaiting_approval")
-    wait_for_statuses(notebook_7, "Again.", ["cancelled", "running"])
-    notebook.command("notebook:delete-cell")
-    expect(notebook.cards()).to_have_count(0)  # the page has said that it shows the run no more
-    notebook.run(1)
-    assert notebook.text(1) == "42"
-    wait_for_statuses(notebook_7, "Again.", ["cancelled", "cancelled"])

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from agent_kernel.testing import call, say
-from agent_kernel.testing.wire.reply import failure
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer
 from tests.e2e.model import WrittenModel
@@ -36,15 +35,3 @@ def test_a_card_is_answered_while_the_cell_waits(open_notebook: OpenNotebook, mo
     notebook.run(2)
     assert notebook.text(2) == "42"
     assert model.tool_results() == ["the product is 42"]
-
-
-def test_a_run_whose_model_failed_is_tried_again(open_notebook: OpenNotebook, model: WrittenModel, page: Page) -> None:
-    model.says(failure(400, "The model is not well."), say("It is 42."))
-    notebook = open_notebook([LOAD_COLD, "%%agent\nSix times seven?"])
-    notebook.run(0)
-    notebook.run(1, wait=False)
-    try_again = page.get_by_role("button", name="Try again")
-    expect(try_again).to_be_visible(timeout=COLD_SECONDS * 1_000)
-    try_again.click()
-    expect(notebook.record()).to_contain_text("It is 42.")
-    expect(try_again).to_be_hidden()

@@ -1,0 +1,51 @@
+"""Notebook 7, which hears of keys at another moment than JupyterLab, and has one notebook in a page."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agent_kernel.testing import call, say
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import Gate, WrittenModel
+from tests.e2e.test_keys import EVERY_KEY, INERT_WHILE_ONE_WAITS, Keyboard
+from tests.e2e.test_running_again import wait_for_statuses
+
+
+@pytest.fixture(scope="module")
+def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    with LabServer(tmp_path_factory.mktemp("seven"), shared_model.server.environment(), app="notebook") as server:
+        yield server
+
+
+def test_a_cell_is_run_again_answered_by_keys_and_deleted_while_its_next_run_waits(
+    notebook_7: LabServer, model: WrittenModel, page: Page
+) -> None:
+    end = Gate(say("There."))
+    model.says(*(call("run_python", code=f"print({number})") for number in range(2)), end, call("run_python", code="2"))
+    path = notebook_7.write_notebook("seven.ipynb", ["%load_ext agent_kernel", "%%agent\nAgain.", "6 * 7"])
+    notebook = NotebookPage(notebook_7, page, path)
+    keyboard = Keyboard(notebook)
+    notebook.run_through(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.run(1)
+    expect(notebook.card()).to_contain_text("print(1)")
+    notebook.wait_for_state("awaiting_approval")
+    wait_for_statuses(notebook_7, "Again.", ["cancelled", "running"])
+
+    keyboard.press_for_nothing(notebook.card(), INERT_WHILE_ONE_WAITS)
+    keyboard.press("a")
+    notebook.wait_for_state("success")
+    keyboard.free()
+    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
+    end.open()
+    expect(notebook.record()).to_contain_text("There.")
+    keyboard.wait_for_focus(cell=1, mode="command")
+
+    notebook.run(1)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.command("notebook:delete-cell")
+    expect(notebook.cards()).to_have_count(0)  # the page has said that it shows the run no more
+    notebook.run(1)
+    assert notebook.text(1) == "42"
+    wait_for_statuses(notebook_7, "Again.", ["cancelled", "complete", "cancelled"])
