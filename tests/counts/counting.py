@@ -1,8 +1,8 @@
-"""A runtime whose SQL is counted, and a model that costs nothing."""
+"""A runtime whose log is measured, and a model that costs nothing."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from itertools import count, groupby
+from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from agent_kernel.models.base import (
     TokenUsage,
 )
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import LoggedEvent, server_event_adapter
+from agent_kernel.protocol.events import server_event_adapter
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.conversation import Conversation
@@ -28,8 +28,6 @@ from agent_kernel.runtime.state.run import Resources
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor
-
-_CONTROL = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE")
 
 
 class CountedModel:
@@ -68,32 +66,24 @@ class CountedModel:
 
 
 class CountedRuntime:
-    """One conversation, and the SQL of its log since the last `clear`."""
+    """One conversation, and the size of its log."""
 
     def __init__(self, runtime: Runtime, log: Log, conversation: Conversation) -> None:
         self.runtime = runtime
         self.log = log
         self.conversation = conversation
-        self.sql: list[str] = []
         results = count(1)  # the same result three times would pause a run
         self.executor = FunctionExecutor(act=lambda call, emit: f"{next(results)}")
-        self._seen = 0
 
     @classmethod
     async def open(cls, path: Path, model: CountedModel, **settings: Any) -> "CountedRuntime":
         log = await Log.open(path)
         runtime = Runtime(Resources(log, model, RuntimeSettings(**settings), attended=True, tasks=TaskOwner()))
         runtime.listen_to_audit(lambda _: None)  # as a server does
-        counted = cls(runtime, log, await runtime.create_conversation())
-        await log.read(lambda sql: sql.set_trace_callback(counted.sql.append))
-        return counted
+        return cls(runtime, log, await runtime.create_conversation())
 
-    async def run(
-        self,
-        approval: Approval = "allow",
-        before_decision: Callable[[], object] = lambda: None,
-    ) -> None:
-        """One run to its end; `approval` is the tool's. A call that asks is approved, after `before_decision`."""
+    async def run(self, approval: Approval = "allow") -> None:
+        """One run to its end; `approval` is the tool's. A call that asks is approved."""
         probe = ToolDeclaration("probe", "Probe.", {"type": "object", "properties": {}}, approval=approval)
         spec = RunSpec(run_id=new_run_id(), prompt="Go on.", tools=(probe,))
         frames = self.conversation.subscribe()
@@ -101,39 +91,11 @@ class CountedRuntime:
         async for frame in frames:
             event = server_event_adapter.validate_json(frame)
             if event.type == "approval_request":
-                before_decision()
                 await self.conversation.route_decision(event.approval_id, Decision(approved=True))
             elif event.type == "complete":
                 break
         frames.close()
         await handle.wait()
-
-    def clear(self) -> None:
-        self.sql.clear()
-        self._seen = self.conversation.last_seq
-
-    def count(self, verb: str = "") -> int:
-        """Statements that begin with a verb, or all but those that begin and end transactions: how many units of work
-        share one depends on how quick the disk is. A trigger shows its statement again: that is one statement. The
-        head of the audit trail is left out where it is read for its file: the clock decides how often that is."""
-        counted, inside = 0, False
-        for statement, _ in groupby(self.sql):
-            inside = statement.startswith("BEGIN") or (inside and not statement.startswith("COMMIT"))
-            if inside or not statement.endswith("FROM audit_head"):
-                counted += statement.startswith(verb) if verb else not statement.startswith(_CONTROL)
-        return counted
-
-    async def events(self) -> list[LoggedEvent]:
-        """Those since the last `clear`."""
-        wanted = self.conversation.last_seq - self._seen
-        frames = self.conversation.subscribe(self._seen)
-        events = []
-        async for frame in frames:
-            events.append(server_event_adapter.validate_json(frame))
-            if len(events) == wanted:
-                break
-        frames.close()
-        return events  # type: ignore[return-value]
 
     async def bytes(self) -> int:
         """The pages of the log."""

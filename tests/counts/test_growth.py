@@ -1,0 +1,62 @@
+"""A turn of a long conversation costs what one of a short conversation costs."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.counts.counting import CountedModel, CountedRuntime
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[Open]:
+    """Opens a counted runtime whose first run, which fills caches, is over."""
+    runtimes: list[CountedRuntime] = []
+
+    async def make(**model: int) -> CountedRuntime:
+        counted = await CountedRuntime.open(tmp_path / f"{len(runtimes)}.sqlite", CountedModel(**model))
+        runtimes.append(counted)
+        await counted.run()
+        return counted
+
+    yield make
+    for counted in runtimes:
+        await counted.runtime.aclose()
+
+
+async def test_a_turn_of_a_long_conversation_is_as_much_work_for_sqlite_as_one_of_a_short(opened: Open) -> None:
+    """A statement that goes through all calls or messages of a conversation is one statement still."""
+    counted = await opened(calls=1)
+    steps = 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+
+    async def work() -> int:
+        nonlocal steps
+        steps = 0
+        await counted.log.read(lambda sql: sql.set_progress_handler(step, 1))
+        await counted.run()
+        await counted.log.read(lambda sql: sql.set_progress_handler(None, 1))
+        return steps
+
+    early = await work()
+    for _ in range(40):
+        await counted.run()
+    assert early / 2 < await work() < 1.15 * early
+
+
+async def test_a_turn_is_a_few_kilobytes_and_no_more_late_than_early(opened: Open) -> None:
+    counted = await opened(calls=1)
+    sizes = [await counted.bytes()]
+    for _ in range(2):
+        for _ in range(30):
+            await counted.run()
+        sizes.append(await counted.bytes())
+    early, late = (sizes[1] - sizes[0]) / 30, (sizes[2] - sizes[1]) / 30
+    assert late <= 1.2 * early
+    assert late <= 4_200, "900 are two audit entries in plain text, 1,400 the events, compressed by themselves"
