@@ -32,6 +32,17 @@ OTHERS = [
     ),
 ]
 EVERY_KEY = [*LETTERS, *DIGITS, *CAPITALS, "Shift+A", "Shift+D", *OTHERS]
+OF_NOTEBOOKS = [
+    *"aabbccddiimmrrvvxxyyzz0011",
+    "Shift+l",
+    "Shift+m",
+    "Shift+v",
+    "Enter",
+    "Delete",
+    "ArrowUp",
+    "Shift+ArrowDown",
+]
+"""Keys that mean something in command mode."""
 INERT_WHILE_ONE_WAITS = [key for key in EVERY_KEY if key not in ON_CARDS]
 IN_FIELDS = [*LETTERS, *DIGITS, *CAPITALS, "Shift+A", "Shift+D", "ArrowLeft", "Backspace", "Shift+Home", "Delete"]
 
@@ -157,8 +168,8 @@ def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_o
     (lab.root / "go").touch()
     notebook.wait_for_state("success")
     expect(notebook.card()).to_contain_text("done")
-    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
-    keyboard.press_for_nothing(page.locator(".ak-badge"), EVERY_KEY)
+    keyboard.press_for_nothing(notebook.card(), OF_NOTEBOOKS)
+    keyboard.press_for_nothing(page.locator(".ak-badge"), OF_NOTEBOOKS)
 
     notebook.card().focus()
     failing.open()
@@ -168,20 +179,22 @@ def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_o
     notebook.wait_for_state("error", card=1)
     keyboard.wait_for_focus(call=notebook.card(2).get_attribute("data-tool-call-id"))
     keyboard.free()
-    keyboard.press_for_nothing(notebook.card(1), EVERY_KEY)
+    keyboard.press_for_nothing(notebook.card(1), OF_NOTEBOOKS)
     notebook.card(2).focus()
     keyboard.press("d")
     expect(notebook.card(2).get_by_role("textbox", name="Reason")).to_be_focused()
     keyboard.press("n", "o", "Enter")
     notebook.wait_for_state("denied", card=2)
     keyboard.free()
-    keyboard.press_for_nothing(notebook.card(2), EVERY_KEY)
+    keyboard.press_for_nothing(notebook.card(2), OF_NOTEBOOKS)
 
     notebook.card(2).focus()
     done.open()
     expect(notebook.record()).to_contain_text("Then not.")
     keyboard.wait_for_focus(cell=RUN, mode="command")
-    keyboard.press_for_nothing(notebook.record().locator("summary").first, [key for key in EVERY_KEY if key != "Enter"])
+    keyboard.press_for_nothing(
+        notebook.record().locator("summary").first, [key for key in OF_NOTEBOOKS if key != "Enter"]
+    )
     keyboard.press("Escape")
     keyboard.wait_for_focus(cell=RUN)
     keyboard.press("b")

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
-from tests.e2e.test_keys import EVERY_KEY, INERT_WHILE_ONE_WAITS, Keyboard
+from tests.e2e.test_keys import INERT_WHILE_ONE_WAITS, OF_NOTEBOOKS, Keyboard
 from tests.e2e.test_running_again import wait_for_statuses
 
 
@@ -37,7 +37,7 @@ def test_a_cell_is_run_again_answered_by_keys_and_deleted_while_its_next_run_wai
     keyboard.press("a")
     notebook.wait_for_state("success")
     keyboard.free()
-    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
+    keyboard.press_for_nothing(notebook.card(), OF_NOTEBOOKS)
     end.open()
     expect(notebook.record()).to_contain_text("There.")
     keyboard.wait_for_focus(cell=1, mode="command")
