@@ -103,20 +103,6 @@ test("calls that follow each other are drawn five times a second, all of them; a
   expect(card(root, "question").dataset["state"]).toBe("awaiting_approval");
 });
 
-test("an answer leaves the page before it is drawn, for its call needs the cores that a drawing takes", async () => {
-  const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
-  renders = [];
-  button(card(root, "t1"), "Approve").click();
-  expect(decisions()).toMatchObject([{ approval_id: "apr_t1", approved: true }]);
-  runtime.recording!.answer("t1", true);
-  PlayedSocket.last.catchUp();
-  await settle(29); // frames go by
-  expect(renders).toEqual([]);
-  await settle(1);
-  expect(renders).toContain("Card");
-  expect(card(root, "t1").textContent).toContain("Approved by you");
-});
-
 test("an answer is drawn before the next key or click is taken, which comes too soon for what is behind it", async () => {
   const root = await show((run) => {
     run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" });
@@ -132,20 +118,6 @@ test("an answer is drawn before the next key or click is taken, which comes too 
   await settle();
   expect(decisions()).toMatchObject([{ approval_id: "apr_t1" }, { approval_id: "apr_t2", approved: true }]);
   expect(card(root, "t2").textContent).toContain("You chose Approve");
-});
-
-test("a denial is drawn as one: the field of its reason goes with it, not before", async () => {
-  const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
-  button(card(root, "t1"), "Deny").click();
-  await settle(500);
-  expect(card(root, "t1").querySelector("input, textarea")).not.toBeNull();
-  renders = [];
-  button(card(root, "t1"), "Deny").click();
-  await settle(29);
-  expect(renders).toEqual([]);
-  await settle(1);
-  expect(card(root, "t1").querySelector("input, textarea")).toBeNull();
-  expect(card(root, "t1").textContent).toContain("You chose Deny");
 });
 
 test("what came as the page was put into the background is shown there, and read out", async () => {

@@ -11,24 +11,12 @@ import { RunStore } from "./store";
 
 /** For this long after a decision no other card takes one: a second click was meant for the first card. */
 const GUARD_MS = 400;
-/** How much later than the press an answer is drawn: what it starts is with the kernel by then, which needs the cores that
- * a drawing takes. Nobody sees so short a time, and what is done meanwhile finds the answer drawn. */
-const DRAWN_AFTER_MS = 30;
-
-interface UndrawnAnswer {
-  /** The card that gives the focus away. */
-  readonly answered: string | null;
-  /** The cards whose panels go with the answer. */
-  readonly closed: readonly CallModel[];
-  readonly timer: ReturnType<typeof setTimeout>;
-}
 
 export class RunController implements CardRun {
   readonly store: RunStore;
   readonly keys = new KeyScope();
   readonly focus: FocusOrder;
   private guardTimer: ReturnType<typeof setTimeout> | undefined;
-  private undrawn: UndrawnAnswer | null = null;
 
   constructor(
     private readonly channel: Channel,
@@ -170,23 +158,14 @@ export class RunController implements CardRun {
     this.store.refresh();
   }
 
-  /** Draws an answer now: before the next key or click is taken, which was not meant for what is still on the page. */
-  drawAnswer(): void {
-    const { undrawn } = this;
-    if (undrawn === null) return;
-    clearTimeout(undrawn.timer);
-    this.undrawn = null;
+  /** `answered` is the card that gives the focus away; the panels of the `closed` ones go with the answer. */
+  private afterAnswer(answered: string | null, closed: readonly CallModel[]): void {
     batch(() => {
-      for (const card of undrawn.closed) card.panel.value = "none";
+      for (const card of closed) card.panel.value = "none";
       this.store.refresh();
     });
-    this.focus.handOver(undrawn.answered);
+    this.focus.handOver(answered);
     this.guard();
-  }
-
-  private afterAnswer(answered: string | null, closed: readonly CallModel[]): void {
-    this.store.holdBack();
-    this.undrawn = { answered, closed, timer: setTimeout(() => this.drawAnswer(), DRAWN_AFTER_MS) };
   }
 
   private guard(): void {

@@ -58,8 +58,6 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
           {...{ [SUPPRESS_SHORTCUTS]: "true" }}
           data-run-id={runId}
           data-status={store.status.value}
-          onClickCapture={() => controller.drawAnswer()}
-          onKeyDownCapture={() => controller.drawAnswer()}
           onFocusIn={(event) => controller.focused(event)}
           onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
         >

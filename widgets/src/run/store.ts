@@ -183,13 +183,6 @@ export class RunStore implements RunSignals {
     this.show(SHOWN_AFTER_MS);
   }
 
-  /** Other events wait for the drawing of what the person has just done, which comes soon. */
-  holdBack(): void {
-    this.shownAt = performance.now();
-    this.pace = SHOWN_AFTER_MS;
-    this.scheduleAnew();
-  }
-
   private show(pace: number): void {
     this.shownAt = performance.now();
     this.pace = pace;
