@@ -11,10 +11,9 @@ from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.vocabulary import DelayKind, Effort, FinishReason
 
 WireMessage = dict[str, Any]
-"""A message in OpenAI's chat format: `role`, `content`, and `tool_calls` or `tool_call_id`. Plain dicts, because
-message objects cost 26 times as much to load. Two fields are our own, and each adapter translates them to its API:
-`images` of a user's or a tool's message (a list of `ImageRef` as dicts) and `provider` of an assistant's
-(`ProviderItems` as a dict)."""
+"""A message in OpenAI's chat format: `role`, `content`, and `tool_calls` or `tool_call_id`. Two fields are our own, and
+each adapter translates them to its API: `images` of a user's or a tool's message (a list of `ImageRef` as dicts) and
+`provider` of an assistant's (`ProviderItems` as a dict)."""
 
 IMAGES = "images"
 PROVIDER = "provider"

@@ -80,8 +80,6 @@ class Client:
         self._base_url = self._openai.base_url
         self.proxy = _proxy_for(self._http, self._base_url)
         """The proxy through which it is asked, without credentials, and the variable that names it; empty for none."""
-        self._urls: dict[str, URL] = {}
-        """The addresses of APIs, by their paths: to join and parse one takes 0.1 ms."""
         theirs = {name: value for name, value in self._openai.default_headers.items() if isinstance(value, str)}
         self._headers = {**theirs, "Accept-Encoding": ACCEPTED}
         self._timeout = timeout.as_dict()
@@ -134,10 +132,8 @@ class Client:
         await self._openai.close()
 
     def _url(self, api: Api) -> "URL":
-        if api.path not in self._urls:
-            version = self._base_url.path.rstrip("/").rpartition("/")[2]
-            self._urls[api.path] = self._base_url.join(api.path.removeprefix(f"{version}/"))
-        return self._urls[api.path]
+        version = self._base_url.path.rstrip("/").rpartition("/")[2]
+        return self._base_url.join(api.path.removeprefix(f"{version}/"))
 
     async def _all_headers(self, api: Api) -> dict[str, str]:
         # Anthropic gets neither the openai client's own headers nor what the environment holds for OpenAI.

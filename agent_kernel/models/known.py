@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from agent_kernel.models import prices
@@ -68,16 +67,9 @@ def answers_prompts(name: str) -> bool:
 
 def capabilities_by_name(name: str, base_url: str) -> Capabilities:
     """The capabilities of well-known families, and their context size at their makers' own addresses."""
-    # genai-prices takes a sixth of a second to load, so the first prompt does not load it: see `resolver.warm_up`.
-    return _by_name(name, base_url, priced=prices.is_loaded())
-
-
-@lru_cache(maxsize=256)
-def _by_name(name: str, base_url: str, *, priced: bool) -> Capabilities:
-    """Cached, because a turn asks for it five times."""
     both = _SEES_AND_ACTS.search(name) is not None
     return Capabilities(
         images=True if both or _SEES.search(name) else None,
         tools=True if both or _ACTS.search(name) else None,
-        context_tokens=prices.listed_context(name, base_url) if priced else None,
+        context_tokens=prices.listed_context(name, base_url) if prices.is_loaded() else None,
     )

@@ -42,7 +42,7 @@ def check_schema(name: str, schema: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=512)
 def _schema_fault(schema: str) -> str:
-    """Cached, because runs offer much the same tools and checking ten of them takes 10 ms."""
+    """Cached, because runs offer much the same tools."""
     from agent_kernel.tools.json_schema import Draft202012Validator, SchemaError
     from agent_kernel.tools.patterns import fault_of
 

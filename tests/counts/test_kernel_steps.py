@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.log.audit.entries import Heard
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.kernel_questions import KernelEvent
 from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
@@ -19,7 +17,6 @@ from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.tool_calls import watch
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.tools.arguments import digest
-from agent_kernel.tools.executor import OutputSink
 from agent_kernel_server.kernels import call as server_call
 from agent_kernel_server.kernels.call import KernelCall
 from agent_kernel_server.kernels.link import KernelLink, RequestRefused
@@ -91,53 +88,7 @@ async def test_a_step_is_one_message_of_the_kernel_to_each_page_its_output(
     assert parents <= {None, REQUEST_TYPE, "execute_request", "kernel_info_request"}
 
 
-async def test_audit_entries_are_handed_out_after_the_call_that_was_decided_on_has_run(tmp_path: Path) -> None:
-    """A listener, which may take milliseconds for each, is called once for many, and not by the commit."""
-    order: list[str] = []
-
-    def listen(_: Sequence[Heard]) -> None:
-        order.append("audit")
-
-    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
-    counted.runtime.listen_to_audit(listen)
-    act = counted.executor.act
-
-    def entered(approved: ApprovedCall, emit: OutputSink) -> Any:
-        order.append("entered")
-        return act(approved, emit)
-
-    counted.executor.act = entered
-    await counted.run(approval="ask")
-    await counted.runtime.aclose()
-    assert order[0] == "entered"
-    assert set(order[1:]) == {"audit"}
-
-
-async def test_a_call_is_on_its_way_before_whoever_has_decided_hears_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An answer to a page takes as long as the way to the kernel does."""
-    order: list[str] = []
-    counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
-    act, decide = counted.executor.act, counted.conversation.route_decision
-
-    def entered(approved: ApprovedCall, emit: OutputSink) -> Any:
-        order.append("entered")
-        return act(approved, emit)
-
-    async def decided(*given: Any) -> Any:
-        call = await decide(*given)
-        order.append("heard")
-        return call
-
-    counted.executor.act = entered
-    monkeypatch.setattr(counted.conversation, "route_decision", decided)
-    await counted.run(approval="ask")
-    await counted.runtime.aclose()
-    assert order == ["entered", "heard"]
-
-
-async def test_audit_entries_that_were_not_handed_out_yet_are_when_the_log_closes(tmp_path: Path) -> None:
+async def test_audit_entries_are_handed_out_by_the_time_the_log_is_closed(tmp_path: Path) -> None:
     heard: list[str] = []
     counted = await CountedRuntime.open(tmp_path / "log.sqlite", CountedModel(calls=1))
     counted.runtime.listen_to_audit(lambda entries: heard.extend(fields["kind"] for _, fields in entries))

@@ -24,7 +24,6 @@ class Repeats:
     """For one run, since a person has let it continue."""
 
     def __init__(self) -> None:
-        # Not deques, which are 760 bytes each when they are empty: runs that wait are kept by the thousand.
         self._steps: tuple[int, ...] = ()
         self._tools: tuple[tuple[str, ...], ...] = ()
 
