@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_kernel.models.base import IMAGES, WireMessage
-from agent_kernel.models.cassette import text_of
+from agent_kernel.models.base import IMAGES, WireMessage, text_of
 from agent_kernel.models.images import absent_line
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items
 from agent_kernel.tools.outcome_texts import NOT_DONE_PREFIXES

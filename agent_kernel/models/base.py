@@ -219,6 +219,14 @@ class LearnsFacts(Protocol):
         ...
 
 
+def text_of(message: WireMessage) -> str:
+    """The text of a message, whose content may be a list of parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
 def facts_of(model: Model) -> ModelFacts:
     """The model's facts; empty ones for a user's object without `facts`."""
     facts = getattr(model, "facts", None)
@@ -227,8 +235,7 @@ def facts_of(model: Model) -> ModelFacts:
 
 CONTEXT_OPEN = "\n\n<notebook_context>\n"
 CONTEXT_CLOSE = "\n</notebook_context>"
-"""Delimiters of the notebook's summary that is appended to a prompt. Recordings of version 1 ignore everything from
-`CONTEXT_OPEN` on."""
+"""Delimiters of the notebook's summary that is appended to a prompt."""
 SUMMARY_OPEN = "<conversation_summary>\n"
 SUMMARY_CLOSE = "\n</conversation_summary>"
 """Delimiters of the summary that replaces older messages; it is appended to a user's message."""

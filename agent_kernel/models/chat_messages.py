@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from string import ascii_letters, digits
 from typing import Any
 
-from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage
-from agent_kernel.models.cassette import text_of
+from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage, text_of
 from agent_kernel.models.chat_dialect import Dialect
 from agent_kernel.models.images import SHOWN_BY, absent_line, data_url
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items

@@ -22,19 +22,18 @@ from agent_kernel.models.endpoints import (
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES
 from agent_kernel.models.length import ContextLimit
-from agent_kernel.models.recordings.format import is_version_1, parse
-from agent_kernel.models.recordings.format import read as read_recording
+from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
 from agent_kernel.models.recordings.names import RecordingName, read_name
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel
-from agent_kernel.models.replay import DEMO_CASSETTE, ReplayModel
 from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock
 from agent_kernel.models.suggestions import OtherModels, near
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
 
+DEMO = Path(__file__).parent / "recordings" / "demo.jsonl"
 DEMO_PACE = 0.02
 """Seconds per word, about the speed of a hosted model."""
 
@@ -216,7 +215,7 @@ class ModelResolver:
 
     def _create(self, name: str) -> Model:
         if name == "demo":
-            return ReplayModel.from_file(DEMO_CASSETTE, name="demo", pace=self._demo_pace)
+            return RecordedModel(load(DEMO), name="demo", pace=self._demo_pace)
         endpoint, wire_name = self._find(name)
         return HttpModel(
             wire_name,
@@ -304,13 +303,7 @@ class ModelResolver:
             changed = 0  # reading it says what is wrong
         key = f"replay {name.on_change} {changed} {path}"  # a changed recording is read again
         if key not in self._models:
-            content = read_recording(path)
-            shown = f"replay:{name.path}"
-            self._models[key] = (
-                ReplayModel.from_file(path, name=shown)
-                if is_version_1(content)
-                else RecordedModel(parse(path, content), name=shown, on_change=name.on_change)
-            )
+            self._models[key] = RecordedModel(load(path), name=f"replay:{name.path}", on_change=name.on_change)
         return self._models[key]
 
     def _record(self, name: RecordingName, path: Path) -> Model:

@@ -1,6 +1,6 @@
 """The results of calls in words for the model: one text per outcome, so that denied, failed and done are distinct.
 
-Models' adapters and recordings of version 1 recognise them by their beginnings.
+Models' adapters and the demo's recording recognise them by their beginnings.
 """
 
 from typing import assert_never

@@ -71,7 +71,7 @@ def test_a_wheel_holds_three_packages_the_server_configuration_and_the_demo(buil
     demo = [str(path.relative_to(notebooks)) for kind in kinds for path in notebooks.glob(kind)]
     assert len(demo) > 20
     assert {
-        "agent_kernel/models/cassettes/demo.json",
+        "agent_kernel/models/recordings/demo.jsonl",
         "agent_kernel_widgets/static/index.js",
         "agent_kernel_widgets/static/loader.js",
         f"{data}/etc/jupyter/jupyter_server_config.d/agent_kernel_server.json",

@@ -1,12 +1,12 @@
 """Makes demos anew: `python -m tests.demos NAME ...` records the notebook, plays the recording, and saves the outputs.
 
-The quickstart has no script: its recording is a part of the package.
+The quickstart has no script: its recording is a part of the package, `agent_kernel/models/recordings/demo.jsonl`.
 """
 
 import argparse
 
 from tests.demos.run import record, run_notebook, save
-from tests.demos.stories import NAMES, recording_of
+from tests.demos.stories import NAMES, script_of
 
 ALL = ("quickstart", *NAMES)
 
@@ -16,7 +16,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=ALL, metavar="NAME", help=f"{', '.join(ALL)}; default: all")
     for name in parser.parse_args().names:
         if name in NAMES:
-            record(name, recording_of(name).title)
+            record(name, script_of(name).title)
         save(name, run_notebook(name))
 
 

@@ -4,8 +4,8 @@ import re
 
 import nbformat
 
-from agent_kernel.models.cassette import Cassette, RecordedTurn
 from tests.demos.run import NOTEBOOKS
+from tests.demos.script import Script, Turn
 
 _NUMBER = re.compile(
     r"\d|`|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|twice|thirds?)\b", re.IGNORECASE
@@ -18,14 +18,14 @@ def notebook_prose(name: str) -> str:
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
-def answers(recording: Cassette) -> list[RecordedTurn]:
+def answers(script: Script) -> list[Turn]:
     """The last turn of each story, in order."""
-    return [conversation.turns[-1] for conversation in recording.conversations]
+    return [story.turns[-1] for story in script.stories]
 
 
-def turns(recording: Cassette, story: int) -> list[RecordedTurn]:
+def turns(script: Script, story: int) -> list[Turn]:
     """The turns of a story, in order."""
-    return list(recording.conversations[story].turns)
+    return list(script.stories[story].turns)
 
 
 def check_claims(text: str, *phrases: str) -> None:

@@ -6,24 +6,49 @@ ends otherwise while the notebook is recorded has no turn, so the recording fail
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from agent_kernel.models.cassette import (
-    After,
-    Cassette,
-    RecordedCall,
-    RecordedConversation,
-    RecordedDecision,
-    RecordedTurn,
-)
+from agent_kernel.models.recordings.asked import Reader
+from agent_kernel.models.recordings.format import After, Answer, DecisionLine, Header, Placed, RecordedCall, Recording
+from agent_kernel.models.recordings.format import Turn as RecordedTurn
 
 NOTICE = "Recorded answers: no model is called"
 
-APPROVED = RecordedDecision(approved=True)
+
+@dataclass(frozen=True)
+class Turn:
+    content: str
+    calls: tuple[RecordedCall, ...]
+    after: After
 
 
-def denied(reason: str) -> RecordedDecision:
-    return RecordedDecision(approved=False, reason=reason)
+@dataclass(frozen=True)
+class Decision:
+    approved: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Story:
+    prompt: str
+    """As a recording has it."""
+    turns: tuple[Turn, ...]
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True)
+class Script:
+    title: str
+    stories: tuple[Story, ...]
+
+
+APPROVED = Decision(approved=True)
+
+
+def denied(reason: str) -> Decision:
+    return Decision(approved=False, reason=reason)
 
 
 def call(tool: str, /, **arguments: Any) -> RecordedCall:
@@ -34,18 +59,42 @@ def python(code: str) -> RecordedCall:
     return call("run_python", code=inspect.cleandoc(code))
 
 
-def turn(content: str, *calls: RecordedCall, after: After = "success") -> RecordedTurn:
+def turn(content: str, *calls: RecordedCall, after: After = "success") -> Turn:
     """What the model says, and what it calls. `after`: how the calls of the turn before ended."""
-    return RecordedTurn(step=0, after=after, content=inspect.cleandoc(content), tool_calls=calls)
+    return Turn(inspect.cleandoc(content), calls, after)
 
 
-def story(prompt: str, *turns: RecordedTurn, decisions: Sequence[RecordedDecision] = ()) -> RecordedConversation:
+def story(prompt: str, *turns: Turn, decisions: Sequence[Decision] = ()) -> Story:
     """A prompt, the turns in order, and the decisions on its calls where nobody can be asked."""
-    recorded = [
-        one.model_copy(update={"step": step, "after": one.after if step else "start"}) for step, one in enumerate(turns)
+    return Story(Reader().prompt(inspect.cleandoc(prompt)), turns, tuple(decisions))
+
+
+def script(title: str, *stories: Story) -> Script:
+    return Script(title, stories)
+
+
+def as_recording(script: Script) -> Recording:
+    """The script as a recording that goes by the outcomes of calls alone."""
+    turns = [
+        RecordedTurn(
+            prompt=story.prompt,
+            step=step,
+            after=turn.after if step else "start",
+            answer=Answer(content=turn.content, calls=turn.calls),
+        )
+        for story in script.stories
+        for step, turn in enumerate(story.turns)
     ]
-    return RecordedConversation(prompt=inspect.cleandoc(prompt), turns=tuple(recorded), decisions=tuple(decisions))
-
-
-def recording(title: str, *stories: RecordedConversation) -> Cassette:
-    return Cassette(title=title, conversations=stories)
+    decisions = [
+        DecisionLine(prompt=story.prompt, approved=one.approved, reason=one.reason)
+        for story in script.stories
+        for one in story.decisions
+    ]
+    return Recording(
+        path=Path(script.title),
+        header=Header(title=script.title, images=True),
+        settings={},
+        turns=tuple(Placed(turn, number, number) for number, turn in enumerate(turns, start=1)),
+        decisions=tuple(decisions),
+        rows=(),
+    )

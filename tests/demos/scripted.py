@@ -6,25 +6,17 @@ down beside what the script says.
 
 from typing import Any
 
-from agent_kernel.models.base import ModelFacts
-from agent_kernel.models.replay import ReplayModel
+from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.notebook.hosts.discovery import host_for
 from agent_kernel.notebook.kernel.state import kernel_state
-from tests.demos.stories import recording_of
+from tests.demos.script import as_recording
+from tests.demos.stories import script_of
 
 MODEL = "scripted"
 
 
-class StoryModel(ReplayModel):
-    """Plays a script, and takes images."""
-
-    @property
-    def facts(self) -> ModelFacts:
-        return ModelFacts(images=True)
-
-
 def register(name: str) -> None:
     """In a kernel: the model `scripted` says what the script of this notebook says."""
-    model = StoryModel(recording_of(name), name=MODEL)
+    model = RecordedModel(as_recording(script_of(name)), name=MODEL)
     host: Any = host_for(kernel_state(), model)
     host._models.register(model)

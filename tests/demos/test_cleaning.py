@@ -5,7 +5,7 @@ import pytest
 
 from tests.demos.claims import answers, check_claims, notebook_prose, turns
 from tests.demos.run import NOTEBOOKS
-from tests.demos.stories.cleaning import RECORDING
+from tests.demos.stories.cleaning import SCRIPT
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def test_what_has_to_be_cleaned(raw: pd.DataFrame) -> None:
     assert raw.duplicated().sum() == 0
     assert [column for column in raw if raw[column].nunique(dropna=False) == 1] == ["Region", "Stage"]
     assert raw["Sex"].dropna().str.isupper().all()
-    said = answers(RECORDING)[0].content
+    said = answers(SCRIPT)[0].content
     check_claims(
         said,
         f"`raw` has {len(raw)} rows",
@@ -45,7 +45,7 @@ def test_what_the_denied_deletion_would_have_left(raw: pd.DataFrame) -> None:
     left = raw.dropna()
     (remark,) = left["Comments"].unique()
     check_claims(
-        answers(RECORDING)[1].content,
+        answers(SCRIPT)[1].content,
         f"`penguins` has **{len(table)} of the {len(raw)} penguins**: {len(raw) - len(table)} have no",
         "`raw` is unchanged",
         f'**{len(left)} rows**, all of them with the remark "{remark}"',
@@ -64,7 +64,7 @@ def test_the_duplicates_are_none(raw: pd.DataFrame) -> None:
     assert repeated("studyName", "Individual ID") == 0
     alone, in_species = repeated("Individual ID"), repeated("Species", "Individual ID")
     check_claims(
-        answers(RECORDING)[2].content,
+        answers(SCRIPT)[2].content,
         "`Individual ID` is a key only together with the season",
         "`studyName`",
         f"Alone it repeats in {alone} rows, together with the species in {in_species}",
@@ -74,6 +74,6 @@ def test_the_duplicates_are_none(raw: pd.DataFrame) -> None:
 
 
 def test_no_number_is_said_before_it_is_counted() -> None:
-    for story in range(len(RECORDING.conversations)):
-        *steps, _ = turns(RECORDING, story)
+    for story in range(len(SCRIPT.stories)):
+        *steps, _ = turns(SCRIPT, story)
         assert not any(character.isdigit() for turn in steps for character in turn.content)

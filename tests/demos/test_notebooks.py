@@ -7,11 +7,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from agent_kernel.models.cassette import normalized_prompt
+from agent_kernel.models.recordings.asked import Reader
 from agent_kernel.models.recordings.format import load
 from tests.demos.claims import answers
 from tests.demos.run import NOTEBOOKS, RECORDINGS
-from tests.demos.stories import NAMES, recording_of
+from tests.demos.stories import NAMES, script_of
 
 SHOWN = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 NOT_ANYBODYS = re.compile(
@@ -35,12 +35,12 @@ def test_the_recording_has_what_its_script_says(name: str) -> None:
     """Turn by turn, as far as a budget let it come."""
     recorded = iter(load(RECORDINGS / f"{name}.jsonl").turns)
     remedy = f"The script was changed: run `python -m tests.demos {name}`."
-    for number, conversation in enumerate(recording_of(name).conversations):
-        for turn in conversation.turns[: STOPPED.get(name, {}).get(number)]:
+    for number, story in enumerate(script_of(name).stories):
+        for turn in story.turns[: STOPPED.get(name, {}).get(number)]:
             answer = next(recorded).turn.answer
             assert answer.content == turn.content, remedy
             assert [(call.name, call.arguments) for call in answer.calls] == [
-                (call.name, call.arguments) for call in turn.tool_calls
+                (call.name, call.arguments) for call in turn.calls
             ], remedy
     assert next(recorded, None) is None, remedy
 
@@ -56,17 +56,17 @@ def test_a_reader_decides_and_a_test_does_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_prompt_of_a_cell_is_recorded(name: str) -> None:
-    recorded = {normalized_prompt(one.prompt) for one in recording_of(name).conversations}
+    recorded = {one.prompt for one in script_of(name).stories}
     cells = [cell.source for cell in notebook(name).cells if cell.cell_type == "code"]
     asked = [source.partition("\n") for source in cells if source.startswith("%%agent")]
-    meant = {normalized_prompt(prompt) for line, _, prompt in asked if not OTHERWISE.search(line)}
+    meant = {Reader().prompt(prompt) for line, _, prompt in asked if not OTHERWISE.search(line)}
     assert meant <= recorded
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_saved_notebook_has_the_answer_of_each_story(name: str) -> None:
     saved = "\n".join(_texts(output) for cell in notebook(name).cells for output in cell.get("outputs", []))
-    for number, last in enumerate(answers(recording_of(name))):
+    for number, last in enumerate(answers(script_of(name))):
         shown = " ".join(last.content.split()) in " ".join(saved.split())
         assert shown != (number in STOPPED.get(name, {})), last.content
 

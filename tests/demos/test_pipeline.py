@@ -5,7 +5,7 @@ import pytest
 
 from tests.demos.claims import answers, check_claims, notebook_prose, turns
 from tests.demos.run import NOTEBOOKS
-from tests.demos.stories.pipeline import RECORDING
+from tests.demos.stories.pipeline import SCRIPT
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def anomaly() -> pd.Series:
 
 def test_the_series(anomaly: pd.Series) -> None:
     check_claims(
-        answers(RECORDING)[0].content,
+        answers(SCRIPT)[0].content,
         f"`anomaly` has {len(anomaly)} months, {anomaly.index[0]} to {anomaly.index[-1]}.",
     )
 
@@ -29,8 +29,8 @@ def test_the_series(anomaly: pd.Series) -> None:
 def test_the_events(anomaly: pd.Series, story: int, name: str, first: str, last: str) -> None:
     event = anomaly[first:last]
     peak, month, warm = round(float(event.max()), 1), str(event.idxmax()), int((event > 2).sum())
-    _, reporting, answer = turns(RECORDING, story)
-    (call,) = reporting.tool_calls
+    _, reporting, answer = turns(SCRIPT, story)
+    (call,) = reporting.calls
     assert call.arguments == {"event": name, "peak": peak, "month": month, "warm_months": warm}
     check_claims(
         answer.content,

@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from agent_kernel.models.cassette import RecordedCall
-from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.format import RecordedCall, load
 from tests.demos.claims import answers, check_claims, notebook_prose, turns
 from tests.demos.run import NOTEBOOKS, RECORDINGS
-from tests.demos.stories.plots import RECORDING
+from tests.demos.stories.plots import SCRIPT
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +33,7 @@ def cycles(sunspots: pd.Series) -> pd.DataFrame:
 
 def test_cycles_rise_faster_than_they_fall(sunspots: pd.Series, cycles: pd.DataFrame) -> None:
     check_claims(
-        answers(RECORDING)[0].content,
+        answers(SCRIPT)[0].content,
         f"there are {len(cycles)} whole cycles, of {cycles['years'].mean():.1f} years on average",
         f"{cycles['rise'].mean():.1f} years up and {cycles['fall'].mean():.1f} years down",
         f"In {(cycles['rise'] < cycles['fall']).sum()} of them the rise is the shorter part",
@@ -46,7 +45,7 @@ def test_cycles_rise_faster_than_they_fall(sunspots: pd.Series, cycles: pd.DataF
 def test_high_cycles_rise_sooner(sunspots: pd.Series, cycles: pd.DataFrame) -> None:
     highest, slow = cycles.loc[cycles["height"].idxmax()], cycles[cycles["rise"] >= 6]
     check_claims(
-        answers(RECORDING)[1].content,
+        answers(SCRIPT)[1].content,
         f"(r = {cycles['rise'].corr(cycles['height']):.2f})",
         f"The highest of all, {sunspots.max():.0f} in {sunspots.idxmax()}, came {highest['rise']:.0f} years after",
         f"no cycle that took 6 years or more came above {slow['height'].max():.0f}",
@@ -74,4 +73,4 @@ def test_the_recording_has_the_pictures_that_the_model_was_shown() -> None:
 
 
 def _calls(story: int) -> list[RecordedCall]:
-    return [call for turn in turns(RECORDING, story) for call in turn.tool_calls]
+    return [call for turn in turns(SCRIPT, story) for call in turn.calls]

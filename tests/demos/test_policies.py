@@ -5,7 +5,7 @@ import pytest
 
 from tests.demos.claims import answers, check_claims, notebook_prose, turns
 from tests.demos.run import NOTEBOOKS
-from tests.demos.stories.policies import RECORDING
+from tests.demos.stories.policies import SCRIPT
 
 FLOOD, DROUGHT = 1879, 1913
 
@@ -20,13 +20,13 @@ def unusual(nile: pd.Series, deviations: float) -> list[int]:
 
 
 def test_which_years_are_unusual(nile: pd.Series) -> None:
-    asked = [call.arguments for turn in turns(RECORDING, 0) for call in turn.tool_calls]
+    asked = [call.arguments for turn in turns(SCRIPT, 0) for call in turn.calls]
     assert asked == [{"deviations": 2}]
     high, third, low = unusual(nile, 2)
     assert (high, low) == (FLOOD, DROUGHT)
     assert nile.idxmin() == low
     check_claims(
-        answers(RECORDING)[0].content,
+        answers(SCRIPT)[0].content,
         f"Three: **{high}** with {nile[high]:,} and **{third}** with {nile[third]:,}",
         f"**{low}** with {nile[low]} the least of all {len(nile)} years",
     )
@@ -35,25 +35,25 @@ def test_which_years_are_unusual(nile: pd.Series) -> None:
 
 def test_what_is_left_out_and_what_the_rule_keeps(nile: pd.Series) -> None:
     assert unusual(nile, 2.5) == [FLOOD, DROUGHT]
-    assert [call.arguments["year"] for call in turns(RECORDING, 1)[1].tool_calls] == [FLOOD, DROUGHT]
+    assert [call.arguments["year"] for call in turns(SCRIPT, 1)[1].calls] == [FLOOD, DROUGHT]
     check_claims(
-        answers(RECORDING)[1].content,
+        answers(SCRIPT)[1].content,
         f"**{FLOOD} is left out**, and the mean is {nile.drop(FLOOD).mean():.0f} now in place of {nile.mean():.0f}",
         f"**{DROUGHT} stays:**",
     )
 
 
 def test_what_the_agent_asks_about(nile: pd.Series) -> None:
-    (question,) = turns(RECORDING, 2)[0].tool_calls
+    (question,) = turns(SCRIPT, 2)[0].calls
     assert question.arguments == {
         "question": f"{DROUGHT} has {nile[DROUGHT]}, half of the mean. Is that a slip of the pen?"
     }
     assert round(nile[DROUGHT] / nile.mean(), 1) == 0.5
-    check_claims(answers(RECORDING)[2].content, f"{DROUGHT} stays", f"{FLOOD} is left out")
+    check_claims(answers(SCRIPT)[2].content, f"{DROUGHT} stays", f"{FLOOD} is left out")
 
 
 def test_the_call_that_nobody_approved(nile: pd.Series) -> None:
     (third,) = set(unusual(nile, 2)) - set(unusual(nile, 2.5))
-    (call,) = turns(RECORDING, 3)[0].tool_calls
+    (call,) = turns(SCRIPT, 3)[0].calls
     assert call.arguments["year"] == third
-    check_claims(answers(RECORDING)[3].content, f"{third} stays")
+    check_claims(answers(SCRIPT)[3].content, f"{third} stays")

@@ -5,7 +5,7 @@ import pytest
 
 from tests.demos.claims import answers, check_claims, notebook_prose
 from tests.demos.run import NOTEBOOKS
-from tests.demos.stories.replaying import RECORDING
+from tests.demos.stories.replaying import SCRIPT
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def test_the_longest_flippers(penguins: pd.DataFrame) -> None:
     mean = penguins.groupby("species")["flipper_length_mm"].mean()
     assert mean.idxmax() == "Gentoo"
     check_claims(
-        answers(RECORDING)[0].content,
+        answers(SCRIPT)[0].content,
         f"{mean['Gentoo']:.1f} mm on average",
         f"{mean['Chinstrap']:.1f} mm for Chinstrap and {mean['Adelie']:.1f} mm for Adelie",
     )

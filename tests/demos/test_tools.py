@@ -5,7 +5,7 @@ import pytest
 
 from tests.demos.claims import answers, check_claims, notebook_prose, turns
 from tests.demos.run import NOTEBOOKS
-from tests.demos.stories.tools import RECORDING
+from tests.demos.stories.tools import SCRIPT
 
 YEAR = 1899
 
@@ -26,19 +26,17 @@ def means(nile: pd.Series) -> tuple[float, float]:
 
 def test_when_the_flow_changed(nile: pd.Series) -> None:
     before, after = means(nile)
-    asked = [
-        year for turn in turns(RECORDING, 0)[1:] for call in turn.tool_calls for year in dict(call.arguments)["years"]
-    ]
+    asked = [year for turn in turns(SCRIPT, 0)[1:] for call in turn.calls for year in dict(call.arguments)["years"]]
     assert max(asked, key=lambda year: welch(nile, year)) == YEAR
     check_claims(
-        answers(RECORDING)[0].content,
+        answers(SCRIPT)[0].content,
         f"**From {YEAR} on the Nile carried less water:** {after:,.0f} in place of {before:,.0f} (in 10⁸ m³ a year)",
         f"which is {100 * (1 - after / before):.0f} % less",
         f"(t = {welch(nile, YEAR):.1f})",
         f"smaller a year earlier ({welch(nile, YEAR - 1):.1f}) and a year later ({welch(nile, YEAR + 1):.1f})",
     )
     assert f"each of {len(nile)} years" in notebook_prose("tools")
-    assert min(asked) - 10 >= nile.index[0] > turns(RECORDING, 0)[0].tool_calls[0].arguments["years"][0] - 10
+    assert min(asked) - 10 >= nile.index[0] > turns(SCRIPT, 0)[0].calls[0].arguments["years"][0] - 10
 
 
 @pytest.mark.parametrize("story", [1, 2])
@@ -46,6 +44,6 @@ def test_what_is_noted(nile: pd.Series, story: int) -> None:
     before, after = means(nile)
     note = f"From here on {after:.0f} in place of {before:.0f}"
     note += "." if story == 1 else f": {100 * (1 - after / before):.0f} % less."
-    asked, answer = turns(RECORDING, story)
-    assert asked.tool_calls[0].arguments == {"year": YEAR, "text": note}
+    asked, answer = turns(SCRIPT, story)
+    assert asked.calls[0].arguments == {"year": YEAR, "text": note}
     check_claims(answer.content, note, str(YEAR))

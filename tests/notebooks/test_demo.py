@@ -7,15 +7,16 @@ import nbformat
 import pandas as pd
 import pytest
 
-from agent_kernel.models.cassette import Cassette, RecordedConversation, load_cassette, normalized_prompt
-from agent_kernel.models.replay import DEMO_CASSETTE
+from agent_kernel.models.recordings.asked import Reader
+from agent_kernel.models.recordings.format import Recording, Turn, load
+from agent_kernel.models.resolver import DEMO
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 
 @pytest.fixture(scope="module")
-def cassette() -> Cassette:
-    return load_cassette(DEMO_CASSETTE)
+def demo() -> Recording:
+    return load(DEMO)
 
 
 @pytest.fixture(scope="module")
@@ -29,39 +30,48 @@ def prompts() -> list[str]:
     return [source.partition("\n")[2] for source in cells if source.startswith("%%agent")]
 
 
-def answer(conversation: RecordedConversation, step: int, after: str) -> str:
-    (turn,) = [turn for turn in conversation.turns if (turn.step, turn.after) == (step, after)]
-    return turn.content
+def turns(demo: Recording, prompt: str) -> list[Turn]:
+    return [one.turn for one in demo.turns if one.turn.prompt == Reader().prompt(prompt)]
+
+
+def answer(demo: Recording, cell: int, step: int) -> str:
+    (turn,) = [turn for turn in turns(demo, prompts()[cell]) if (turn.step, turn.after) == (step, "success")]
+    return turn.answer.content
 
 
 def numbers(text: str) -> list[float]:
     return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
-def test_each_agent_cell_of_the_quickstart_has_a_recorded_conversation(cassette: Cassette) -> None:
-    recorded = [normalized_prompt(conversation.prompt) for conversation in cassette.conversations]
-    assert [normalized_prompt(prompt) for prompt in prompts()] == recorded
+def test_each_agent_cell_of_the_quickstart_has_a_recorded_conversation(demo: Recording) -> None:
+    recorded = dict.fromkeys(one.turn.prompt for one in demo.turns)
+    assert [Reader().prompt(prompt) for prompt in prompts()] == list(recorded)
 
 
-def test_a_recorded_answer_is_there_whatever_the_user_decides(cassette: Cassette) -> None:
-    for conversation in cassette.conversations:
-        for turn in conversation.turns:
-            if turn.tool_calls:
-                followed = {other.after for other in conversation.turns if other.step == turn.step + 1}
-                assert {"success", "denied", "error"} <= followed, (conversation.prompt, turn.step)
+def test_a_recorded_answer_is_there_whatever_the_user_decides(demo: Recording) -> None:
+    for prompt in prompts():
+        steps = turns(demo, prompt)
+        assert [turn.step for turn in steps if turn.after == "start"] == [0]
+        for turn in steps:
+            followed = {other.after for other in steps if other.step == turn.step + 1}
+            assert not turn.answer.calls or {"success", "denied", "error"} <= followed, (prompt, turn.step)
 
 
-def test_one_step_asks_for_two_calls_at_once(cassette: Cassette) -> None:
-    assert any(len(turn.tool_calls) == 2 for one in cassette.conversations for turn in one.turns)
+def test_one_step_asks_for_two_calls_at_once(demo: Recording) -> None:
+    assert any(len(one.turn.answer.calls) == 2 for one in demo.turns)
 
 
-def test_one_call_is_denied_when_a_script_answers(cassette: Cassette) -> None:
-    decisions = [decision for one in cassette.conversations for decision in one.decisions]
-    assert [decision.approved for decision in decisions].count(False) == 1
+def test_one_call_is_denied_when_a_script_answers(demo: Recording) -> None:
+    assert [decision.approved for decision in demo.decisions].count(False) == 1
 
 
-def test_the_recorded_summary_is_true_of_the_data(cassette: Cassette, penguins: pd.DataFrame) -> None:
-    said = answer(cassette.conversations[0], 2, "success")
+def test_each_recorded_decision_is_on_a_recorded_call_and_leaves_a_person_to_decide(demo: Recording) -> None:
+    calls = [(turn.turn.prompt, one.name, one.arguments) for turn in demo.turns for one in turn.turn.answer.calls]
+    assert all((one.prompt, one.tool, one.arguments) in calls and one.digest is None for one in demo.decisions)
+
+
+def test_the_recorded_summary_is_true_of_the_data(demo: Recording, penguins: pd.DataFrame) -> None:
+    said = answer(demo, 0, 2)
     counts = penguins["species"].value_counts()
     means = penguins.groupby("species").mean(numeric_only=True)
     assert f"**{len(penguins)} penguins of three species**" in said
@@ -78,16 +88,16 @@ def test_the_recorded_summary_is_true_of_the_data(cassette: Cassette, penguins: 
     assert incomplete["body_mass_g"].isna().sum() == 2
 
 
-def test_the_recorded_correlations_are_true_of_the_data(cassette: Cassette, penguins: pd.DataFrame) -> None:
-    said = answer(cassette.conversations[1], 1, "success")
+def test_the_recorded_correlations_are_true_of_the_data(demo: Recording, penguins: pd.DataFrame) -> None:
+    said = answer(demo, 1, 1)
     assert f"r = {penguins['flipper_length_mm'].corr(penguins['body_mass_g']):.2f}" in said
     for species, group in penguins.groupby("species"):
         assert f"{group['flipper_length_mm'].corr(group['body_mass_g']):.2f} for {species}" in said
 
 
-def test_the_recorded_counts_of_complete_rows_are_true_of_the_data(cassette: Cassette, penguins: pd.DataFrame) -> None:
+def test_the_recorded_counts_of_complete_rows_are_true_of_the_data(demo: Recording, penguins: pd.DataFrame) -> None:
     complete = penguins.dropna()
-    for step, after in [(1, "success"), (2, "success")]:
-        assert {len(complete), len(penguins)} <= set(numbers(answer(cassette.conversations[2], step, after)))
+    for step in (1, 2):
+        assert {len(complete), len(penguins)} <= set(numbers(answer(demo, 2, step)))
     for species, count in complete["species"].value_counts().items():
-        assert f"{count} {species}" in answer(cassette.conversations[2], 2, "success")
+        assert f"{count} {species}" in answer(demo, 2, 2)

@@ -37,7 +37,7 @@ async def test_a_kernel_chooses_neither_the_address_nor_who_gets_the_key(
     assert {request.headers["authorization"] for request in model.requests} == {f"Bearer {FAKE_KEY}"}
 
 
-async def test_a_cassette_is_read_from_the_servers_directory_only(api: Api, liar: Liar, jp_root_dir: Path) -> None:
+async def test_a_recording_is_read_from_the_servers_directory_only(api: Api, liar: Liar, jp_root_dir: Path) -> None:
     outside = jp_root_dir.parent / "outside.json"
     outside.write_text("the secret of the server's owner")
     (jp_root_dir / "link.json").symlink_to(outside)

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.models.cassette import load_cassette
-from agent_kernel.models.recordings.format import is_version_1, load
-from agent_kernel.models.replay import DEMO_CASSETTE
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.resolver import DEMO
 from agent_kernel.protocol.calls import Place
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.tools.builtin.run_by_themselves import why_it_decides, why_it_runs
@@ -173,8 +172,6 @@ RECORDINGS = [
     f"{HEADER}{' ' * 9_000_000}x",
     f'{{"kind":"recording","n":{"9" * 5_000}}}',
     f"{HEADER}\r\n",
-    '{"conversations": []}',
-    '{\n "title": "x",\n "conversations": [{"prompt": "Go", "turns": []}]\n}',
     f'{{"a": {"[" * 100_000}',
     f"{HEADER}\nnot JSON",
 ]
@@ -196,11 +193,10 @@ def test_the_mode_edit_writes_other_data_unasked(root: Path, content: str) -> No
     assert is_unasked(root, "data.jsonl", content)
 
 
-def test_all_that_plays_counts_as_a_recording(tmp_path: Path) -> None:
-    for path in (DEMO_CASSETTE, *Path(__file__).parents[2].rglob("notebooks/*.jsonl")):
-        content = path.read_bytes()
-        assert load_cassette(path) if is_version_1(content) else load(path)
-        assert why_it_decides(content.decode()), path
+def test_all_that_plays_counts_as_a_recording() -> None:
+    for path in (DEMO, *(Path(__file__).parents[2] / "notebooks" / "recordings").glob("*.jsonl")):
+        assert load(path)
+        assert why_it_decides(path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from agent_kernel.models.base import (
     IMAGES,
     ModelRequest,
     WireMessage,
+    text_of,
 )
-from agent_kernel.models.cassette import text_of
 from agent_kernel.models.images import MEDIA_TYPES
 from agent_kernel.models.recordings.format import Asked, RecordedImage, RecordedResult, Settings
 from agent_kernel.models.recordings.normalise import Normaliser

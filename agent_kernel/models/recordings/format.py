@@ -8,7 +8,11 @@
 The first line is the header. A turn has what the model was asked since its last turn, normalised by the rules of
 `agent_kernel.models.recordings.normalise`, and what it answered. What all turns share, the system text and the tools'
 declarations, stands once in a line of `settings`. Images are files beside the recording, `NAME.images/SHA256.png`.
-Fields that are empty are left out; unknown ones are refused. Version 1 is described in `agent_kernel.models.cassette`.
+Fields that are empty are left out; unknown ones are refused.
+
+A turn may be written for an outcome instead, as those of the demo are, so that there is an answer to each decision:
+
+    {"kind":"turn","prompt":"Sum it","step":1,"after":"denied","answer":{"content":"I leave it alone."}}
 """
 
 import json
@@ -20,7 +24,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Effort, FinishReason
@@ -81,7 +94,7 @@ class RecordedResult(_Wire):
 class Asked(_Wire):
     """What a model was asked, in normalised form. `prompt` and `step` of the turn are beside it."""
 
-    settings: str
+    settings: str = ""
     """The id of a line of settings."""
     effort: Effort | None = None
     variables: tuple[str, ...] = ()
@@ -125,17 +138,29 @@ class Answer(_Wire):
     usage: RecordedUsage = RecordedUsage()
 
 
+After = Literal["start", "success", "denied", "error", "edited"]
+
+
 class Turn(_Wire):
     kind: Literal["turn"] = "turn"
-    key: str
+    key: str = ""
     """A digest of all that was asked."""
     prompt: str
     occurrence: PositiveInt = 1
     """Which run of this prompt, counted from 1 while it was recorded."""
     step: NonNegativeInt = 0
     """The number of the model's turns since the prompt."""
-    asked: Asked
+    after: After | None = None
+    """What became of the calls of the step before (`start`: there was none). Such a turn is found by its prompt, its
+    step and this alone, and has no `key`."""
+    asked: Asked = Asked()
     answer: Answer
+
+    @model_validator(mode="after")
+    def _can_be_found(self) -> "Turn":
+        if bool(self.key) == (self.after is not None):
+            raise ValueError("a turn has either `after`, or the `key` of what was asked")
+        return self
 
 
 class DecisionLine(_Wire):
@@ -199,7 +224,7 @@ class Recording:
 
 
 def load(path: Path) -> Recording:
-    """Read and validate a recording of version 2. Raises `ConfigurationError` with file, line and remedy."""
+    """Read and validate a recording. Raises `ConfigurationError` with file, line and remedy."""
     return parse(path, read(path))
 
 
@@ -240,20 +265,11 @@ def parse(path: Path, content: bytes) -> Recording:
             case DecisionLine():
                 decisions.append(line)
     for placed in turns:
-        if placed.turn.asked.settings not in settings:
+        if placed.turn.after is None and placed.turn.asked.settings not in settings:
             raise ConfigurationError(
                 f"{path}:{placed.line}: the line of settings {placed.turn.asked.settings!r} is missing. {RESTORE}"
             )
     return Recording(path, header, settings, tuple(turns), tuple(decisions), tuple(read_rows))
-
-
-def is_version_1(content: bytes) -> bool:
-    """Whether this is a recording of version 1, which is one JSON object, or anything else with the fields of one."""
-    try:
-        found = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return b'"conversations"' in content and b'"kind"' not in content.partition(b"\n")[0]
-    return isinstance(found, dict) and "kind" not in found and ("conversations" in found or "version" in found)
 
 
 def dumped(line: BaseModel) -> bytes:

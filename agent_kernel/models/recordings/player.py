@@ -1,13 +1,14 @@
 """A model that plays a recording, with no key and no network. The tool calls in it really run."""
 
 import json
+import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import RecordingDiffers
+from agent_kernel.errors import ModelRefused, RecordingDiffers
 from agent_kernel.models.base import (
     ModelFacts,
     ModelItem,
@@ -21,11 +22,13 @@ from agent_kernel.models.base import (
     ToolCallDelta,
 )
 from agent_kernel.models.recordings.asked import Question, Reader, key_of
+from agent_kernel.models.recordings.branches import only_branches, turn_after, unanswered
 from agent_kernel.models.recordings.decisions import RecordedDecisions
 from agent_kernel.models.recordings.differences import left_by_other_cells, parts, pictures_differ, show
 from agent_kernel.models.recordings.format import Placed, Recording
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.pictures import images_of
+from agent_kernel.models.retry import Clock, SystemClock
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED, OnChange
 
@@ -33,6 +36,7 @@ _ALIKE = 0.6
 """How similar a prompt must be to count as a changed one, from 0 to 1."""
 _PROMPT_CHARACTERS = 80
 _MOST_PROMPTS = 500
+_WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+$")
 RUN_IN_ORDER = (
     "If cells were run again or in another order: restart the kernel, and run them all from the first to the last.\n"
 )
@@ -59,6 +63,9 @@ class Finder:
 
     def find(self, question: Question, request: ModelRequest) -> Found | None:
         """The turn for a question; `None` where nothing like it is recorded. May take some milliseconds."""
+        branch = turn_after(self.recording.turns, question)
+        if branch is not None:
+            return Found(branch)
         occurrence = self._occurrences.number(question)
         keys = self._keys(question)
         fitting = [one for one in self.recording.turns if one.turn.key in keys]
@@ -83,7 +90,7 @@ class Finder:
 
     def _at_same_place(self, question: Question) -> list[Placed]:
         """The turns of the same prompt and step, or else of a prompt that was changed a little."""
-        step = [one for one in self.recording.turns if one.turn.step == question.step]
+        step = [one for one in self.recording.turns if one.turn.step == question.step and one.turn.after is None]
         same = [one for one in step if one.turn.prompt == question.prompt]
         if same:
             return same
@@ -110,13 +117,23 @@ def _of_occurrence(fitting: list[Placed], occurrence: int) -> Placed:
 
 class RecordedModel:
     """Plays `recording`. A request that differs from the recorded one is refused, or, with `warn`, answered with a
-    notice."""
+    notice. `pace` is the seconds before each word; 0 sends everything at once."""
 
-    def __init__(self, recording: Recording, *, name: str, on_change: OnChange = "strict") -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        name: str,
+        on_change: OnChange = "strict",
+        pace: float = 0.0,
+        clock: Clock | None = None,
+    ) -> None:
         self._finder = Finder(recording)
         self._reader = Reader(recording.header.patterns)
         self._name = name
         self._on_change = on_change
+        self._pace = pace
+        self._clock = clock or SystemClock()
         self._decisions = RecordedDecisions(recording.decisions)
         self._images = recording.header.images or any(images_of(one.turn.asked) for one in recording.turns)
 
@@ -143,12 +160,17 @@ class RecordedModel:
         return self._decisions.next_run(self._reader.prompt(prompt))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
-        """Stream the recorded turn. Raises `RecordingDiffers`."""
+        """Stream the recorded turn. Raises `RecordingDiffers`, and `ModelRefused` where only decisions may differ."""
         found = await in_own_thread(lambda: self._find(request))
         if found.why:
             yield Notice(found.why)
         for item in items_of(found.placed):
-            yield item
+            if self._pace and isinstance(item, TextDelta | ReasoningDelta):
+                for word in _WORD.findall(item.content):
+                    await self._clock.sleep(self._pace)
+                    yield replace(item, content=word)
+            else:
+                yield item
 
     async def aclose(self) -> None:
         pass
@@ -156,6 +178,8 @@ class RecordedModel:
     def _find(self, request: ModelRequest) -> Found:
         question = self._reader.read(request)
         found = self._finder.find(question, request)
+        if found is None and only_branches(self._finder.recording.turns):
+            raise ModelRefused(unanswered(self._name, self._finder.recording.turns, question))
         if found is None:
             raise RecordingDiffers(unknown(self._finder.recording, question))
         if not found.why:

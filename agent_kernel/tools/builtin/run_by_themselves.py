@@ -134,7 +134,7 @@ def why_change_decides(change: FileChange) -> str:
 
 def why_it_decides(text: str) -> str:
     """Why a file of this content takes effect by itself: `replay:` takes a recording of any name. Empty if it is none.
-    What is called one here is all that `agent_kernel.models.recordings` and `models.cassette` play, and more."""
+    What is called one here is all that `agent_kernel.models.recordings` plays, and more."""
     start = text.lstrip()
     try:
         found, _ = _JSON.raw_decode(start) if start.startswith("{") else (None, 0)
@@ -142,8 +142,7 @@ def why_it_decides(text: str) -> str:
         return ""
     except RecursionError:
         return _RECORDING  # it is too deep to be told
-    is_one = isinstance(found, dict) and (found.get("kind") == "recording" or "conversations" in found)
-    return _RECORDING if is_one else ""
+    return _RECORDING if isinstance(found, dict) and found.get("kind") == "recording" else ""
 
 
 def _folder_of(place: Place) -> Path:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import ConfigurationError, NoModelError
+from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.client import PLACEHOLDER_KEY
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.replay import ReplayModel
+from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, say
 from tests.core.models.model_fixtures import turn_of
@@ -22,9 +23,9 @@ def environ(**variables: str) -> ModelResolver:
     return ModelResolver(environ=variables)
 
 
-def write_cassette(path: Path, content: str = "Hello.") -> None:
-    turns = [{"step": 0, "content": content}]
-    path.write_text(json.dumps({"version": 1, "conversations": [{"prompt": "Hi", "turns": turns}]}))
+def write_recording(path: Path, content: str = "Hello.") -> None:
+    turn = {"kind": "turn", "prompt": "Hi", "after": "start", "answer": {"content": content}}
+    path.write_text(f'{{"kind":"recording","version":2}}\n{json.dumps(turn)}\n')
 
 
 def test_nothing_configured_says_how_to_configure_a_model() -> None:
@@ -121,41 +122,40 @@ def test_an_endpoint_shows_no_key() -> None:
     )
 
 
-async def test_a_cassette_is_found_in_the_base_directory(tmp_path: Path) -> None:
-    write_cassette(tmp_path / "mine.json")
-    model = ModelResolver(base_directory=tmp_path).resolve("replay:mine.json")
-    assert isinstance(model, ReplayModel)
-    assert model.name == "replay:mine.json"
+async def test_a_recording_is_found_in_the_base_directory(tmp_path: Path) -> None:
+    write_recording(tmp_path / "mine.jsonl")
+    model = ModelResolver(base_directory=tmp_path).resolve("replay:mine.jsonl")
+    assert isinstance(model, RecordedModel)
+    assert model.name == "replay:mine.jsonl"
 
 
-def test_a_cassette_that_was_written_again_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "mine.json"
+async def test_a_recording_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
     resolver = ModelResolver(base_directory=tmp_path)
-    write_cassette(path)
-    first = resolver.resolve("replay:mine.json")
-    assert resolver.resolve("replay:mine.json") is first
+    write_recording(path)
+    first = resolver.resolve("replay:mine.jsonl")
+    assert resolver.resolve("replay:mine.jsonl") is first
     before = path.stat()
-    write_cassette(path, "Changed.")
+    write_recording(path, "Changed.")
     if path.stat().st_mtime_ns == before.st_mtime_ns:
         pytest.skip("the file system's clock is too coarse to tell")
-    second = resolver.resolve("replay:mine.json")
-    assert isinstance(second, ReplayModel)
-    assert second.cassette.conversations[0].turns[0].content == "Changed."
+    second = resolver.resolve("replay:mine.jsonl")
+    assert (await turn_of(second, ModelRequest([{"role": "user", "content": "Hi"}]))).content == "Changed."
 
 
-@pytest.mark.parametrize("path", ["../secret.json", "/etc/hostname", "https://example.org/a.json", "link.json", " "])
-def test_a_cassette_outside_the_servers_directory_is_refused(tmp_path: Path, path: str) -> None:
+@pytest.mark.parametrize("path", ["../secret.jsonl", "/etc/hostname", "https://example.org/a.json", "link.jsonl", " "])
+def test_a_recording_outside_the_servers_directory_is_refused(tmp_path: Path, path: str) -> None:
     base = tmp_path / "base"
     base.mkdir()
-    write_cassette(tmp_path / "secret.json")
-    (base / "link.json").symlink_to(tmp_path / "secret.json")
+    write_recording(tmp_path / "secret.jsonl")
+    (base / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
     with pytest.raises(ConfigurationError, match=r"inside the server's directory|not an address"):
         ModelResolver(base_directory=base).resolve(f"replay:{path}")
 
 
 def test_a_missing_recording_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"There is no recording .*none\.json\. Make one with"):
-        ModelResolver(base_directory=tmp_path).resolve("replay:none.json")
+    with pytest.raises(ConfigurationError, match=r"There is no recording .*none\.jsonl\. Make one with"):
+        ModelResolver(base_directory=tmp_path).resolve("replay:none.jsonl")
 
 
 def test_a_python_object_can_be_a_model() -> None:

@@ -2,14 +2,14 @@
 
 import importlib
 
-from agent_kernel.models.cassette import Cassette
+from tests.demos.script import Script
 
 NAMES = ("cleaning", "tools", "policies", "plots", "pipeline", "when-things-break", "replaying")
 """The notebooks by their files' names, without the suffix."""
 
 
-def recording_of(name: str) -> Cassette:
-    """The `RECORDING` of a notebook's script."""
-    recording = importlib.import_module(f"tests.demos.stories.{name.replace('-', '_')}").RECORDING
-    assert isinstance(recording, Cassette)
-    return recording
+def script_of(name: str) -> Script:
+    """The `SCRIPT` of a notebook."""
+    script = importlib.import_module(f"tests.demos.stories.{name.replace('-', '_')}").SCRIPT
+    assert isinstance(script, Script)
+    return script

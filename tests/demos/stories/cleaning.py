@@ -1,6 +1,6 @@
 """A messy table: field notes on penguins, and a deletion that a person refuses."""
 
-from tests.demos.script import APPROVED, call, denied, python, recording, story, turn
+from tests.demos.script import APPROVED, call, denied, python, script, story, turn
 
 LOOK = story(
     """
@@ -119,4 +119,4 @@ KEYS = story(
     decisions=[APPROVED],
 )
 
-RECORDING = recording("Cleaning a messy table", LOOK, CLEAN, KEYS)
+SCRIPT = script("Cleaning a messy table", LOOK, CLEAN, KEYS)

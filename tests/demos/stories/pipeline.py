@@ -1,7 +1,6 @@
 """El Niño in sixty years of sea temperatures: an agent as a step between ordinary cells."""
 
-from agent_kernel.models.cassette import RecordedConversation
-from tests.demos.script import call, python, recording, story, turn
+from tests.demos.script import Story, call, python, script, story, turn
 
 ANOMALY = story(
     """
@@ -23,7 +22,7 @@ ANOMALY = story(
 )
 
 
-def event(name: str, first: int, last: int, peak: float, month: str, warm: int) -> RecordedConversation:
+def event(name: str, first: int, last: int, peak: float, month: str, warm: int) -> Story:
     return story(
         f"Report the El Niño of {name}.",
         turn(
@@ -48,4 +47,4 @@ def event(name: str, first: int, last: int, peak: float, month: str, warm: int) 
 
 EVENTS = (event("1982/83", 1982, 1983, 4.6, "1983-06", 11), event("1997/98", 1997, 1998, 4.4, "1997-12", 14))
 
-RECORDING = recording("An agent inside a pipeline", ANOMALY, *EVENTS)
+SCRIPT = script("An agent inside a pipeline", ANOMALY, *EVENTS)

@@ -1,6 +1,6 @@
 """Sunspots since 1700: a model that looks at its own plot, and draws a better one."""
 
-from tests.demos.script import python, recording, story, turn
+from tests.demos.script import python, script, story, turn
 
 SHAPE = story(
     """
@@ -83,4 +83,4 @@ HEIGHT = story(
     ),
 )
 
-RECORDING = recording("Plots that the model looks at", SHAPE, HEIGHT)
+SCRIPT = script("Plots that the model looks at", SHAPE, HEIGHT)

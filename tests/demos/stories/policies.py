@@ -1,6 +1,6 @@
 """Two unusual years of the Nile, and who decides whether they are left out."""
 
-from tests.demos.script import APPROVED, call, recording, story, turn
+from tests.demos.script import APPROVED, call, script, story, turn
 
 WHICH = story(
     """
@@ -65,4 +65,4 @@ ANOTHER = story(
     turn("1895 stays: nobody has approved this call.", after="denied"),
 )
 
-RECORDING = recording("Approvals and policies", WHICH, EXCLUDE, ASKS, ANOTHER)
+SCRIPT = script("Approvals and policies", WHICH, EXCLUDE, ASKS, ANOTHER)

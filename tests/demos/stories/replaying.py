@@ -1,6 +1,6 @@
 """The flippers of three species: a recording that is played, and stops when the data or the prompt have changed."""
 
-from tests.demos.script import python, recording, story, turn
+from tests.demos.script import python, script, story, turn
 
 FLIPPERS = story(
     """
@@ -13,4 +13,4 @@ FLIPPERS = story(
     turn("**Gentoo**: 217.2 mm on average, against 195.8 mm for Chinstrap and 190.0 mm for Adelie."),
 )
 
-RECORDING = recording("Replaying and testing", FLIPPERS)
+SCRIPT = script("Replaying and testing", FLIPPERS)

@@ -1,6 +1,6 @@
 """The Nile at Aswan: functions of the notebook's author as the agent's tools."""
 
-from tests.demos.script import APPROVED, call, recording, story, turn
+from tests.demos.script import APPROVED, call, script, story, turn
 
 SEARCH = story(
     """
@@ -51,4 +51,4 @@ CHANGE = story(
     decisions=[APPROVED],
 )
 
-RECORDING = recording("Your own functions as tools", SEARCH, NOTE, CHANGE)
+SCRIPT = script("Your own functions as tools", SEARCH, NOTE, CHANGE)

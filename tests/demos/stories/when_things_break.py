@@ -1,6 +1,6 @@
 """Penguins on three islands: code that fails, a budget that is used up, an agent that repeats itself."""
 
-from tests.demos.script import call, python, recording, story, turn
+from tests.demos.script import call, python, script, story, turn
 
 FAILS = story(
     """
@@ -61,4 +61,4 @@ REPEATS = story(
     turn("It is not there."),
 )
 
-RECORDING = recording("When things break", FAILS, BUDGET, GOES_ON, REPEATS)
+SCRIPT = script("When things break", FAILS, BUDGET, GOES_ON, REPEATS)

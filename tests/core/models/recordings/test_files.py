@@ -13,19 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError, ModelUnavailable, RecordingNotWritten
-from agent_kernel.models.cassette import load_cassette
 from agent_kernel.models.recordings import format as recordings
 from agent_kernel.models.recordings.format import RecordedImage, load
 from agent_kernel.models.recordings.names import Anew
 from agent_kernel.models.recordings.pictures import difference
 from agent_kernel.models.recordings.player import Finder, RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel, record
-from agent_kernel.models.replay import DEMO_CASSETTE
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.testing import ScriptedModel, call, say
@@ -323,14 +320,6 @@ def test_the_resolver_finds_recordings_by_the_notebooks_folder_and_never_outside
             ModelResolver(environ=environ, base_directory=whole.parent).resolve(f"{kind}:../../a.jsonl", "sub/n.ipynb")
 
 
-def test_a_cassette_of_version_1_still_plays(tmp_path: Path) -> None:
-    (tmp_path / "old.json").write_bytes(DEMO_CASSETTE.read_bytes())
-    (tmp_path / "short.json").write_bytes(orjson.dumps({"version": 1, "conversations": []}))
-    resolver = ModelResolver(environ={})
-    assert resolver.resolve(f"replay:{tmp_path / 'old.json'}").name.startswith("replay:")
-    assert resolver.resolve(f"replay:{tmp_path / 'short.json'}").recorded
-
-
 @pytest.mark.parametrize(
     ("mode", "name", "kind"),
     [
@@ -389,7 +378,6 @@ def _socket(path: Path) -> None:
 OPEN: dict[str, Callable[[], object]] = {
     "replay": lambda: ModelResolver().resolve("replay:a.jsonl"),
     "record": lambda: record(Path("a.jsonl"), ScriptedModel([])),
-    "replay version 1": lambda: load_cassette(Path("a.jsonl")),
 }
 
 

@@ -1,0 +1,184 @@
+"""Turns that were written for an outcome, as the demo's are: the recording goes on from each decision."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import ConfigurationError, ModelRefused, RecordingDiffers
+from agent_kernel.models.base import ReasoningDelta, TextDelta, TokenUsage, WireMessage
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.models.resolver import DEMO
+from agent_kernel.testing import VirtualClock, say
+from agent_kernel.tools.outcome_texts import (
+    DENIED_PREFIX,
+    EDITED_NOTE,
+    ERROR_PREFIX,
+    cancelled_before_start,
+    denied,
+    superseded,
+    unknown,
+)
+from tests.core.models.model_fixtures import collect, turn_of
+from tests.core.models.recordings.questions import called, recorded, replayed, request, user
+
+PROMPT = "Summarise the table"
+LOOK = [{"name": "run_python", "arguments": {"code": "df.describe()"}}, {"name": "list_files"}]
+FIRST = {"content": "Let me look.", "reasoning": "A table.", "calls": LOOK, "usage": {"input_tokens": 12}}
+LINES: list[dict[str, Any]] = [
+    {"kind": "recording", "version": 2, "notice": "Recorded answers"},
+    {"kind": "turn", "prompt": PROMPT, "after": "start", "answer": FIRST},
+    *(
+        {"kind": "turn", "prompt": PROMPT, "step": 1, "after": after, "answer": {"content": content}}
+        for after, content in [("success", "It has 344 rows."), ("denied", "I leave it."), ("error", "That failed.")]
+    ),
+    {"kind": "decision", "prompt": PROMPT, "tool": "run_python", "approved": False, "reason": "Not now"},
+    {"kind": "decision", "prompt": PROMPT, "approved": True},
+    {"kind": "turn", "prompt": "Thank you", "after": "start", "answer": {"content": "Gladly."}},
+]
+EDITED: dict[str, Any] = LINES[2] | {"after": "edited", "answer": {"content": "As you changed it."}}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return written(tmp_path / "mine.jsonl", *LINES)
+
+
+def written(path: Path, *lines: dict[str, Any]) -> Path:
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def after(*results: str) -> list[WireMessage]:
+    return [user(PROMPT), *called("df.describe()", *results)]
+
+
+async def said(path: Path, *messages: WireMessage) -> str:
+    return (await replayed(path, request(*messages))).content
+
+
+async def test_a_prompt_is_answered_whatever_else_the_model_is_told(path: Path) -> None:
+    for told in ("", "- df: DataFrame (9, 9)"):
+        turn = await replayed(path, request(user(PROMPT, told), tools=[]))
+        assert (turn.content, turn.usage) == ("Let me look.", TokenUsage(12))
+        assert [(one.name, json.loads(one.arguments)) for one in turn.tool_calls] == [
+            ("run_python", {"code": "df.describe()"}),
+            ("list_files", {}),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("results", "answer"),
+    [
+        (["344 rows", "a.csv"], "It has 344 rows."),
+        ([denied("by the user", "No."), "a.csv"], "I leave it."),
+        (["344 rows", f"{ERROR_PREFIX}: NameError"], "That failed."),
+        ([f"{ERROR_PREFIX}: NameError", f"{DENIED_PREFIX} by the user."], "I leave it."),
+        ([f"{EDITED_NOTE} before approving. What ran: {{}}\n\n344 rows"], "It has 344 rows."),
+        ([f"{EDITED_NOTE} before approving. What ran: {{}}\n\n{ERROR_PREFIX}: NameError"], "That failed."),
+        ([cancelled_before_start("By you."), "a.csv"], "That failed."),
+        ([superseded()], "That failed."),
+        ([unknown("The kernel died.")], "That failed."),
+    ],
+    ids=[
+        *("success", "denied", "error", "denied and error", "edited", "edited and failed"),
+        *("cancelled", "replaced", "unknown"),
+    ],
+)
+async def test_the_recording_goes_on_from_what_became_of_the_calls(path: Path, results: list[str], answer: str) -> None:
+    assert await said(path, *after(*results)) == answer
+
+
+async def test_a_turn_for_edited_calls_is_preferred(tmp_path: Path) -> None:
+    path = written(tmp_path / "mine.jsonl", *LINES, EDITED)
+    assert await said(path, *after(f"{EDITED_NOTE}...\n\n344 rows")) == "As you changed it."
+
+
+async def test_the_same_prompt_again_begins_again(path: Path) -> None:
+    messages = [*after("344 rows"), {"role": "assistant", "content": "It has 344 rows."}, user(PROMPT)]
+    assert await said(path, *messages) == "Let me look."
+
+
+async def test_an_unknown_prompt_lists_what_is_recorded_and_how_to_use_a_real_model(path: Path) -> None:
+    for prompt in ("What is love?", f"{PROMPT}!"):
+        with pytest.raises(ModelRefused) as caught:
+            await said(path, user(prompt))
+        text = str(caught.value)
+        assert f"replay:x is a recording and can't answer {prompt!r}" in text
+        assert f"\n- {PROMPT}\n- Thank you\n" in text
+        assert "OPENAI_API_KEY" in text
+
+
+async def test_a_step_that_is_not_recorded_is_said_to_be_missing(path: Path) -> None:
+    with pytest.raises(ModelRefused, match=f"no recorded answer to '{PROMPT}' at step 2 after success"):
+        await said(path, *after("344 rows"), *called("1", "more"))
+
+
+async def test_words_come_one_by_one_at_the_given_pace(path: Path) -> None:
+    clock = VirtualClock()
+    items = await collect(RecordedModel(load(path), name="demo", pace=0.25, clock=clock), request(user(PROMPT)))
+    assert items[:5] == [
+        *(ReasoningDelta("A"), ReasoningDelta(" table.")),
+        *(TextDelta("Let"), TextDelta(" me"), TextDelta(" look.")),
+    ]
+    assert clock.slept == [0.25] * 5
+
+
+def test_its_notice_and_its_decisions_are_those_of_any_recording(path: Path) -> None:
+    model = RecordedModel(load(path), name="demo")
+    assert (model.recorded, model.notice) == (True, "Recorded answers")
+    assert model.scripted_decisions(PROMPT) == (
+        ScriptedDecision(approved=False, tool_name="run_python", reason="Not now", recorded=True),
+        ScriptedDecision(approved=True, recorded=True),
+    )
+    assert model.scripted_decisions("Thank you") == ()
+
+
+async def test_turns_for_outcomes_stand_beside_recorded_ones_and_go_when_their_run_is_recorded(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", LINES[0], *LINES[-1:])
+    await recorded(path, (request(user("Sum n")), say("It is 4.")))
+    assert await said(path, user("Thank you")) == "Gladly."
+    with pytest.raises(RecordingDiffers, match="The recording no longer fits"):
+        await said(path, user("Sum n", "The user's variables:\n- other: int"))
+    await recorded(path, (request(user("Thank you")), say("You are welcome.")))
+    assert await said(path, user("Thank you")) == "You are welcome."
+    assert [one.turn.after for one in load(path).turns] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (LINES[1] | {"after": "any"}, "not valid at turn.after"),
+        (LINES[1] | {"key": "1f0c"}, "a turn has either `after`, or the `key` of what was asked"),
+        ({name: value for name, value in LINES[1].items() if name != "after"}, "a turn has either `after`"),
+        (LINES[1] | {"conversations": []}, "Extra inputs"),
+    ],
+)
+def test_a_turn_that_could_not_be_found_is_refused_with_its_line(
+    tmp_path: Path, line: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(written(tmp_path / "mine.jsonl", LINES[0], line))
+    assert "mine.jsonl:2: " in str(caught.value)
+    assert fault in str(caught.value)
+
+
+def test_one_json_object_with_conversations_is_no_recording_and_the_message_says_how_to_make_one(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path / "old.json", {"version": 1, "conversations": []})
+    with pytest.raises(ConfigurationError, match=r"not a recording of Agent Kernel.*make one with %%agent --record"):
+        load(path)
+
+
+async def test_the_shipped_demo_answers_each_of_its_prompts_to_the_end() -> None:
+    model = RecordedModel(load(DEMO), name="demo")
+    for prompt in dict.fromkeys(one.turn.prompt for one in load(DEMO).turns):
+        for result in ("344 rows", denied("by the user", None)):
+            messages = [user(prompt)]
+            while (turn := await turn_of(model, request(*messages))).tool_calls:
+                messages += called("x", *[result for _ in turn.tool_calls])
+            assert turn.content
