@@ -155,16 +155,6 @@ def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> 
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_a_cell_that_is_run_again_ten_times_in_a_second_leaves_one_run(served: TestKernel) -> None:
-    cells = [served.send_cell("a", "%agent go") for _ in range(10)]
-    for cell in cells:
-        served.result(cell)
-    stops = [declared(served, run_id)["stop"] for run_id in announced(served, 10)]
-    assert stops == ["cell_run_again"] * 9 + [None]
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_cell_that_was_deleted_ends_its_run_when_the_next_cell_is_run(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     served.result(served.send_cell("b", "1", deleted=["c"]))
@@ -235,21 +225,6 @@ def test_a_run_that_holds_its_cell_gives_way_when_the_cell_is_run_again(kernel: 
     assert kernel.result(first).reply["status"] == "ok"
     assert kernel.result(second).reply["status"] == "ok"
     assert kernel.value("[r.status for r in made]") == "['cancelled', 'complete']"
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_of_ten_that_hold_their_cell_in_turn_nine_are_replaced(kernel: TestKernel) -> None:
-    kernel.run(SCRIPTED)
-    page = Page(kernel, "Go")
-    cells = [kernel.send_cell("a", "run(asks(), 'Go').wait()", allow_stdin=True)]
-    page.open()
-    page.event("approval_request")
-    cells += [kernel.send_cell("a", "run(asks()).wait()", allow_stdin=True) for _ in range(8)]
-    cells += [kernel.send_cell("a", "run(says('last')).wait()", allow_stdin=True)]
-    for cell in cells:
-        assert kernel.result(cell).reply["status"] == "ok"
-    assert kernel.value("' '.join(r.status for r in made)") == repr("cancelled " * 9 + "complete")
 
 
 @pytest.mark.kernel

@@ -53,12 +53,6 @@ def test_any_chunking_of_the_same_bytes_gives_the_same_turn(api: WireApi, way: s
     ]
 
 
-@each_way
-def test_one_byte_at_a_time_gives_the_same_turn(api: WireApi, way: str) -> None:
-    body = api.ways(TURN)[way].body
-    assert said(read_turn(api, body, list(range(len(body))))) == TURN
-
-
 @each_api
 def test_each_event_that_the_double_sends_is_one_of_the_official_clients(api: WireApi) -> None:
     for events in (api.events_of(TURN), api.interleaved(TURN), api.events_of(say("Hi"))):
