@@ -198,6 +198,9 @@ class _Keeper:
     def on_cell(self, job: Job, position: int, cells: int) -> None:
         self._progress.on_cell(job, position, cells)
 
+    def on_delay(self, job: Job, words: str, *, begins: bool) -> None:
+        self._progress.on_delay(job, words, begins=begins)
+
     def on_end(self, result: NotebookResult) -> None:
         self._progress.on_end(result)
         if result.status == "stopped":

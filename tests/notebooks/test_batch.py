@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult
 from agent_kernel.notebook.batch.junit import write_junit
 from agent_kernel.notebook.batch.parameters import as_value, inject, parameters_cell
 from agent_kernel.notebook.batch.progress import Progress
+from agent_kernel.testing import FakeOpenAI
+from agent_kernel.testing.wire.reply import rate_limited
 from tests.notebooks.headless import SETUP, UNAWAITED, printed, write_notebook
 
 SECONDS = 120.0
@@ -219,6 +222,23 @@ def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str
     assert printed(tmp_path / "later.ipynb") == ["from an earlier time"]
 
 
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_a_wait_for_the_models_service_is_said(tmp_path: Path) -> None:
+    write_notebook(tmp_path / "limited.ipynb", "import agent_kernel as ak\nak.Agent(model='gpt-4o').run('Count')")
+    with FakeOpenAI([rate_limited(retry_after="100")]) as server:
+        process = start(tmp_path, "limited.ipynb", "--logs", "logs", OPENAI_BASE_URL=server.url, OPENAI_API_KEY="k")
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        waits = next(line for line in lines if line.startswith("waiting"))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+    assert re.match(
+        r"waiting limited.ipynb: Rate limited, next try in \d+ (s|min).* \(try 2 of 4\)\. Rate limit", waits
+    )
+    assert "Rate limited, next try in" in (tmp_path / "logs" / "limited.log").read_text()
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -315,11 +335,15 @@ def test_progress_changes_a_line_in_a_terminal_alone(stream: io.StringIO, change
     progress = Progress(2, stream)
     progress.on_start(ended.job)
     progress.on_cell(ended.job, 1, 2)
+    progress.on_delay(ended.job, "Rate limited, next try in 24 s.", begins=True)
+    progress.on_delay(ended.job, "Rate limited, next try in 23 s.", begins=False)
     progress.on_end(ended)
     progress.finish([ended], 1.0)
     said = stream.getvalue()
     assert ("\r" in said) is changes
     assert ("0 of 2 done · a.ipynb 1/2" in said) is changes
+    assert ("\nwaiting a.ipynb: Rate limited, next try in 24 s.\n" in said) is not changes
+    assert ("a.ipynb 1/2 Rate limited, next try in 23 s." in said) is changes
     assert said.endswith("1 notebook: 1 failed in 1.0 s\n")
     assert "Cell 1: ValueError: no\n" in said
     assert "Traceback" not in said

@@ -1,4 +1,4 @@
-"""Reads what the agent's runs of one notebook came to, from the log that its kernel wrote."""
+"""Reads what the agent's runs of one notebook came to, and wait for, from the log that its kernel writes."""
 
 import sqlite3
 from contextlib import closing
@@ -6,9 +6,11 @@ from pathlib import Path
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.export import read_run
+from agent_kernel.log import runs
 from agent_kernel.log.opening import open_to_read
 from agent_kernel.notebook.batch.job import AgentRun
 from agent_kernel.notebook.batch.text import plain
+from agent_kernel.protocol.views import DelayView
 
 MOST_PROMPT_CHARACTERS = 80
 UNKNOWN = ("executing", "unknown")
@@ -36,6 +38,19 @@ def runs_after(log: Path, number: int) -> tuple[AgentRun, ...]:
             return tuple(_read(connection, str(row[0])) for row in connection.execute(query, (number,)).fetchall())
     except (sqlite3.Error, ConfigurationError):
         return ()
+
+
+def delay_after(log: Path, number: int) -> DelayView | None:
+    """The wait for its model's service of a run that the log has after that one, if one waits now."""
+    if not log.is_file():
+        return None
+    try:
+        with closing(open_to_read(log)[0]) as connection:
+            query = "SELECT run_id FROM runs WHERE number > ? AND status = 'running'"
+            views = [runs.read_run(connection, str(row[0])) for row in connection.execute(query, (number,)).fetchall()]
+    except (sqlite3.Error, ConfigurationError):
+        return None
+    return next((view.delay for view in views if view.delay is not None), None)
 
 
 def _read(connection: sqlite3.Connection, run_id: str) -> AgentRun:

@@ -18,14 +18,17 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from agent_kernel.log.opening import LOG_VARIABLE
-from agent_kernel.notebook.batch.agent_runs import last_number, runs_after
+from agent_kernel.notebook.batch.agent_runs import delay_after, last_number, runs_after
 from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, Status, agent_log_of
 from agent_kernel.notebook.batch.parameters import inject
 from agent_kernel.notebook.batch.results import ResultFile
 from agent_kernel.notebook.batch.text import count, plain
+from agent_kernel.record.words import delayed
 
 STOP_SECONDS = 5.0
 """How long a cell that was interrupted has to end, and its run with it, before the kernel is ended."""
+DELAY_SECONDS = 1.0
+"""How often the agent's log is read for a wait for the model's service."""
 STOPPED = "Stopped before its end."
 
 
@@ -36,6 +39,10 @@ class Listener(Protocol):
 
     def on_cell(self, job: Job, position: int, cells: int) -> None:
         """The code cell at this position of so many begins."""
+        ...
+
+    def on_delay(self, job: Job, words: str, *, begins: bool) -> None:
+        """The notebook's agent waits for its model's service, as is said again each second, or (`""`) no more."""
         ...
 
     def on_end(self, result: NotebookResult) -> None: ...
@@ -98,7 +105,7 @@ class Execution:
             self._note(f"{self.job.notebook} began")
             known = last_number(agent_log)
             try:
-                error = await self._execute(document, agent_log)
+                error = await self._execute(document, agent_log, known)
             finally:
                 _write(document, self.job.output)
             cells = tuple(self._cells.values())
@@ -125,7 +132,7 @@ class Execution:
                 if cell.source.strip():
                     self._cells[index] = CellResult(index + 1, "not_run")
 
-    async def _execute(self, document: Any, agent_log: Path) -> str:
+    async def _execute(self, document: Any, agent_log: Path, known: int) -> str:
         """Run the cells. Returns why that ended early, or ""."""
         client = self._client = NotebookClient(
             document,
@@ -143,6 +150,7 @@ class Execution:
         )
         assert self._stopping is not None
         stopping = asyncio.create_task(self._stopping.wait())
+        watching = asyncio.create_task(self._watch_delays(agent_log, known))
         try:
             await asyncio.wait({execution, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not execution.done():
@@ -161,6 +169,7 @@ class Execution:
             return self._fail_open_cell(STOPPED)
         finally:
             stopping.cancel()
+            watching.cancel()
             await _end_kernel(client)
         return ""
 
@@ -175,6 +184,21 @@ class Execution:
                 raise
             self._note(f"The kernel did not start, and is started once more. {plain(str(error))}")
             await client.async_execute(**options)
+
+    async def _watch_delays(self, agent_log: Path, known: int) -> None:
+        since = ""
+        while True:
+            await asyncio.sleep(DELAY_SECONDS)
+            # In a thread, because a log that its kernel holds alone can't be read, which takes seconds to find out.
+            delay = await asyncio.to_thread(delay_after, agent_log, known)
+            if delay is not None:
+                words = " ".join(plain(f"{delayed(delay)}. {delay.cause}").split())
+                if begins := delay.since != since:
+                    self._note(words)
+                self._listener.on_delay(self.job, words, begins=begins)
+            elif since:
+                self._listener.on_delay(self.job, "", begins=False)
+            since = delay.since if delay is not None else ""
 
     async def _interrupt(self, client: NotebookClient, execution: "asyncio.Task[Any]") -> None:
         """Interrupt the cell, so that its run ends in an honest state; then end the notebook in any case."""

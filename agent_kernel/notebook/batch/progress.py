@@ -22,6 +22,7 @@ class Progress:
         self._changes = stream.isatty()
         self._lock = threading.Lock()
         self._running: dict[Path, str] = {}
+        self._delays: dict[Path, str] = {}
         self._done = 0
 
     def on_start(self, job: Job) -> None:
@@ -34,9 +35,15 @@ class Progress:
             self._running[job.notebook] = f"{job.notebook.name} {position}/{cells}"
             self._show("")
 
+    def on_delay(self, job: Job, words: str, *, begins: bool) -> None:
+        with self._lock:
+            self._delays[job.notebook] = f" {words}" if words else ""
+            self._show(f"waiting {job.notebook}: {words}\n" if begins and not self._changes else "")
+
     def on_end(self, result: NotebookResult) -> None:
         with self._lock:
             self._running.pop(result.job.notebook, None)
+            self._delays.pop(result.job.notebook, None)
             self._done += 1
             self._show(f"{line_of(result)}\n")
 
@@ -50,7 +57,8 @@ class Progress:
     def _show(self, text: str) -> None:
         below = ""
         if self._changes and self._running:
-            below = f"{self._done} of {self._notebooks} done · {' · '.join(self._running.values())}"
+            running = [f"{said}{self._delays.get(path, '')}" for path, said in self._running.items()]
+            below = f"{self._done} of {self._notebooks} done · {' · '.join(running)}"
             below = below[: shutil.get_terminal_size().columns - 1]
         self._stream.write(f"{CLEAR if self._changes else ''}{text}{below}")
         self._stream.flush()
