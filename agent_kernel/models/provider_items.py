@@ -12,9 +12,6 @@ import orjson
 
 from agent_kernel.protocol.vocabulary import ApiName
 
-LARGEST_ITEM = 4 * 1024 * 1024
-"""The largest item that is kept for the provider, in bytes."""
-
 
 @dataclass(frozen=True, slots=True)
 class OpaqueItem:
@@ -77,11 +74,12 @@ def is_bound(message: dict[str, Any]) -> bool:
 
 
 def is_storable(item: Any) -> bool:
-    """Whether the log can store the item: not nested too deeply, and not larger than `LARGEST_ITEM`."""
+    """Whether the log can store the item: not nested too deeply. `SizeLimit` has bounded its size."""
     try:
-        return len(orjson.dumps(item)) <= LARGEST_ITEM
+        orjson.dumps(item)
     except TypeError:
         return False
+    return True
 
 
 def _to_wire(item: Item) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderIte
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.fake_service import Scripted
-from agent_kernel.testing.wire.chat import wants_back
+from agent_kernel.testing.wire.chat import delta, events, wants_back
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel.testing.wire.responses import reasoning
 from tests.core.models.chat_services import (
@@ -28,7 +28,7 @@ from tests.core.models.chat_services import (
     sent,
     speaking_as,
 )
-from tests.core.models.model_apis import APIS, CHAT, MESSAGES, RESPONSES, WireApi
+from tests.core.models.model_apis import APIS, CHAT, MESSAGES, WireApi
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, stage
 from tests.core.runtime.turns.test_reasoning_items import converse, notices
@@ -164,11 +164,12 @@ async def test_gemini_at_openrouter_gets_its_signatures_though_it_counts_calls_a
 LONG = "A" * 5_000_000
 LONG_ITEMS = {
     "chat": {"reasoning_details": [ENCRYPTED | {"data": LONG}]},
+    "messages": {"type": "thinking", "thinking": "Hm", "signature": LONG},
     "responses": reasoning("Hm", encrypted=LONG),
 }
 
 
-@pytest.mark.parametrize("api", [CHAT, RESPONSES], ids=lambda api: api.name)
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_an_item_of_5_mb_goes_back_unchanged_or_is_refused_in_words(stages: Stages, api: WireApi) -> None:
     items = ProviderItems(api.name, "", (OpaqueItem(LONG_ITEMS[api.name]), CallItem(0)))
     turn = replace(call("look", call_id="a"), provider=items)
@@ -181,7 +182,19 @@ async def test_an_item_of_5_mb_goes_back_unchanged_or_is_refused_in_words(stages
         else:
             assert LONG in str(server.requests[-1].body)
         assert result.text == "One."
-        assert len((await one.conversation.snapshot()).text) < 20_000
+        assert len((await one.conversation.snapshot()).view.model_dump_json()) < 20_000
+
+
+async def test_an_item_of_5_mb_in_small_pieces_goes_back_unchanged(stages: Stages) -> None:
+    pieces = (LONG[at : at + 2_000] for at in range(0, len(LONG), 2_000))
+    details = [delta(reasoning_details=[ENCRYPTED | {"data": piece}]) for piece in pieces]
+    asks = {"index": 0, "id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    async with connected(events(*details, delta("tool_calls", tool_calls=[asks])), say("One."), api=CHAT) as (
+        server,
+        model,
+    ):
+        assert (await (await (await stages(model)).start()).wait()).text == "One."
+    assert answers(sent(server))[0]["reasoning_details"] == [ENCRYPTED | {"data": LONG}]
 
 
 async def test_signed_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(stages: Stages) -> None:
