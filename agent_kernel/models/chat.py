@@ -142,6 +142,7 @@ class ChatReader(AnswerReader):
     def _add_parts(self, content: Any) -> None:
         for part in content if isinstance(content, list) else [content]:
             if isinstance(part, dict) and part.get("type") in ("thinking", "reasoning"):
+                self._reasoning.add_thinking(part)
                 self._deltas.add_text("reasoning", _plain(part))
             else:
                 self._text.add(_plain(part))

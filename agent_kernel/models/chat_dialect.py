@@ -24,14 +24,16 @@ _BAD_ORDER = re.compile(r"(?i)unexpected role '?user'? after role '?tool")
 _FIELDS = {
     "reasoning_content": re.compile(r"\breasoning_content\b"),
     "reasoning_details": re.compile(r"\breasoning_details\b"),
+    "thinking_blocks": re.compile(r"\bthinking_blocks\b"),
     "extra_content": re.compile(r"\bextra_content\b"),
     "reasoning": re.compile(r"['\"`.]reasoning\b"),  # the word alone may be about anything
+    "content": re.compile(r"(?is)\bthinking\b|\bcontent\b.{0,200}\bstring\b"),
 }
 _ASKED_FOR = re.compile(
     r"(?i)missing\W+reasoning_content\b|\breasoning_content\b.{0,40}(?:missing|passed back|required)"
 )
 """DeepSeek and Kimi."""
-_SIGNED = ("reasoning_details", "extra_content")
+_SIGNED = ("reasoning_details", "thinking_blocks", "extra_content")
 _BAD_SIGNATURE = re.compile(
     r"(?i)(?:invalid|corrupted)\W{1,3}(?:thought )?signature|signature.{0,40}(?:invalid|not valid)|blocks? .*modified"
 )

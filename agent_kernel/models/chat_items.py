@@ -3,6 +3,9 @@
 - `reasoning_content` (DeepSeek, Kimi, llama.cpp) or `reasoning` (vLLM, Ollama): the text, under the name under which it
   came. An empty `reasoning_content` goes back too: DeepSeek refuses an answer without the field, whatever is in it.
 - `reasoning_details` (OpenRouter, MiniMax): a list, whose entries arrive in pieces that have the same `index`.
+- `thinking_blocks` (Claude behind LiteLLM): a list, whose entries arrive in pieces without an index; the last piece of
+  an entry has its signature.
+- `content`, of which only the thinking is kept here (Magistral): a list with one entry, whose text arrives in pieces.
 """
 
 from collections.abc import Iterator
@@ -12,9 +15,9 @@ from typing import Any
 from agent_kernel.models.answer_reading import SizeLimit
 from agent_kernel.models.provider_items import OpaqueItem, is_storable
 
-REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 """The fields of an assistant's message."""
-_IN_PIECES = ("text", "summary", "data")
+_IN_PIECES = ("text", "summary", "data", "thinking")
 """The fields of an entry of the list whose pieces are joined; of each other field the last value counts."""
 
 
@@ -24,6 +27,11 @@ class _Detail:
 
     fields: dict[str, Any] = field(default_factory=dict)
     pieces: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether a block of Claude's is complete: without a signature it would be refused."""
+        return bool(self.fields.get("signature") or self.fields.get("type") == "redacted_thinking")
 
     @property
     def whole(self) -> dict[str, Any]:
@@ -40,6 +48,10 @@ class ReasoningFields:
         self._open: dict[tuple[str, str], _Detail] = {}
         """The last entry of each index and type (Gemini's text and signature have one index), and of each index, for
         pieces without a type."""
+        self._blocks: list[_Detail] = []
+        self._thinking: dict[str, Any] = {}
+        """The fields of the content's thinking, but for its texts."""
+        self._thoughts: list[_Detail] = []
 
     def add(self, delta: dict[str, Any]) -> None:
         for name in ("reasoning_content", "reasoning"):
@@ -51,6 +63,24 @@ class ReasoningFields:
         for place, piece in enumerate(details if isinstance(details, list) else ()):
             if isinstance(piece, dict):
                 self._add_detail(piece, place)
+        blocks = delta.get("thinking_blocks")
+        for piece in blocks if isinstance(blocks, list) else ():
+            if isinstance(piece, dict):
+                self._add_block(piece)
+
+    def add_thinking(self, part: dict[str, Any]) -> None:
+        """A piece of the content that is thinking."""
+        pieces = part.get("thinking")
+        if not isinstance(pieces, list):
+            return
+        others = {name: value for name, value in part.items() if name != "thinking"}
+        self._size.take_size(len(str(others)))
+        self._thinking |= others
+        for piece in pieces:
+            if isinstance(piece, dict):
+                is_text = piece.get("type") == "text"
+                goes_on = bool(self._thoughts) and self._thoughts[-1].fields.get("type") == "text"
+                self._join(self._thoughts[-1] if is_text and goes_on else self._begin(self._thoughts), piece)
 
     def ids(self) -> set[str]:
         """The ids of the list's entries. Gemini's signatures have the ids of the calls that they sign."""
@@ -61,6 +91,10 @@ class ReasoningFields:
         found: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._texts.items()}
         if self._details:
             found["reasoning_details"] = [detail.whole for detail in self._details]
+        if blocks := [block.whole for block in self._blocks if block.is_signed]:
+            found["thinking_blocks"] = blocks
+        if self._thoughts:
+            found["content"] = [self._thinking | {"thinking": [thought.whole for thought in self._thoughts]}]
         reasoning = found.pop("reasoning", "")
         if reasoning and not any(found.values()):
             found["reasoning"] = reasoning
@@ -72,9 +106,21 @@ class ReasoningFields:
         index, kind = str(piece.get("index", f"at {place}")), str(piece.get("type") or "")
         detail = self._open.get((index, kind))
         if detail is None or _differ(piece.get("id"), detail.fields.get("id")):
-            self._size.begin_part()
-            detail = self._open[index, kind] = self._open[index, ""] = _Detail()
-            self._details.append(detail)
+            detail = self._open[index, kind] = self._open[index, ""] = self._begin(self._details)
+        self._join(detail, piece)
+
+    def _add_block(self, piece: dict[str, Any]) -> None:
+        last = self._blocks[-1] if self._blocks else None
+        if last is None or last.is_signed or piece.get("type") == "redacted_thinking":
+            last = self._begin(self._blocks)
+        self._join(last, piece)
+
+    def _begin(self, entries: list[_Detail]) -> _Detail:
+        self._size.begin_part()
+        entries.append(_Detail())
+        return entries[-1]
+
+    def _join(self, detail: _Detail, piece: dict[str, Any]) -> None:
         for name, value in piece.items():
             if name in _IN_PIECES and isinstance(value, str):
                 detail.fields.setdefault(name, "")  # keeps the order of the fields

@@ -73,7 +73,10 @@ def _answer(message: WireMessage, origin: str, dialect: Dialect, ids: "_CallIds"
     for item in readable_items(message, "chat", origin) or ():
         match item:
             case OpaqueItem():
-                answer |= dialect.taken(item.item)
+                fields = dialect.taken(item.item)
+                if thinking := fields.pop("content", None):
+                    fields["content"] = [*thinking, *([_text(text)] if text.strip() else [])]
+                answer |= fields
             case CallItem():
                 frames[item.index] = item.frame or {}
             case TextItem():

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from agent_kernel.models.chat_items import REASONING
 from agent_kernel.testing.fake_openai import FakeOpenAI
@@ -103,6 +103,28 @@ class Gateway(StrictService):
             if any(part["type"] == "text" and part["text"] is not None and not part["text"].strip() for part in parts):
                 return failure(400, "messages: text content blocks must contain non-whitespace text")
         return None
+
+
+class LiteLLM(StrictService):
+    """Claude behind LiteLLM's proxy, which makes the blocks of a message from its `thinking_blocks`."""
+
+    def refusal(self, body: dict[str, Any]) -> Reply | None:
+        for at, one in enumerate(answers(body["messages"])):
+            blocks = one.get("thinking_blocks", [])
+            if one.get("tool_calls") and not blocks:
+                said = f"messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`"
+                return failure(400, f"litellm.BadRequestError: AnthropicException - {said}")
+            for number, block in enumerate(blocks):
+                if block not in self.signed:
+                    said = f"messages.{at}.content.{number}: Invalid `signature` in `thinking` block"
+                    return failure(400, f"litellm.BadRequestError: AnthropicException - {said}")
+        return None
+
+    signed: ClassVar = [
+        {"type": "thinking", "thinking": "First look.", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "ZW5j"},
+        {"type": "thinking", "thinking": "", "signature": "bW9yZQ=="},
+    ]
 
 
 class Groq(StrictService):

@@ -13,7 +13,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta, events, wants_back
-from agent_kernel.testing.wire.reply import failure
+from agent_kernel.testing.wire.reply import Reply, failure
 from agent_kernel.testing.wire.responses import reasoning
 from tests.core.models.chat_services import (
     DeepSeek,
@@ -21,6 +21,7 @@ from tests.core.models.chat_services import (
     GeminiAtOpenRouter,
     Groq,
     Kimi,
+    LiteLLM,
     Mistral,
     StrictService,
     answers,
@@ -33,6 +34,13 @@ from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, stage
 from tests.core.runtime.turns.test_reasoning_items import converse, notices
 from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
+
+
+def asks_after(*thoughts: dict[str, Any]) -> Reply:
+    """A call of `look`, after deltas with these fields."""
+    asks = {"index": 0, "id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return events(*(delta(**fields) for fields in thoughts), delta("tool_calls", tool_calls=[asks]))
+
 
 SIGNED = {"google": {"thought_signature": "CvcQAdHtim+/w==", "more": [1, None]}}
 ENCRYPTED = {"type": "reasoning.encrypted", "format": "google-gemini-v1", "index": 0}
@@ -123,6 +131,66 @@ async def test_a_conversation_that_another_model_began_goes_on_at_deepseek(stage
     assert len(server.requests) == 3  # it was refused once
 
 
+async def test_claudes_thinking_blocks_go_back_to_litellm_after_a_restart_and_to_no_other(tmp_path: Path) -> None:
+    first, redacted, last = LiteLLM.signed
+    pieces = [
+        {"reasoning_content": "First ", "thinking_blocks": [{**first, "thinking": "First ", "signature": None}]},
+        {"reasoning_content": "look.", "thinking_blocks": [{**first, "thinking": "look.", "signature": None}]},
+        {"reasoning_content": "", "thinking_blocks": [{**first, "thinking": ""}]},
+        {"thinking_blocks": [redacted]},
+        {"thinking_blocks": [last]},
+        {"reasoning_content": "Hm", "thinking_blocks": [{"type": "thinking", "thinking": "Hm", "signature": None}]},
+    ]
+    script = (asks_after(*pieces), say("One."), say("Two."))
+    async with (
+        connected(*script, api=speaking_as(LiteLLM)) as (server, model),
+        connected(say("Else."), api=CHAT) as (other, another),
+    ):
+        one = await stage(model, tmp_path / "log.sqlite")
+        assert (await (await one.start()).wait()).text == "One."
+        await one.close()
+        for chosen in (model, another):
+            again = await stage(chosen, tmp_path / "log.sqlite")
+            await converse(again, one.conversation.conversation_id, "And now?")
+            await again.close()
+    assert [answers(sent(server, at))[0]["thinking_blocks"] for at in (1, 2)] == [LiteLLM.signed] * 2
+    assert "thinking_blocks" not in str(other.requests[-1].body)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("text", ["", "I look."])
+async def test_magistrals_thinking_goes_back_before_the_text(stages: Stages, text: str) -> None:
+    def thinking(words: str) -> dict[str, Any]:
+        return {"type": "thinking", "thinking": [{"type": "text", "text": words}], "closed": True}
+
+    said = [{"type": "text", "text": text}] if text else []
+    turn = asks_after({"content": [thinking("First ")]}, {"content": [thinking("look.")]}, {"content": said})
+    async with connected(turn, say("One."), api=speaking_as(Mistral)) as (server, model):
+        one = await stages(model)
+        assert (await (await one.start()).wait()).text == "One."
+    [answer] = answers(sent(server))
+    assert answer["content"] == [thinking("First look."), *said]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.1.content: Input should be a valid string",
+        "Invalid content type 'thinking'",
+        "messages.1: property 'thinking_blocks' is unsupported",
+    ],
+)
+async def test_thinking_that_a_service_does_not_take_back_is_left_out_from_then_on(stages: Stages, words: str) -> None:
+    part = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
+    turn = asks_after({"content": [part], "thinking_blocks": [LiteLLM.signed[0]]})
+    async with connected(turn, failure(400, words), say("One."), say("Two.")) as (server, model):
+        one = await stages(model)
+        assert [(await (await one.start()).wait()).text for _ in range(2)] == ["One.", "Two."]
+    name = "thinking_blocks" if "blocks" in words else "content"
+    kept = [bool(isinstance(v, list)) for v in (answers(sent(server, at))[0].get(name) for at in (1, 2, 3))]
+    assert kept == [True, False, False]
+
+
 @pytest.mark.parametrize(
     "field", [{"reasoning_content": "First"}, {"reasoning": "First"}, {"reasoning_details": [{"text": "First"}]}]
 )
@@ -187,12 +255,8 @@ async def test_an_item_of_5_mb_goes_back_unchanged_or_is_refused_in_words(stages
 
 async def test_an_item_of_5_mb_in_small_pieces_goes_back_unchanged(stages: Stages) -> None:
     pieces = (LONG[at : at + 2_000] for at in range(0, len(LONG), 2_000))
-    details = [delta(reasoning_details=[ENCRYPTED | {"data": piece}]) for piece in pieces]
-    asks = {"index": 0, "id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    async with connected(events(*details, delta("tool_calls", tool_calls=[asks])), say("One."), api=CHAT) as (
-        server,
-        model,
-    ):
+    details = [{"reasoning_details": [ENCRYPTED | {"data": piece}]} for piece in pieces]
+    async with connected(asks_after(*details), say("One."), api=CHAT) as (server, model):
         assert (await (await (await stages(model)).start()).wait()).text == "One."
     assert answers(sent(server))[0]["reasoning_details"] == [ENCRYPTED | {"data": LONG}]
 
