@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from agent_kernel.models.api import Target
-from agent_kernel.models.base import ModelRequest
+from agent_kernel.models.base import ModelRequest, text_of
 from agent_kernel.models.faults import Fault
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, readable_items
 
@@ -20,6 +20,13 @@ _BAD_ID = re.compile(
     r"(?is)tool[ _]?(?:call|use|result)s?(?:\[\d+\])?[ _.]?id.*(?:length|pattern|alphanumeric|too long)"
 )
 """Mistral, its chat templates, OpenAI (an id above 40 or 64 characters), Anthropic behind a gateway, and Bedrock."""
+_EMPTY: tuple[dict[str, Any], ...] = ({"content": None}, {"content": ""}, {})
+"""The forms of an answer with calls and no text, in the order in which they are tried."""
+_BAD_EMPTY = (
+    re.compile(r"(?is)\bcontent\b.*\b(?:null|none|nil|string|str)\b|\b(?:null|none|nil)\b.*\bcontent\b"),
+    re.compile(r"(?is)\bcontent\b.*\b(?:empty|blank|whitespace|required|missing|least)\b|\bempty\b.*\bcontent\b"),
+)
+"""What is said of each of them but the last."""
 _BAD_ORDER = re.compile(r"(?i)unexpected role '?user'? after role '?tool")
 _FIELDS = {
     "reasoning_content": re.compile(r"\breasoning_content\b"),
@@ -48,12 +55,19 @@ class Dialect:
     """Whether the ids of calls have to have nine letters and digits, which every service takes."""
     ends_steps: bool = False
     """Whether an answer has to stand between the results of calls and what the user says next."""
+    empty: int = 0
+    """The place in `_EMPTY` of the form that it takes."""
     asks_for_reasoning: bool = False
     """Whether each answer with calls has to have `reasoning_content`, also one of another model: an empty one then."""
     left_out: set[str] = field(default_factory=set)
     """Fields of provider items that the service does not take back."""
     refused: dict[bytes, None] = field(default_factory=dict)
     """Marks of signed fields that it no longer accepts."""
+
+    @property
+    def without_text(self) -> dict[str, Any]:
+        """The fields of an answer with calls and no text."""
+        return _EMPTY[self.empty]
 
     def taken(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Those of the fields of provider items that may be sent."""
@@ -86,6 +100,9 @@ class Dialect:
                 self.left_out.add(name)
                 self.asks_for_reasoning = self.asks_for_reasoning and name != "reasoning_content"
                 return ""
+        if self.empty < len(_BAD_EMPTY) and _BAD_EMPTY[self.empty].search(said) and _has_empty(request):
+            self.empty += 1
+            return ""
         signed = [fields[name] for fields in sent for name in _SIGNED if name in fields]
         if not signed or not _BAD_SIGNATURE.search(said):
             return None
@@ -103,6 +120,11 @@ def dialect_at(target: Target) -> Dialect:
     host = urlsplit(target.origin.partition(" ")[0]).hostname or ""
     is_mistral = f".{host}".endswith(_MISTRAL)
     return Dialect(short_ids=is_mistral, ends_steps=is_mistral)
+
+
+def _has_empty(request: ModelRequest) -> bool:
+    """Whether an answer has calls and no text."""
+    return any(message.get("tool_calls") and not text_of(message).strip() for message in request.messages)
 
 
 def _fields_of(request: ModelRequest, origin: str) -> Iterator[dict[str, Any]]:

@@ -68,7 +68,7 @@ def _answer(message: WireMessage, origin: str, dialect: Dialect, ids: "_CallIds"
     text, calls = text_of(message), message.get("tool_calls") or []
     if not calls and not text.strip():
         return
-    answer: WireMessage = {"role": "assistant", "content": text if text.strip() else None}
+    answer: WireMessage = {"role": "assistant", **({"content": text} if text.strip() else dialect.without_text)}
     frames: dict[int, dict[str, Any]] = {}
     for item in readable_items(message, "chat", origin) or ():
         match item:

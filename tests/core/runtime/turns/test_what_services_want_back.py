@@ -12,7 +12,7 @@ from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderIte
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import call, calls, say
 from agent_kernel.testing.fake_service import Scripted
-from agent_kernel.testing.wire.chat import delta, events, wants_back
+from agent_kernel.testing.wire.chat import delta, events, streamed, wants_back
 from agent_kernel.testing.wire.reply import Reply, failure
 from agent_kernel.testing.wire.responses import reasoning
 from tests.core.models.chat_services import (
@@ -287,6 +287,37 @@ async def test_a_calls_extra_content_goes_back_in_the_next_request_and_after_a_r
         first, second = calls_of(request.body["messages"])
         assert first["extra_content"] == SIGNED
         assert "extra_content" not in second
+
+
+NULL = (
+    "messages: Invalid value for 'content': expected a string, got null.",
+    "[{'type': 'string_type', 'loc': ('body', 'messages', 2, 'content'), 'msg': 'Input should be a valid string'}]",
+    "None is not a valid value for messages[2].content",
+)
+MISSING: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("words", NULL)
+@pytest.mark.parametrize("then", ["", "messages.2.content: text content blocks must be non-empty"])
+async def test_a_service_that_takes_no_null_gets_an_empty_text_or_no_field_from_then_on(
+    stages: Stages, status: int, words: str, then: str
+) -> None:
+    def refuses(body: dict[str, Any]) -> Reply:
+        [answer, *_] = answers(body["messages"])
+        said = words if answer.get("content", "") is None else then if answer.get("content") == "" else ""
+        return failure(status, said) if said else streamed(say("Done."))
+
+    tries = 3 if then else 2
+    async with connected(call("look", call_id="a"), *[refuses] * (tries + 1), api=CHAT) as (server, model):
+        one = await stages(model)
+        for _ in range(2):
+            result = await (await one.start()).wait()
+            assert (result.text, result.run.error) == ("Done.", None)
+    expected = [MISSING, None, "", *([MISSING] if then else [])]
+    sent_first = [answers(sent(server, at))[0].get("content", MISSING) for at in range(1, tries + 2)]
+    assert sent_first == [*expected[1:], expected[-1]]
+    assert notices(one) == []
 
 
 # Ids.
