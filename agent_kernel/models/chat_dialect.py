@@ -23,10 +23,12 @@ _BAD_ID = re.compile(
 _EMPTY: tuple[dict[str, Any], ...] = ({"content": None}, {"content": ""}, {})
 """The forms of an answer with calls and no text, in the order in which they are tried."""
 _BAD_EMPTY = (
-    re.compile(r"(?is)\bcontent\b.*\b(?:null|none|nil|string|str)\b|\b(?:null|none|nil)\b.*\bcontent\b"),
-    re.compile(r"(?is)\bcontent\b.*\b(?:empty|blank|whitespace|required|missing|least)\b|\bempty\b.*\bcontent\b"),
+    re.compile(r"(?is)\bcontent\b(?!\.\d).*\b(?:null|none|nil|string|str)\b|\b(?:null|none|nil)\b.*\bcontent\b"),
+    re.compile(
+        r"(?is)\bcontent\b(?!\.\d).*\b(?:empty|blank|whitespace|required|missing|least)\b|\bempty\b.*\bcontent\b"
+    ),
 )
-"""What is said of each of them but the last."""
+"""What is said of each of them but the last. `content.0` is about something in it."""
 _BAD_ORDER = re.compile(r"(?i)unexpected role '?user'? after role '?tool")
 _FIELDS = {
     "reasoning_content": re.compile(r"\breasoning_content\b"),

@@ -70,7 +70,7 @@ def test_reasoning_details_go_back_as_one_list(sent: list[Any], kept: list[Any] 
         ([{"reasoning": "Hm", "reasoning_content": "Hm"}], {"reasoning_content": "Hm"}),
         ([{"reasoning": "Hm", "reasoning_details": [text("Hm")]}], {"reasoning_details": [text("Hm")]}),
         ([{"reasoning_content": 5}, {"reasoning_content": ["Hm"]}, {"reasoning": {"text": "Hm"}}], {}),
-        ([{"reasoning_content": "x" * 3_000}] * 1_500, {}),  # more than the log keeps
+        ([{"reasoning_content": "x" * 3_000}] * 1_500, {"reasoning_content": "x" * 4_500_000}),
     ],
 )
 def test_the_reasonings_text_goes_back_under_the_name_under_which_it_came(
