@@ -216,7 +216,7 @@ def _transcript(
         if isinstance(item, ToolCallView):
             number = next(numbers)
             shown = tuple(shown_outputs(item, number, outputs[number], results))
-            transcript.append(replace(_call(item, shown, recorded), cell=cells.get(item.tool_call_id)))
+            transcript.append(replace(describe(item, shown, recorded=recorded), cell=cells.get(item.tool_call_id)))
         else:
             transcript.append(item)
     if len(items) > _MOST_CALLS:
@@ -231,7 +231,8 @@ def _cells(calls: Sequence[ToolCallView]) -> dict[str, int]:
     return {call.tool_call_id: number for number, call in enumerate(ran, start=1)}
 
 
-def _call(call: ToolCallView, outputs: tuple[Shown, ...], recorded: bool) -> Call:
+def describe(call: ToolCallView, outputs: tuple[Shown, ...] = (), *, recorded: bool = False) -> Call:
+    """A call in the words of the record, also one that has not ended."""
     language, code = code_of(call)
     word = words.STATES[call.state]
     failure = _failure(call)

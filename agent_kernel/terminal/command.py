@@ -6,7 +6,6 @@ It imports the rest when the command runs, so that other commands start without 
 import argparse
 import asyncio
 import io
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -49,11 +48,8 @@ def run_command(options: argparse.Namespace) -> int:
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="replace")  # a terminal of another encoding shows what it can
     is_terminal = out.isatty()
-    colour = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     try:
-        return asyncio.run(
-            run_chat(wanted, as_json=options.json, out=out, columns=_columns(is_terminal), colour=colour)
-        )
+        return asyncio.run(run_chat(wanted, as_json=options.json, out=out, columns=_columns(is_terminal)))
     except KeyboardInterrupt:
         return INTERRUPTED
 

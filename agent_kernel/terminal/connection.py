@@ -6,6 +6,7 @@ A token goes into one header of requests to that server. It is in no address, me
 import asyncio
 import json
 import os
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -14,13 +15,10 @@ from typing import Any, Self
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
 import aiohttp
-from pydantic import TypeAdapter, ValidationError
 from yarl import URL
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.sse import EventReader
-from agent_kernel.protocol.events import ServerEvent, server_event_adapter
-from agent_kernel.protocol.lists import ListedRun, WaitView
 
 ANSWER_SECONDS = 60.0
 LOOK_SECONDS = 5.0
@@ -30,7 +28,9 @@ SILENCE_SECONDS = 45.0
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 FAR_BEHIND = 50_000
 """A client that is further behind gets a `session` in place of what it has missed (docs/protocol.md)."""
-_RUNS: TypeAdapter[list[ListedRun]] = TypeAdapter(list[ListedRun])
+NO_TOKEN = "The server does not take this token, or wants one: set JUPYTER_TOKEN."
+FORBIDDEN = "The server lets nobody in without its token (JUPYTER_TOKEN), or lets you only look."
+Frame = dict[str, Any]
 
 
 class ChatError(AgentKernelError):
@@ -48,10 +48,6 @@ class Refused(AgentKernelError):
 
 class Lost(AgentKernelError):
     """The server can't be reached."""
-
-
-class Gone(AgentKernelError):
-    """The conversation is not there, or no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +122,9 @@ class Server:
     async def _ask(self, method: str, path: str, **options: Any) -> Any:
         try:
             async with self._http.request(method, self._url(path), allow_redirects=False, **options) as answer:
-                body = await _json(answer)
-                if not answer.ok or answer.status >= 300:
-                    raise self._refusal(answer.status, body)
-                return body
+                if answer.status >= 300:
+                    raise await _refusal(answer)
+                return await _json(answer)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise Lost(_why(error)) from None
 
@@ -137,45 +132,8 @@ class Server:
         # As it is written: JupyterHub's address of ana@example.org has %40, and is another one with @.
         return URL(f"{self.place.url.rstrip('/')}/{path}", encoded=True)
 
-    def _refusal(self, status: int, body: Any) -> Refused:
-        if not isinstance(body, dict):
-            body = {}
-        if status in (301, 302, 303, 307, 308, 401) or (status == 403 and not body.get("message")):
-            body = body | {"message": "The server does not take this token, or wants one: set JUPYTER_TOKEN."}
-        elif status == 403 and body.get("message") == "Forbidden":
-            body = body | {
-                "message": "The server lets nobody in without its token (JUPYTER_TOKEN), or lets you only look."
-            }
-        return Refused(status, body)
-
-    async def has_agents(self) -> bool:
-        """Whether this server answers and has the extension."""
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self.get("agent-kernel/api/status")
-        except (Refused, Lost, TimeoutError):
-            return False
-        return True
-
-    async def runs(self, **query: str) -> list[ListedRun]:
-        """Open runs, and the newest ended ones, the oldest first."""
-        try:
-            return _RUNS.validate_python(await self.get("agent-kernel/api/runs", **query))
-        except ValidationError as error:
-            raise ChatError("The server has another version of Agent Kernel, whose runs can't be read.") from error
-
-    async def waits(self, run_id: str) -> list[WaitView]:
-        """For what an open run waits."""
-        runs = await self.runs(state="open")
-        return next((run.waits_for for run in runs if run.run_id == run_id), [])
-
-    async def kernel_of(self, notebook: str) -> str | None:
-        """The kernel of an open notebook."""
-        sessions = await self.get("api/sessions")
-        return next((one["kernel"]["id"] for one in sessions if one.get("path") == notebook), None)
-
-    async def events(self, conversation_id: str, after: int | None) -> AsyncGenerator[dict[str, Any]]:
-        """The frames of one connection: a `session`, then events. Raises `Lost` at its end, `Gone`, `Refused`."""
+    async def events(self, conversation_id: str, after: int | None) -> AsyncGenerator[Frame]:
+        """The frames of one connection: a `session`, then events. Raises `Lost` at its end, `Refused`."""
         path = f"agent-kernel/api/conversations/{quote(conversation_id, safe='')}/events"
         headers = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": str(after)})
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=LOOK_SECONDS, sock_read=SILENCE_SECONDS)
@@ -185,9 +143,9 @@ class Server:
                 self._url(path), headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
                 if answer.status == 404:
-                    raise Gone("There is no such conversation on this server.")
+                    raise Refused(404, {"message": "There is no such conversation on this server."})
                 if answer.status != 200:
-                    raise self._refusal(answer.status, await _json(answer))
+                    raise await _refusal(answer)
                 async for chunk in answer.content.iter_any():
                     for data in reader.feed(chunk):
                         yield json.loads(data)
@@ -204,6 +162,18 @@ async def _json(answer: aiohttp.ClientResponse) -> Any:
         return None
 
 
+async def _refusal(answer: aiohttp.ClientResponse) -> AgentKernelError:
+    body = await _json(answer)
+    body = body if isinstance(body, dict) else {}
+    if answer.status >= 500:
+        return Lost(str(Refused(answer.status, body)))
+    if answer.status in (301, 302, 303, 307, 308, 401) or (answer.status == 403 and not body.get("message")):
+        body = body | {"message": NO_TOKEN}
+    elif answer.status == 403 and body.get("message") == "Forbidden":
+        body = body | {"message": FORBIDDEN}
+    return Refused(answer.status, body)
+
+
 def _why(error: Exception) -> str:
     """A failure in words; not the exception's own text where that could hold an address."""
     if isinstance(error, TimeoutError):
@@ -215,87 +185,38 @@ def _why(error: Exception) -> str:
     return f"The connection failed: {type(error).__name__}."
 
 
-Frame = dict[str, Any]
-
-
-def read_event(frame: Frame) -> ServerEvent | None:
-    """The event of a frame; `None` for a type that this version does not know."""
-    try:
-        return server_event_adapter.validate_python(frame)
-    except ValidationError:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Connected:
-    """The connection is back."""
-
-
 async def follow(
-    server: Server, conversation_id: str, *, catch_up: bool = True
-) -> AsyncGenerator[Frame | Lost | Connected]:
-    """The frames of a conversation, none missing and none twice, over as many connections as it takes.
+    server: Server, conversation_id: str, after: int | None, patience: float
+) -> AsyncGenerator[Frame | Lost | None]:
+    """The frames of a conversation after an event, none missing and none twice, over as many connections as it takes;
+    without `after`, from its present end on.
 
     Of `session` frames only those come that have to be read: the first, and one that stands for events that are too
-    many to be sent. With `catch_up`, the pieces of an answer that was half written by then follow the first. A `Lost`
-    comes when a connection is lost, and with each attempt that fails. Raises `Gone`, `Refused`.
+    many to be sent. A `Lost` comes with each attempt that fails, `None` when there is a connection again. Raises
+    `Refused`, and `Lost` where the first attempt fails, or all do for so many seconds.
     """
-    place = _Place(catch_up=catch_up)
-    failures = 0
+    last, failures, since, is_first = after, 0, 0.0, True
     while True:
         try:
-            async with aclosing(server.events(conversation_id, place.last)) as frames:
+            async with aclosing(server.events(conversation_id, last)) as frames:
                 async for frame in frames:
-                    for item in place.news(frame):
-                        failures = 0
-                        yield item
-                    if place.goes_back:
-                        break
+                    if since:
+                        yield None
+                    failures, since = 0, 0.0
+                    seq = int(frame["last_seq" if frame["type"] == "session" else "seq"])
+                    if frame["type"] == "session":
+                        is_far = last is None or seq > last + FAR_BEHIND
+                        is_news, is_first = is_first or is_far, False
+                        last = seq if is_far else last
+                    else:
+                        is_news = last is None or seq > last
+                        last = max(seq, last or 0)
+                    if is_news:
+                        yield frame
         except Lost as lost:
-            yield lost
-        except Refused as refused:
-            if refused.status < 500:
+            since = since or time.monotonic()
+            if is_first or time.monotonic() - since > patience:
                 raise
-            yield Lost(str(refused))
-        else:
-            continue
+            yield lost
         await asyncio.sleep(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
         failures += 1
-
-
-class _Place:
-    """Where a client is in a conversation."""
-
-    def __init__(self, *, catch_up: bool) -> None:
-        self.last: int | None = None
-        """The last event that it has."""
-        self.goes_back = False
-        """Whether it has to connect again, from an earlier place, for what the snapshot lacks."""
-        self._catch_up = catch_up
-        self._past = 0
-        self._whole: set[str] = set()
-        """The end of the snapshot, and its messages: of the events up to it, pieces of others count."""
-
-    def news(self, frame: Frame) -> list[Frame | Connected]:
-        """What a frame brings: nothing, if its event is known."""
-        if frame.get("type") == "session":
-            return self._of_session(frame, int(frame["last_seq"]))
-        seq = int(frame["seq"])
-        if self.last is not None and seq <= self.last:
-            return []
-        self.last = seq
-        is_piece = frame.get("type") == "token" and frame.get("message_id") not in self._whole
-        return [frame] if seq > self._past or is_piece else []
-
-    def _of_session(self, session: Frame, end: int) -> list[Frame | Connected]:
-        if self.last is None:
-            start = int(session.get("resume_from", end)) if self._catch_up else end
-            self.last, self._past, self.goes_back = start, end, start < end
-            self._whole = {message["message_id"] for message in session["snapshot"]["messages"]}
-            return [session]
-        was_back, self.goes_back = self.goes_back, False
-        known: list[Frame | Connected] = [] if was_back else [Connected()]
-        if end <= self.last + FAR_BEHIND:
-            return known
-        self.last = end
-        return [*known, session]

@@ -1,10 +1,10 @@
-"""Prints a conversation as it goes on, line after line, in the words of the cards."""
+"""Prints a conversation as it goes on, below what was printed before, in the words of the record."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from agent_kernel.protocol.events import (
-    ApprovalRequestEvent,
-    CompleteEvent,
     ErrorEvent,
     MessageEvent,
     PolicyEvent,
@@ -16,353 +16,299 @@ from agent_kernel.protocol.events import (
     ToolCompleteEvent,
     ToolOutputEvent,
     ToolStartEvent,
+    ToolStateEvent,
+    ToolUndoneEvent,
 )
-from agent_kernel.protocol.figures import spent
-from agent_kernel.protocol.views import MessageView, OutputView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import RunStatus
+from agent_kernel.protocol.figures import money, spent
+from agent_kernel.protocol.views import OutputView, RunView, ToolCallView
 from agent_kernel.record import words
-from agent_kernel.record.story import code_of, summary_of
-from agent_kernel.terminal.cards import (
-    OUTPUT_MARGIN,
-    Outputs,
-    meaning,
-    meters,
-    news,
-    other_arguments,
-    person,
-    pretty,
-    question_of,
-)
-from agent_kernel.terminal.state import ASK_USER, Conversation, Pause
-from agent_kernel.terminal.text import (
-    BOLD,
-    DIM,
-    GREEN,
-    MARGIN,
-    RED,
-    YELLOW,
-    Flow,
-    Terminal,
-    one_line,
-    safe_code,
-    safe_prose,
-)
+from agent_kernel.record.outputs import on_screen
+from agent_kernel.record.results import joined
+from agent_kernel.record.story import arguments_of, describe, text_of
+from agent_kernel.terminal.conversation import ASK_USER, Conversation
+from agent_kernel.terminal.lines import Terminal, code, one_line, prose
 
+OUTPUT_LINES, OUTPUT_CHARACTERS = 200, 20_000
+"""The most of one call's output that is printed."""
 CODE_LINES = 20
 """The most lines of a call that nobody is asked about."""
-_GOES_ON: tuple[RunStatus, ...] = ("queued", "running")
-_COLOURS = {"success": GREEN, "error": RED, "invalid": RED, "unknown": YELLOW}
+CODE_MARGIN, OUTPUT_MARGIN = "  │ ", "    "
+_IN_A_DIFF = frozenset({"content", "old_text", "new_text"})
 
 
 class Transcript:
-    """Writes below what was written before; never above. Only its own lines begin in the first column."""
-
     def __init__(self, terminal: Terminal, conversation: Conversation, *, asks: bool) -> None:
-        """`asks`: questions are put to the person here, and a waiting call is shown when it is asked about."""
+        """`asks`: what waits for a person is asked here, and shown when it is."""
         self.terminal = terminal
         self._conversation = conversation
         self._asks = asks
-        self._flow: Flow | None = None
         self._message = ""
+        """The message whose text was printed last."""
         self._thinking = False
-        self._open_call = ""
-        """The call whose head is above what is written next."""
-        self._outputs: dict[str, Outputs] = {}
-        self._headed: set[str] = set()
-        self._paused: set[str] = set()
-        self._delayed = ""
-        """When the delay began that was printed last."""
-        self._notes: dict[str, tuple[int, int]] = {}
-
-    # The past
-
-    def show_past(self, messages: Sequence[MessageView]) -> None:
-        """The newest run from its beginning; of those before it, how many there are."""
-        runs = list(self._conversation.runs.values())
-        shown = [run for run in runs if run.status in _GOES_ON] or runs[-1:]
-        if earlier := len(runs) - len(shown):
-            self.line(
-                f"{earlier} earlier {'prompt' if earlier == 1 else 'prompts'} of this conversation not shown.", DIM
-            )
-        for run in shown:
-            self._show_run_so_far(run, messages)
-
-    def _show_run_so_far(self, run: RunView, messages: Sequence[MessageView]) -> None:
-        self._show_head(run)
-        calls = {call.tool_call_id: call for call in self._conversation.calls.values() if call.run_id == run.run_id}
-        for message in messages:
-            if message.run_id != run.run_id or message.role != "assistant":
-                continue
-            self._say(message.content)
-            for name in message.tool_calls:
-                if (call := calls.pop(name, None)) is not None:
-                    self._show_past_call(call)
-        for call in calls.values():
-            self._show_past_call(call)
-        self._show_changes(run)
-        if run.status not in _GOES_ON:
-            self._show_end(run)
-
-    def _show_past_call(self, call: ToolCallView) -> None:
-        if call.state == "awaiting_approval" and self._asks:
-            return
-        self.show_call(call, most=CODE_LINES)
-        for output in call.outputs:
-            self._show_output(call.tool_call_id, output)
-        if call.state not in ("proposed", "awaiting_approval", "approved", "executing"):
-            self.show_outcome(call)
-
-    # Events
+        self._call = ""
+        """The call that the last lines are of."""
+        self._carded: set[str] = set()
+        self._outputs: dict[str, _Printed] = {}
+        self._seen: dict[str, tuple[int, int, object, object]] = {}
+        """Of each run: how many raises and notices, which delay and which pause were printed."""
+        if count := len(conversation.earlier):
+            self.line(f"{count} earlier {'prompt' if count == 1 else 'prompts'} of this conversation not shown.")
 
     def show(self, event: ServerEvent) -> None:
         """Print an event that the conversation has taken in."""
-        self._note_thinking(isinstance(event, ReasoningEvent))
+        if not self._conversation.is_caught_up and getattr(event, "run_id", None) in (
+            None,
+            *self._conversation.earlier,
+        ):
+            return
+        thinks, self._thinking = self._thinking, isinstance(event, ReasoningEvent)
+        if self._thinking and not thinks:
+            self.line("Thinking …")
         match event:
             case TokenEvent():
-                self._add_text(event)
+                self._say(event.message_id, event.content)
             case MessageEvent():
                 self._show_message(event)
-            case RunEvent():
+            case RunEvent() if event.run.status != "queued":
                 self._show_run(event.run)
             case PolicyEvent():
-                self.line(f"Policy: {words.MODES[event.mode]}, switched by {person(event.decided_by)}.", DIM, MARGIN)
+                who = one_line(event.decided_by or words.CARD["anotherTab"], 60)
+                self.line(f"Policy: {words.MODES[event.mode]}, switched by {who}.")
             case ErrorEvent() if "pause_id" not in event.details:
-                self.problem(event.code, event.message)
-            case CompleteEvent():
-                self.end_text()
-            case SessionEvent():
-                self.line("Some of what happened meanwhile is not shown.", DIM, MARGIN)
+                self.problem(words.PROBLEMS.get(event.code, ""), event.message)
+            case SessionEvent() if self._conversation.runs:
+                self.line("Some of what happened meanwhile is not shown.")
             case _:
                 self._show_call_event(event)
 
-    def _note_thinking(self, thinks: bool) -> None:
-        if thinks and not self._thinking:
-            self.line("Thinking …", DIM, MARGIN)
-        self._thinking = thinks
+    def line(self, text: str) -> None:
+        self.terminal.line(one_line(text, 1_000))
 
-    def _add_text(self, event: TokenEvent) -> None:
-        if self._flow is None or self._message != event.message_id:
+    def problem(self, title: str, message: str) -> None:
+        self.line(message if not title or message.startswith(words.OWN_TITLES) else f"{title} {message}")
+
+    def _show_message(self, event: MessageEvent) -> None:
+        if event.role == "user":
             self._leave_call()
-            self._flow = Flow(self.terminal)
-            self._message = event.message_id
-        self._flow.feed(safe_prose(event.content))
+            self.terminal.line(prose(event.content[:20_000]), "> ")
+        elif event.role == "assistant" and event.message_id != self._message:
+            self._say(event.message_id, event.content)  # it did not come in pieces
+
+    def _say(self, message_id: str, text: str) -> None:
+        if self._message != message_id:
+            self._leave_call()
+            text = text.lstrip()
+        if text:
+            self._message = message_id
+            self.terminal.write(prose(text))
+
+    def _leave_call(self) -> None:
+        """What comes next belongs to no call."""
+        self._call = ""
+        self.terminal.gap()
+
+    # Runs
+
+    def _show_run(self, run: RunView) -> None:
+        if run.run_id not in self._seen:
+            facts = f"{words.model_words(run)}, {words.policy_words(run)}"
+            self.line(f"{facts}. {words.recorded_words(run)}" if run.recorded else f"{facts}.")
+        raises, notices, delay, pause = self._seen.get(run.run_id, (0, 0, None, None))
+        self._seen[run.run_id] = (len(run.raises), len(run.notices), run.delay or delay, run.paused or pause)
+        for step in run.raises[raises:]:
+            self.line(words.raised(step))
+        for notice in run.notices[notices:]:
+            self.line(notice.content)
+        if run.delay is not None and run.delay != delay:
+            hint = f" Ctrl+C: {words.ACTIONS['tryNow']}, {words.ACTIONS['stop']}." if self._asks else ""
+            self.line(f"{words.delayed(run.delay)}. {run.delay.cause}{hint}")
+        if run.paused is not None and run.paused != pause and not self._asks:
+            self.show_pause(run)
+        if run.ended_at is not None:
+            self._leave_call()
+            if run.error is not None:
+                self.problem(words.error_words(run.error), run.error.message)
+            figures = "" if run.recorded else " · ".join(spent(run.usage))
+            self.line(f"{words.run_word(run.status).capitalize()}. {figures}")
+
+    def show_pause(self, run: RunView) -> None:
+        if run.paused is None:
+            return
+        self._leave_call()
+        said = words.paused(run.paused)
+        self.line(f"{said[:1].upper()}{said[1:]}. {words.PAUSED_BEFORE} {words.CARD['nothingLost']}")
+        if run.paused.unpriced:
+            self.line(words.CARD["costUnknown"].format(of=run.paused.of))
+        for meter in () if run.paused.repeated else meters(run):
+            self.line(meter)
+
+    # Calls
 
     def _show_call_event(self, event: ServerEvent) -> None:
-        """What happened to a call, below its head."""
-        call = self._conversation.calls.get(getattr(event, "tool_call_id", ""))
+        call = self._conversation.calls.get(getattr(event, "tool_call_id", None) or "")
         if call is None:
             return
         match event:
-            case ApprovalRequestEvent() if not self._asks:
-                self.show_call(call)
+            case ToolStateEvent() if event.waiting_behind is not None:
+                self._head(call)
+                self.line(words.CARD["behindCell"].format(cell=event.waiting_behind))
+            case ToolStartEvent() if call.tool_call_id in self._carded:
+                self._head(call, anew=True)
             case ToolStartEvent():
-                if call.tool_call_id not in self._headed and not (self._asks and call.tool_name == ASK_USER):
-                    self.show_call(call, most=CODE_LINES)
+                self.show_call(call, most=CODE_LINES)
             case ToolOutputEvent():
                 self._head(call)
                 self._show_output(call.tool_call_id, event.output)
             case ToolCompleteEvent():
                 self._head(call)
-                self.show_outcome(call)
+                self._show_outcome(call)
+            case ToolUndoneEvent():
+                self._head(call)
+                self.line("The file was put back.")
             case _:
-                if said := news(event, call):
-                    self._head(call)
-                    self.line(said, DIM, MARGIN)
+                if call.state == "awaiting_approval" and not self._asks and call.tool_call_id not in self._carded:
+                    self.show_call(call)
 
-    # Runs
-
-    def _show_message(self, event: MessageEvent) -> None:
-        if event.role == "user":
-            self._leave_call()
-            run = self._conversation.runs.get(event.run_id or "")
-            if run is None or safe_prose(run.prompt) != safe_prose(event.content) or event.run_id not in self._headed:
-                self._show_prompt(event.content)
-        elif event.role == "assistant" and self._message != event.message_id:
-            self._say(event.content)  # it did not come in pieces
-            self._message = event.message_id
-        else:
-            self.end_text()
-
-    def _say(self, text: str) -> None:
-        if text.strip():
-            self._leave_call()
-            flow = Flow(self.terminal)
-            flow.feed(safe_prose(text))
-            flow.end()
-
-    def _leave_call(self) -> None:
-        """What comes next belongs to no call."""
-        self.end_text()
-        if self._open_call:
-            self.terminal.gap()
-        self._open_call = ""
-
-    def _show_prompt(self, text: str) -> None:
-        self.end_text()
-        self.terminal.gap()
-        flow = Flow(self.terminal, "> ", MARGIN, BOLD)
-        flow.feed(safe_prose(text[:20_000]))
-        flow.end()
-
-    def _show_head(self, run: RunView) -> None:
-        """The prompt, the model, the policy: once for a run."""
-        if run.run_id in self._headed:
-            return
-        self._headed.add(run.run_id)
-        self._open_call = ""
-        self._show_prompt(run.prompt)
-        facts = [words.model_words(run), words.policy_words(run)]
-        if run.recorded:
-            facts.append(words.recorded_words(run))
-        self.line(one_line(", ".join(facts), 400), DIM, MARGIN)
-
-    def _show_run(self, run: RunView) -> None:
-        if run.status == "queued":
-            return
-        self._show_head(run)
-        self._show_changes(run)
-        if run.status not in _GOES_ON:
-            self._show_end(run)
-
-    def _show_changes(self, run: RunView) -> None:
-        """Additions to the budget and notices that came since, a delay, and a pause."""
-        raises, notices = self._notes.get(run.run_id, (0, 0))
-        self._notes[run.run_id] = (len(run.raises), len(run.notices))
-        for step in run.raises[raises:]:
-            self.line(safe_prose(words.raised(step)), DIM, MARGIN)
-        for notice in run.notices[notices:]:
-            self.line(one_line(notice.content, 500), DIM, MARGIN)
-        if run.delay is not None and run.delay.since != self._delayed:
-            self._delayed = run.delay.since
-            hint = f" Ctrl+C: {words.ACTIONS['tryNow']}, {words.ACTIONS['stop']}." if self._asks else ""
-            said = f"{words.delayed(run.delay)}. {run.delay.cause}"
-            self.line(f"{one_line(said, 500)}{hint}", DIM, MARGIN)
-        if run.paused is not None and run.paused.pause_id not in self._paused:
-            self._paused.add(run.paused.pause_id)
-            if not self._asks:
-                self.show_pause(Pause(run, run.paused))
-
-    def _show_end(self, run: RunView) -> None:
-        self._leave_call()
-        if run.error is not None:
-            self.problem(run.error.code, run.error.message)
-        said = f" {' · '.join(spent(run.usage))}" if spent(run.usage) and not run.recorded else ""
-        word = words.run_word(run.status)
-        self.line(f"{word.capitalize()}.{said}", DIM if run.status != "error" else RED, MARGIN)
-
-    def show_pause(self, ask: Pause) -> None:
-        self._leave_call()
-        self.terminal.gap()
-        title = words.paused(ask.pause)
-        self.line(one_line(f"{title[:1].upper()}{title[1:]}.", 500), BOLD)
-        if ask.pause.unpriced:
-            self.line(words.CARD["costUnknown"].format(of=ask.pause.of), "", MARGIN)
-        for said in meters(ask):
-            self.line(said, "", MARGIN)
-        self.line(f"{words.PAUSED_BEFORE} {words.CARD['nothingLost']}", "", MARGIN)
-
-    # Calls
-
-    def show_call(self, call: ToolCallView, *, most: int | None = None, place: str = "") -> None:
+    def show_call(self, call: ToolCallView, *, most: int | None = None) -> None:
         """A call as its card shows it: all of it, unless nobody is asked."""
-        self.end_text()
-        self._headed.add(call.tool_call_id)
-        self._write_head(call, place)
+        self._head(call, anew=True)
+        self._carded.add(call.tool_call_id)
         if call.tool_name == ASK_USER:
-            self.show_question(call)
+            question, choices = question_of(call)
+            self.terminal.line(prose(question))
+            for number, choice in enumerate(choices, 1):
+                self.terminal.line(f"{number}  {one_line(choice, 1_000)}", OUTPUT_MARGIN)
             return
-        for fact in call.preview.facts if call.preview is not None else ():
-            self.line(one_line(fact, 400), DIM, MARGIN)
-        language, code = code_of(call)
-        if code:
-            self.terminal.code(code, language, most=most)
-        for name, value in other_arguments(call, code):
-            self.terminal.lines([(DIM, f"{safe_code(name)}: "), ("", safe_code(value))], MARGIN, OUTPUT_MARGIN)
-        if call.preview is not None and call.preview.left_out:
-            self.line(one_line(call.preview.left_out, 400), DIM, MARGIN)
-        for warning in call.warnings:
-            said = [(BOLD, one_line(warning.title)), ("", f" {safe_code(warning.detail)}")]
-            self.terminal.lines(said, MARGIN, OUTPUT_MARGIN)
+        told = describe(call)
+        lines = code(told.code.removesuffix("\n")).split("\n") if told.code else []
+        for line in lines[:most]:
+            self.terminal.line(line, CODE_MARGIN)
+        if most is not None and len(lines) > most:
+            self.line(f"… {len(lines) - most:,} more lines")
+        for said in (*_other_arguments(call, told.code), *told.notes):
+            self.terminal.line(code(said))
+        for warning in told.warnings:
+            self.line(f"{warning.title} {warning.detail}")
 
     def show_everything(self, call: ToolCallView) -> None:
         """The arguments in full, of which a long diff leaves something out."""
-        self.end_text()
-        self.terminal.code(pretty(call.tool_input), "json")
+        self.terminal.line(code(pretty(call.tool_input)), CODE_MARGIN)
 
-    def show_question(self, call: ToolCallView) -> None:
-        question, choices = question_of(call)
-        self._say_in_call(question)
-        for number, choice in enumerate(choices, 1):
-            self.terminal.lines([(BOLD, f"{number}  "), ("", one_line(choice, 1_000))], MARGIN, OUTPUT_MARGIN)
+    def _head(self, call: ToolCallView, *, anew: bool = False) -> None:
+        """The line above what belongs to a call, unless the last lines are the call's."""
+        self._end_outputs(but=call.tool_call_id)
+        if self._call == call.tool_call_id and not anew:
+            return
+        if self._call != call.tool_call_id:
+            self.terminal.gap()
+        self._call = call.tool_call_id
+        told = describe(call)
+        asks = call.tool_name == ASK_USER and call.state == "executing"
+        state = words.CARD["asking"] if asks else text_of(told.ending)
+        summary = "" if call.tool_name == ASK_USER else told.summary
+        self.terminal.line(f"* {one_line(f'{call.tool_name} {summary}', 160).strip()}: {one_line(state)}", "")
 
-    def _say_in_call(self, text: str) -> None:
-        flow = Flow(self.terminal)
-        flow.feed(safe_prose(text))
-        flow.end()
-
-    def ends_with(self, call: ToolCallView) -> bool:
-        """Whether the call's lines are the last ones."""
-        return self._open_call == call.tool_call_id
-
-    def _head(self, call: ToolCallView) -> None:
-        """A head, unless the call's own lines are right above."""
-        self.end_text(but=call.tool_call_id)
-        if self._open_call != call.tool_call_id:
-            self._headed.add(call.tool_call_id)
-            self._write_head(call)
-
-    def _write_head(self, call: ToolCallView, place: str = "") -> None:
-        self.terminal.gap()
-        self._open_call = call.tool_call_id
-        asks = call.state == "executing" and call.tool_name == ASK_USER
-        word = words.CARD["asking"] if asks else words.STATES[call.state]
-        summary = "" if call.tool_name == ASK_USER else one_line(summary_of(call), 80)
-        style = BOLD if asks or call.state in ("awaiting_approval", "unknown") else DIM
-        name = [(BOLD, f"* {one_line(call.tool_name, 60)}"), ("", f"  {summary}" if summary else "")]
-        self.terminal.lines([*name, (style, f"  {word}{place}")])
+    def _show_outcome(self, call: ToolCallView) -> None:
+        printed = call.tool_call_id in self._outputs
+        if not printed and call.result and call.state in ("success", "error") and call.tool_name != ASK_USER:
+            self._show_output(call.tool_call_id, OutputView(kind="stream", text=call.result))
+        self._end_outputs()
+        if call.tool_name == ASK_USER and call.state == "success":
+            self.line(f"Answer: {call.result}")
+            return
+        told = describe(call.model_copy(update={"preview": None}))
+        self.line(" ".join([f"{text_of(told.ending)}.", *told.notes]))
+        if told.output_file:
+            self.line(told.output_file)
 
     def _show_output(self, call_id: str, output: OutputView) -> None:
-        outputs = self._outputs.setdefault(call_id, Outputs(self.terminal))
-        outputs.add(output)
+        printed = self._outputs.setdefault(call_id, _Printed())
+        if output.kind == "stream":
+            *lines, half = (printed.half + output.text).replace("\r\n", "\n").split("\n")
+            printed.half = half[-OUTPUT_CHARACTERS:]
+        else:
+            text = output.text if output.kind == "error" else _display(output) if output.kind == "display" else ""
+            lines = [*([printed.half] if printed.half else []), *(text.split("\n") if text else [])]
+            printed.half = ""
+        for line in lines:
+            if printed.is_full:
+                break
+            printed.is_full = printed.lines >= OUTPUT_LINES or printed.characters >= OUTPUT_CHARACTERS
+            said = "… more output, not shown here." if printed.is_full else prose(on_screen(line[:OUTPUT_CHARACTERS]))
+            self.terminal.line(said, OUTPUT_MARGIN)
+            printed.lines, printed.characters = printed.lines + 1, printed.characters + len(said)
 
-    def show_outcome(self, call: ToolCallView) -> None:
-        if (outputs := self._outputs.get(call.tool_call_id)) is not None:
-            outputs.end()
-        elif call.result and call.state in ("success", "error") and call.tool_name != ASK_USER:
-            self._show_output(call.tool_call_id, OutputView(kind="stream", text=call.result))
-            self._outputs[call.tool_call_id].end()
-        if call.tool_name == ASK_USER and call.state == "success":
-            self.terminal.lines([(BOLD, "Answer: "), ("", one_line(call.result or "", 1_000))], MARGIN)
-            return
-        if call.state == "denied" and call.by == "user":
-            return  # the line of the decision has said it
-        took = words.duration(call.duration_ms) if call.duration_ms is not None and not call.recorded else ""
-        who = words.decided(call) if call.state in ("success", "error") and call.by == "policy" else ""
-        said = ", ".join(part for part in (words.STATES[call.state], took, who) if part)
-        self.terminal.lines([(_COLOURS.get(call.state, DIM), said), ("", meaning(call))], MARGIN)
-        if call.output_file:
-            self.line(f"The whole output is in {one_line(call.output_file, 500)}", DIM, MARGIN)
+    def _end_outputs(self, but: str = "") -> None:
+        """End the lines that calls have begun."""
+        self.terminal.end_line()
+        for call_id, printed in self._outputs.items():
+            if printed.half and call_id != but:
+                self._show_output(call_id, OutputView(kind="stream", text="\n"))
 
-    # Lines
 
-    def problem(self, code: str, message: str) -> None:
-        title = next((said for name, said in words.PROBLEMS.items() if name == code), "")
-        if message.startswith(words.OWN_TITLES):
-            title = ""
-        self.end_text()
-        said = one_line(message, 1_000)
-        self.terminal.lines([(RED, title), ("", f" {said}" if title else said)], MARGIN)
+@dataclass(slots=True)
+class _Printed:
+    """What was printed of a call's output."""
 
-    def line(self, text: str = "", style: str = "", margin: str = "") -> None:
-        """A line of our own, with a text that is safe."""
-        self.end_text()
-        self.terminal.line(text, style, margin)
+    half: str = ""
+    """The beginning of a line whose end has not come."""
+    lines: int = 0
+    characters: int = 0
+    is_full: bool = False
 
-    def end_text(self, but: str = "") -> None:
-        """End lines that may go on: the answer's, and the outputs of calls."""
-        if self._flow is not None:
-            self._flow.end()
-            self._flow = None
-        for name, outputs in self._outputs.items():
-            if name != but:
-                outputs.end_line()
+
+def _display(output: OutputView) -> str:
+    name = words.display_name(output.data)
+    for kind in ("text/plain", "text/markdown", "text/latex"):
+        text = joined(output.data.get(kind))
+        if isinstance(text, str) and text and not any(one.startswith("image/") for one in output.data):
+            return text
+    return f"[{name}]"
+
+
+def _other_arguments(call: ToolCallView, shown: str) -> Iterator[str]:
+    """The arguments that the code or diff does not show: all of a call is on screen."""
+    arguments = arguments_of(call) or {}
+    if shown == json.dumps(arguments, indent=2, ensure_ascii=False):
+        return
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        is_in_diff = call.preview is not None and call.preview.kind == "diff" and name in _IN_A_DIFF
+        if value is not None and text != shown and not is_in_diff:
+            yield f"{name}: {text}"
+
+
+def pretty(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def question_of(call: ToolCallView) -> tuple[str, list[str]]:
+    """The question, and the answers that the model offers."""
+    arguments = arguments_of(call) or {}
+    choices = arguments.get("choices")
+    return str(arguments.get("question", "")), [str(one) for one in choices[:50]] if isinstance(choices, list) else []
+
+
+def meters(run: RunView) -> Iterator[str]:
+    """What is spent of each limit: `Tokens: 12,000 of 10,000`."""
+    pause, of_all = run.paused, run.conversation_budget
+    if pause is None:
+        return
+    of_all = of_all if pause.of == "conversation" else None
+    fields = {"tokens": "total_tokens", "usd": "cost"}
+    for name, said in words.LIMITS.items():
+        most = getattr(of_all.limits if of_all is not None else run.budget, name)
+        field = fields.get(name, name)
+        used = pause.seconds if name == "seconds" else getattr(run.usage, field) or 0
+        used += (getattr(of_all.spent, field) or 0) if of_all is not None else 0
+        figure = money if name == "usd" else _time if name == "seconds" else "{:,.0f}".format
+        if most is not None:
+            known = "not known" if name == "usd" and pause.unpriced else figure(used)
+            yield f"{said['title']}: {known} of {figure(most)}"
+
+
+def _time(seconds: float) -> str:
+    return words.duration(seconds * 1000).removesuffix(" 0 s")

@@ -1,8 +1,7 @@
-"""`agent-kernel chat` in a pseudo-terminal, and what a person sees and presses there."""
+"""`agent-kernel chat` in a pseudo-terminal, and what a person sees and types there."""
 
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -10,60 +9,63 @@ from typing import Any
 import pexpect
 
 PROGRAM = "import sys; from agent_kernel.cli import main; sys.exit(main(['chat', *sys.argv[1:]]))"
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
 class TerminalProgram:
-    """Texts are those that were written, in order, without the sequences that place and colour them."""
+    """What a person sees is all that was written, in order: nothing is drawn over."""
 
     def __init__(self, *arguments: str, token: str, columns: int = 100, variables: Mapping[str, str] | None = None):
         inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        environment = {**inherited, "TERM": "xterm-256color", "JUPYTER_TOKEN": token, **(variables or {})}
         self._process = pexpect.spawn(
-            sys.executable, ["-c", PROGRAM, *arguments], env=environment, dimensions=(40, columns), encoding="utf-8"
+            sys.executable,
+            ["-c", PROGRAM, *arguments],
+            env={**inherited, "JUPYTER_TOKEN": token, **(variables or {})},
+            dimensions=(40, columns),
+            encoding="utf-8",
         )
-        self.raw = ""
+        self.text = ""
         self._read = 0
 
-    async def until(self, text: str, seconds: float = 60.0) -> str:
-        """Wait for a text behind what was waited for before; what was written up to its end."""
+    async def until(self, *texts: str, seconds: float = 60.0) -> str:
+        """Wait for texts, each behind what was waited for before; what was written up to the end of the last."""
+        before = self._read
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while (at := self.text.find(text, self._read)) < 0:
-            assert loop.time() < end, f"Waited for {text!r} in:\n{self.text}"
-            await self._pump()
-        before, self._read = self._read, at + len(text)
+        for text in texts:
+            while (at := self.text.find(text, self._read)) < 0:
+                assert await self._pump() and loop.time() < end, f"Waited for {text!r} in:\n{self.text}"
+            self._read = at + len(text)
         return self.text[before : self._read]
 
-    async def press(self, keys: str) -> None:
-        """Press keys, once the first moment of a question is over in which they do not count."""
-        await asyncio.sleep(0.5)
+    def type(self, line: str) -> None:
+        self._process.send(f"{line}\n")
+
+    def send(self, keys: str) -> None:
         self._process.send(keys)
 
     async def ended(self, seconds: float = 60.0) -> int | None:
         """The exit code."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        while self._process.isalive():
-            assert loop.time() < end, f"It has not ended:\n{self.text}"
-            await self._pump()
-        await self._pump()
+        async with asyncio.timeout(seconds):
+            while await self._pump():
+                pass
         self.close()
         status: int | None = self._process.exitstatus
         return status
 
-    @property
-    def text(self) -> str:
-        return CONTROL.sub("", self.raw)
+    async def _pump(self) -> bool:
+        """Read what was written. Whether the program goes on."""
 
-    async def _pump(self) -> None:
         def read() -> Any:
             try:
                 return self._process.read_nonblocking(65_536, timeout=0.1)
-            except (pexpect.TIMEOUT, pexpect.EOF):
+            except pexpect.TIMEOUT:
                 return ""
+            except pexpect.EOF:
+                return None
 
-        self.raw += await asyncio.to_thread(read)
+        written = await asyncio.to_thread(read)
+        self.text += (written or "").replace("\r", "")
+        return written is not None
 
     def close(self) -> None:
         self._process.close(force=True)
