@@ -175,6 +175,8 @@ class Chat:
         """A prompt was sent whose run has not come yet."""
         self._shown: set[str] = set()
         """The keys of the questions whose cards were shown."""
+        self._asked = ""
+        """The id of the call that is asked about."""
         self._below_card = 0
         """How many lines there were when the last card was shown."""
 
@@ -279,12 +281,14 @@ class Chat:
                 raise item
             if not (isinstance(item, Lost) and self._is_lost):
                 self._later.append(item)
-                if isinstance(item, (*changes, AgentKernelError, type(None))):
+                of_call = getattr(item, "tool_call_id", None) if not isinstance(item, ApprovalRequestEvent) else None
+                if isinstance(item, (*changes, AgentKernelError, type(None))) and of_call in (None, self._asked):
                     raise Changed
 
     async def _choose(self, question: str, choices: Mapping[str, str], changes: tuple[type, ...] = CHANGES) -> str:
-        named = "  ".join(f"[{key}] {name}" for key, name in choices.items())
-        while (typed := await self._line(f"{question} {named}", changes)) not in choices:
+        apart = "\n" if "1" in choices else "  "
+        named = apart.join(f"[{key}] {name}" for key, name in choices.items())
+        while (typed := await self._line(f"{question}\n{named}", changes)) not in choices:
             self._terminal.line(f"Type one of {', '.join(choices)}, and Enter.")
         return typed
 
@@ -316,7 +320,7 @@ class Chat:
             path, body = f"runs/{last.run_id}/retry", {}
         elif last is None:
             path, body = "runs", {"content": text, "watched": True}
-        self._sent = True
+        self._sent, self._transcript.typed = True, text
         self._sent = await self._send(f"{self._here}/{path}", body)
 
     @property
@@ -364,6 +368,7 @@ class Chat:
     async def _answer(self, ask: Ask, asks: Sequence[Ask]) -> None:
         calls = [one for one in asks if isinstance(one, ToolCallView) and one.state == "awaiting_approval"]
         self._show_waiting(ask, calls)
+        self._asked = ask.tool_call_id if isinstance(ask, ToolCallView) else ""
         if isinstance(ask, RunView):
             await self._pause(ask)
         elif ask.state == "awaiting_approval":

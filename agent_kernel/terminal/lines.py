@@ -61,20 +61,23 @@ class Terminal:
     def write(self, text: str, margin: str = MARGIN) -> None:
         """Write text that may go on."""
         room = max(NARROWEST, self._columns()) - 1  # some terminals begin a new line when the last column is filled
+        left = margin
         for piece in _PIECES.findall(text.replace("\t", "    ")):
             if piece == "\n":
                 self._break()
+                left = margin
                 continue
             if self._column and self._column + sum(map(cells, piece)) > room:
                 self._break()
-                if piece.isspace():
-                    continue
+                left = margin or MARGIN
+                piece = piece.strip(" ")
             for character in piece:
                 if self._column + cells(character) > room:
                     self._break()
+                    left = margin or MARGIN
                 if not self._column:
-                    self._out.write(margin)
-                    self._column = len(margin)
+                    self._out.write(left)
+                    self._column = sum(map(cells, left))
                 self._out.write(character)
                 self._column += cells(character)
         self._out.flush()

@@ -44,6 +44,8 @@ class Transcript:
         self._asks = asks
         self._message = ""
         """The message whose text was printed last."""
+        self.typed = ""
+        """The prompt that was typed here: it is on screen."""
         self._thinking = False
         self._call = ""
         """The call that the last lines are of."""
@@ -89,8 +91,13 @@ class Transcript:
 
     def _show_message(self, event: MessageEvent) -> None:
         if event.role == "user":
-            self._leave_call()
-            self.terminal.line(prose(event.content[:20_000]), "> ")
+            if event.content != self.typed:
+                self._leave_call()
+                self.terminal.line(prose(event.content[:20_000]), "> ")
+            self.typed = ""
+            if (run := self._conversation.runs.get(event.run_id or "")) and run.model:
+                facts = f"{words.model_words(run)}, {words.policy_words(run)}"
+                self.line(f"{facts}. {words.recorded_words(run)}" if run.recorded else f"{facts}.")
         elif event.role == "assistant" and event.message_id != self._message:
             self._say(event.message_id, event.content)  # it did not come in pieces
 
@@ -110,9 +117,6 @@ class Transcript:
     # Runs
 
     def _show_run(self, run: RunView) -> None:
-        if run.run_id not in self._seen:
-            facts = f"{words.model_words(run)}, {words.policy_words(run)}"
-            self.line(f"{facts}. {words.recorded_words(run)}" if run.recorded else f"{facts}.")
         raises, notices, delay, pause = self._seen.get(run.run_id, (0, 0, None, None))
         self._seen[run.run_id] = (len(run.raises), len(run.notices), run.delay or delay, run.paused or pause)
         for step in run.raises[raises:]:

@@ -33,7 +33,8 @@ class TerminalProgram:
         end = loop.time() + seconds
         for text in texts:
             while (at := self.text.find(text, self._read)) < 0:
-                assert await self._pump() and loop.time() < end, f"Waited for {text!r} in:\n{self.text}"
+                goes_on = await self._pump() and loop.time() < end
+                assert goes_on, f"Waited for {text!r} in:\n{self.text}"
             self._read = at + len(text)
         return self.text[before : self._read]
 

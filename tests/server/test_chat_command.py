@@ -77,11 +77,13 @@ async def test_a_person_asks_and_answers_all_that_waits(
     assert "  │ print(6 * 7)\n" in shown
     assert "  │ echo gone\n" in shown
     program.type("a")
-    await program.until("    42\n", "Done, ", f"run_shell: {APPROVES}")
+    await program.until(f"run_shell: {APPROVES}")
     program.type("d")
     await program.until("Reason (optional")
     program.type("not now")
-    await program.until("Reason: not now. Nothing ran.", "[A] Approve all (2)")
+    shown = await program.until("[A] Approve all (2)")
+    assert "Reason: not now. Nothing ran." in shown
+    assert "    42\n  Done, " in program.text
     program.type("A")
     await program.until("ZeroDivisionError: division by zero", "Failed, ", APPROVES)
     program.type("e")
@@ -89,9 +91,9 @@ async def test_a_person_asks_and_answers_all_that_waits(
     program.type("a")
     await program.until("    7\n", "edited and approved by ", "[l] Always allow")
     program.type("l")
-    await program.until("What?")
+    await program.until("What?", "[b] Back")
     program.type("1")
-    await program.until("Where? [1] This conversation")
+    await program.until("Where?", "[1] This conversation", "[b] Back")
     program.type("1")
     await program.until("Rule: allow run_shell", " in this conversation\n", "[s] Save rule and approve")
     program.type("s")
