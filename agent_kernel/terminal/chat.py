@@ -457,7 +457,10 @@ class Chat:
     async def _always(self, call: ToolCallView) -> None:
         """Which rule, and where: it is shown as it will be saved, before it is saved."""
         back = {"b": ACTIONS["back"]}
-        what = {str(n): one_line(f"{offer.label} {offer.note}", 120) for n, offer in enumerate(call.rules[:9], 1)}
+        what = {
+            str(n): one_line(f"{offer.label} ({offer.note})" if offer.note else offer.label, 120)
+            for n, offer in enumerate(call.rules[:9], 1)
+        }
         if (pressed := await self._choose("What?", what | back)) == "b":
             return
         rule = call.rules[int(pressed) - 1]

@@ -156,6 +156,8 @@ class Transcript:
             case ToolStateEvent() if event.waiting_behind is not None:
                 self._head(call)
                 self.line(words.CARD["behindCell"].format(cell=event.waiting_behind))
+            case ToolStartEvent() if self._asks and call.tool_name == ASK_USER and self._conversation.is_caught_up:
+                return  # it is shown when it is asked
             case ToolStartEvent() if call.tool_call_id in self._carded:
                 self._head(call, anew=True)
             case ToolStartEvent():
@@ -164,8 +166,7 @@ class Transcript:
                 self._head(call)
                 self._show_output(call.tool_call_id, event.output)
             case ToolCompleteEvent():
-                self._head(call)
-                self._show_outcome(call)
+                self._show_outcome(call, says_state=not self._head(call))
             case ToolUndoneEvent():
                 self._head(call)
                 self.line("The file was put back.")
@@ -198,11 +199,11 @@ class Transcript:
         """The arguments in full, of which a long diff leaves something out."""
         self.terminal.line(code(pretty(call.tool_input)), CODE_MARGIN)
 
-    def _head(self, call: ToolCallView, *, anew: bool = False) -> None:
-        """The line above what belongs to a call, unless the last lines are the call's."""
+    def _head(self, call: ToolCallView, *, anew: bool = False) -> bool:
+        """The line above what belongs to a call, unless the last lines are the call's. Whether it was printed."""
         self._end_outputs(but=call.tool_call_id)
         if self._call == call.tool_call_id and not anew:
-            return
+            return False
         if self._call != call.tool_call_id:
             self.terminal.gap()
         self._call = call.tool_call_id
@@ -211,8 +212,9 @@ class Transcript:
         state = words.CARD["asking"] if asks else text_of(told.ending)
         summary = "" if call.tool_name == ASK_USER else told.summary
         self.terminal.line(f"* {one_line(f'{call.tool_name} {summary}', 160).strip()}: {one_line(state)}", "")
+        return True
 
-    def _show_outcome(self, call: ToolCallView) -> None:
+    def _show_outcome(self, call: ToolCallView, *, says_state: bool) -> None:
         printed = call.tool_call_id in self._outputs
         if not printed and call.result and call.state in ("success", "error") and call.tool_name != ASK_USER:
             self._show_output(call.tool_call_id, OutputView(kind="stream", text=call.result))
@@ -221,7 +223,9 @@ class Transcript:
             self.line(f"Answer: {call.result}")
             return
         told = describe(call.model_copy(update={"preview": None}))
-        self.line(" ".join([f"{text_of(told.ending)}.", *told.notes]))
+        says_state = says_state or call.tool_call_id in self._outputs
+        if said := [*([f"{text_of(told.ending)}."] if says_state else []), *told.notes]:
+            self.line(" ".join(said))
         if told.output_file:
             self.line(told.output_file)
 
