@@ -1,7 +1,6 @@
 """`agent-kernel chat`: follows a conversation, asks the person what waits, and sends the answers."""
 
 import asyncio
-import json
 import os
 import shlex
 import signal
@@ -9,14 +8,12 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from math import inf
 from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
-
-from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.protocol.events import (
@@ -27,26 +24,21 @@ from agent_kernel.protocol.events import (
     SessionEvent,
     ToolAnsweredEvent,
     ToolCompleteEvent,
-    server_event_adapter,
 )
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.record import words
 from agent_kernel.record.story import arguments_of
 from agent_kernel.terminal.choose import Wanted, choose_conversation, choose_server
-from agent_kernel.terminal.connection import ChatError, Frame, Lost, Refused, Server, follow
-from agent_kernel.terminal.conversation import Ask, Conversation, key_of
+from agent_kernel.terminal.connection import ChatError, Lost, Refused, Server, follow
+from agent_kernel.terminal.conversation import Ask, key_of
 from agent_kernel.terminal.lines import Keyboard, Terminal, Typed, code, one_line
+from agent_kernel.terminal.script import begun, print_json, print_run, read_event
 from agent_kernel.terminal.transcript import CODE_MARGIN, Transcript, pretty, question_of
 
-PATIENCE_SECONDS = 120.0
-"""How long a script waits for a server that can't be reached."""
 SETTLE_SECONDS = 0.05
 """Calls of one step come one after another, and are shown before the first is asked about."""
 RETRY = "/retry"
-FAILED = 1
-"""The exit code; 0 where the run is complete, or the person has left."""
-OTHER_VERSION = "The server has another version of Agent Kernel, whose conversations can't be read."
 ACTIONS, CARD = words.ACTIONS, words.CARD
 CHANGES = (RunEvent, ApprovalRequestEvent, ApprovalResponseEvent, ToolCompleteEvent, ToolAnsweredEvent, SessionEvent)
 """The events that may change what is asked."""
@@ -69,77 +61,8 @@ async def run_chat(wanted: Wanted, *, as_json: bool, out: TextIO, columns: Calla
         except Leave:
             return 0
         if as_json:
-            return await _print_json(server, conversation_id, out)
-        return await _print(server, conversation_id, terminal)
-
-
-def read_event(frame: Frame) -> ServerEvent | None:
-    """The event of a frame; `None` for a type that this version does not know."""
-    try:
-        return server_event_adapter.validate_python(frame)
-    except ValidationError:
-        return None
-
-
-# Without a person
-
-
-async def _print(server: Server, conversation_id: str, terminal: Terminal) -> int:
-    """Print the run that goes on, or the last one, to its end."""
-    conversation, transcript = None, None
-    async with aclosing(_frames(server, conversation_id, after=0)) as frames:
-        async for frame in frames:
-            if (event := read_event(frame)) is None:
-                continue
-            if conversation is None or transcript is None:
-                conversation = _begun(event)
-                transcript = Transcript(terminal, conversation, asks=False)
-            conversation.apply(event)
-            transcript.show(event)
-            if conversation.is_caught_up and conversation.active is None and event.type in ("session", "run"):
-                return _status(conversation.last)
-    return FAILED
-
-
-async def _print_json(server: Server, conversation_id: str, out: TextIO) -> int:
-    """Print each event as a line of JSON, to the end of the run that goes on."""
-    runs: dict[str, RunView] = {}
-    async with aclosing(_frames(server, conversation_id, after=None)) as frames:
-        async for frame in frames:
-            out.write(f"{json.dumps(frame, separators=(',', ':'))}\n")  # ASCII: no terminal obeys it
-            out.flush()
-            event = read_event(frame)
-            if isinstance(event, SessionEvent):
-                runs = {run.run_id: run for run in event.snapshot.runs}
-            elif isinstance(event, RunEvent):
-                runs[event.run.run_id] = event.run
-            else:
-                continue
-            if all(run.ended_at is not None for run in runs.values()):
-                return _status(next(reversed(runs.values()), None))
-    return FAILED
-
-
-async def _frames(server: Server, conversation_id: str, after: int | None) -> AsyncGenerator[Frame]:
-    async with aclosing(follow(server, conversation_id, after, PATIENCE_SECONDS)) as items:
-        async for item in items:
-            if isinstance(item, dict):
-                yield item
-
-
-def _begun(event: object) -> Conversation:
-    if not isinstance(event, SessionEvent):
-        raise ChatError(OTHER_VERSION)
-    return Conversation(event)
-
-
-def _status(run: RunView | None) -> int:
-    if run is None:
-        raise ChatError("Nothing has been asked in this conversation yet.")
-    return 0 if run.status == "complete" else FAILED
-
-
-# With a person
+            return await print_json(server, conversation_id, out)
+        return await print_run(server, conversation_id, terminal)
 
 
 class Leave(Exception):
@@ -192,7 +115,7 @@ class Chat:
             first = await self._items.get()
             if isinstance(first, Exception):
                 raise Leave if isinstance(first, Interrupted) else first
-            self._conversation = _begun(first)
+            self._conversation = begun(first)
             self._transcript = Transcript(self._terminal, self._conversation, asks=True)
             await self._converse()
         finally:
