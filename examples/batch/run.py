@@ -22,7 +22,7 @@ import dask
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
 HERE = Path(__file__).resolve().parent
-RECORDED = "replay:penguin.json"
+RECORDED = "replay:penguin.jsonl"
 PENGUINS = 344
 STOP = "stop"
 """A file of this name in the folder keeps notebooks from beginning."""

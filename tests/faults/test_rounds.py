@@ -11,7 +11,6 @@ def test_a_runtime_that_is_killed_at_any_moment_loses_nothing_and_does_nothing_t
     figures = runtime_rounds.run(2, SEED)
     assert figures.notes == []
     assert figures.kills >= 2
-    assert figures.looks > 0
 
 
 @pytest.mark.kernel

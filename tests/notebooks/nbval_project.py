@@ -9,36 +9,25 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 PROMPT = "Plot the numbers and add them up."
 CODE = "import matplotlib.pyplot as plt\nplt.bar(range(3), numbers)\nplt.show()\nprint(sum(numbers))"
-CASSETTE = {
-    "version": 1,
-    "model": "gpt-5.2",
-    "conversations": [
-        {
-            "prompt": PROMPT,
-            "turns": [
-                {
-                    "step": 0,
-                    "content": "I add them up.",
-                    "tool_calls": [{"name": "run_python", "arguments": {"code": CODE}}],
-                },
-                {"step": 1, "content": "That was it."},
-            ],
-            "decisions": [{"approved": True}],
-        }
-    ],
-}
+CALL = {"name": "run_python", "arguments": {"code": CODE}}
+RECORDING = [
+    {"kind": "recording", "version": 2, "model": "gpt-5.2"},
+    {"kind": "turn", "prompt": PROMPT, "after": "start", "answer": {"content": "I add them up.", "calls": [CALL]}},
+    {"kind": "turn", "prompt": PROMPT, "step": 1, "after": "success", "answer": {"content": "That was it."}},
+    {"kind": "decision", "prompt": PROMPT, "tool": "run_python", "arguments": CALL["arguments"], "approved": True},
+]
 NUMBERS = "numbers = [3, 7, 5]"
 CELLS = [
     "%load_ext agent_kernel\n%matplotlib inline",
     NUMBERS,
-    f"%%agent --model replay:sums.json\n{PROMPT}",
+    f"%%agent --model replay:sums.jsonl\n{PROMPT}",
     "import os\nprint(os.environ.get('AGENT_KERNEL_REPLAY'), os.environ.get('AGENT_KERNEL_APPROVE'))",
 ]
 
 
 def write_project(project: Path) -> Path:
     """Write the recording and the notebook, which has not run yet."""
-    (project / "sums.json").write_text(json.dumps(CASSETTE))
+    (project / "sums.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in RECORDING))
     notebook = project / "first.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell(source) for source in CELLS]), notebook)
     return notebook
