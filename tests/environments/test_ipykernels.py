@@ -31,10 +31,10 @@ def test_a_card_is_answered_between_cells(kernel: TestKernel) -> None:
 
 def test_a_page_that_answers_late_finds_its_card_still_open(kernel: TestKernel) -> None:
     """The user's next cell is long. Where the kernel hears nothing meanwhile, that is no sign that no page is there."""
-    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 1.5")
+    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 6.0")
     page = Page(kernel)
     kernel.send(START, allow_stdin=True)
-    busy = kernel.send("import time; time.sleep(3)", allow_stdin=True)
+    busy = kernel.send("import time; time.sleep(9)", allow_stdin=True)
     page.open()
     kernel.result(busy)
     approve(page)
