@@ -524,6 +524,7 @@ describe("the way to the server", () => {
       lost: () => undefined,
       trouble: () => undefined,
       gone: () => undefined,
+      receivesChanged: () => undefined,
       refused: () => undefined,
     });
     await settle(1_000);
@@ -543,6 +544,7 @@ describe("the way to the server", () => {
       lost: () => undefined,
       trouble: () => undefined,
       gone: () => undefined,
+      receivesChanged: () => undefined,
       refused: () => undefined,
     });
     transport.close();

@@ -1,4 +1,4 @@
-/** Notes on cards whose clicks wait for the kernel: without a server, it may receive nothing while it runs a cell. */
+/** Notes on cards whose clicks wait for the kernel: without a server, some kernels receive nothing while they run a cell. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../ui/icon";
@@ -9,14 +9,21 @@ const LATE_MS = 1_000;
 
 /** Whether a click that was made as this view appeared waits for the kernel. */
 export function useHeldBack(): boolean {
-  const { receives } = useRun().store;
+  const receives = useRun().store.receives.value;
   const [late, setLate] = useState(false);
   useEffect(() => {
-    if (receives === "always") return;
+    if (receives !== "usually") return;
     const timer = setTimeout(() => setLate(true), LATE_MS);
     return () => clearTimeout(timer);
   }, [receives]);
-  return late;
+  return late || receives === "between-cells";
+}
+
+/** Beside the buttons, before one is pressed. */
+export function KernelBusyNote(): JSX.Element | null {
+  const { receives } = useRun().store;
+  if (receives.value !== "between-cells") return null;
+  return <span class="ak-note">This kernel takes a decision when no cell is running.</span>;
 }
 
 /** Under the header, once Stop or Cancel was pressed and while something runs. */

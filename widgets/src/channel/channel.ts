@@ -83,6 +83,7 @@ export class Channel {
       trouble: (why) => this.trouble(why),
       refused: () => this.ended("refused"),
       gone: () => this.ended("gone"),
+      receivesChanged: () => this.changed(),
     });
   }
 

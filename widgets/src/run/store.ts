@@ -7,7 +7,6 @@
 import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { RunSignals } from "../card/context";
 import type { Channel } from "../channel/channel";
-import type { Receives } from "../channel/transport";
 import {
   asksWhatNow,
   callOf,
@@ -34,6 +33,9 @@ const HIDDEN_EVERY_MS = 200;
 /** Whether the answer to a pause is on its way. */
 export type BudgetReply = "no" | "queued" | "sent";
 
+/** Whom a run waits for: a click that the kernel has not received yet leaves nothing to do for the person. */
+export type Waiting = "nobody" | "you" | "kernel";
+
 export class RunStore implements RunSignals {
   /** All but the two texts that grow with each token: those are `text` and `thought`. */
   readonly state: Signal<RunState>;
@@ -42,7 +44,7 @@ export class RunStore implements RunSignals {
   /** The model's reasoning so far. */
   readonly thought = signal("");
   readonly connection;
-  readonly receives: Receives;
+  readonly receives;
   readonly decisions;
   readonly commands;
   /** The runs that this one waits for, the one that goes on first. */
@@ -76,7 +78,7 @@ export class RunStore implements RunSignals {
   ) {
     this.state = signal(channel.state(runId));
     this.connection = signal(channel.connection);
-    this.receives = channel.receives;
+    this.receives = signal(channel.receives);
     this.decisions = signal(channel.decisions.all);
     this.commands = signal(channel.commands);
     this.copy();
@@ -139,10 +141,13 @@ export class RunStore implements RunSignals {
     const status = this.commands.value.get(sent.command)?.status;
     return status === "queued" || status === "sent" ? status : "no";
   });
-  readonly waitsForYou = computed(() => {
+  readonly waiting: ReadonlySignal<Waiting> = computed(() => {
     const state = this.state.value;
-    const asks = this.calls.value.some((card) => needsYou(card.call.value) || asksWhatNow(card.call.value, state));
-    return asks || this.pause.value !== null;
+    const asking = this.calls.value.filter((card) => needsYou(card.call.value) || asksWhatNow(card.call.value, state));
+    if (asking.length === 0 && this.pause.value === null) return "nobody";
+    const answered = asking.every((card) => card.pending.value !== null || card.retry.value === "sent");
+    const raised = this.pause.value === null || this.budgetReply.value !== "no";
+    return this.receives.value === "between-cells" && answered && raised ? "kernel" : "you";
   });
   /** The notice of the failure after which the run can be tried again. */
   readonly retryable = computed(() => {
@@ -194,6 +199,7 @@ export class RunStore implements RunSignals {
       this.thought.value = state.thinking ?? "";
       if (!isMoreText(this.state.peek(), state)) this.state.value = state;
       this.connection.value = channel.connection;
+      this.receives.value = channel.receives;
       this.decisions.value = channel.decisions.all;
       this.commands.value = channel.commands;
       this.newest.value = channel.isNewest(runId);
