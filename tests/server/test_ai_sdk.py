@@ -3,18 +3,15 @@
 import base64
 import json
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import orjson
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel.log import events
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import Reply
-from agent_kernel_server import ai_sdk, ai_sdk_streams, identity
+from agent_kernel_server import ai_sdk, identity
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Fetch, Kernel, loaded
@@ -272,31 +269,6 @@ async def test_a_model_that_takes_no_pictures_is_told_of_them(api: Api, post: Po
     assert "The user's message has a picture: 40 x 30 pixels. You can't see it." in json.dumps(model.requests[0].body)
     _, messages = await api("GET", *CHAT, "chat")
     assert [part["type"] for part in messages[0]["parts"]] == ["file", "text"]
-
-
-@pytest.mark.kernel
-async def test_a_long_chat_costs_each_request_no_more_than_a_short_one(
-    api: Api, post: Post, model: FakeOpenAI, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: Counter[str] = Counter()
-
-    def counted(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def count(*args: Any) -> Any:
-            read[kind] += 1
-            return function(*args)
-
-        return count
-
-    monkeypatch.setattr(ai_sdk_streams, "loads", counted("frames", orjson.loads))
-    monkeypatch.setattr(events, "events_of", counted("rows", events.events_of))
-    counts = []
-    for number in range(40):
-        model.add(call("run_python", code="1"), say("Yes."))
-        read.clear()
-        await post(asking("Go.", f"u{number}", kernel_id=kernel.kernel_id, policy="allow"))
-        counts.append(dict(read))
-    for kind in ("frames", "rows"):
-        assert max(one[kind] for one in counts[30:]) <= 1.5 * max(one[kind] for one in counts[1:6]), counts
 
 
 class TestFromAnotherOrigin:

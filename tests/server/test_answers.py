@@ -119,6 +119,7 @@ class TestAnUnknownOutcome:
         lost = await listed(api, "approvals", "unanswered")
         assert (lost["approval_id"], lost["state"]) == (waiting["approval_id"], "unknown")
         assert lost["unknown_answer"] is None
+        assert "died" in lost["result"]
         return conversation_id, lost
 
     async def test_is_answered_with_continue_and_the_model_is_told(

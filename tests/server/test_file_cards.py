@@ -8,37 +8,12 @@ from typing import Any
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from tests.server.client import Api, Kernel
 
-LINES = 20_000
-
 
 async def asked(api: Api, kernel: Kernel, model: FakeOpenAI, name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
     model.add(call(name, **arguments), say("Done."))
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     await api.start_run(conversation_id)
     return conversation_id, await api.next_approval()
-
-
-def old_lines() -> str:
-    return "".join(f"{n},{n % 7}\n" for n in range(LINES))
-
-
-async def test_a_large_file_that_is_overwritten_shows_what_changes_in_it(
-    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
-) -> None:
-    data = tmp_path / "data.csv"
-    data.write_text(old_lines())
-    new = old_lines().replace("\n777,0\n", "\n777,9\n")
-    conversation_id, waiting = await asked(api, kernel, model, "write_file", path=str(data), content=new)
-    preview = waiting["preview"]
-    assert preview["text"].count("\n-") == preview["text"].count("\n+") - 1 == 1
-    assert "\n-777,0\n+777,9\n" in preview["text"]
-    assert preview["facts"] == [f"Replaces 149 kB, {LINES:,} lines."]
-    titles = {warning["title"]: warning["detail"] for warning in waiting["warnings"]}
-    assert titles["Outside this notebook's folder:"] == str(data)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    (done,) = (await api.ended(conversation_id))["tool_calls"]
-    assert done["state"] == "success"
-    assert data.read_text() == new
 
 
 async def test_a_file_that_is_changed_while_its_card_waits_is_not_written_over(
@@ -55,23 +30,13 @@ async def test_a_file_that_is_changed_while_its_card_waits_is_not_written_over(
     assert report.read_text() == "old, and what I wrote meanwhile\n"
 
 
-async def test_nobody_is_asked_about_a_change_of_fifty_megabytes(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
-    edit = {"path": "README.md", "old_text": "e", "new_text": "y" * 50_000, "replace_all": True}
-    model.add(call("edit_file", **edit), say("Too much."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
-    (refused,) = (await api.ended(conversation_id))["tool_calls"]
-    assert refused["state"] == "invalid"
-    assert "One call may change 5,242,880" in refused["result"]
-
-
 async def test_files_of_any_size_are_compared_while_the_server_and_the_kernel_go_on(
     api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
 ) -> None:
     data = tmp_path / "data.txt"
-    data.write_text("ab\nba\n" * 40_000)
+    data.write_text("ab\nba\n" * 10_000)
     conversation_id, waiting = await asked(
-        api, kernel, model, "write_file", path=str(data), content="ba\nba\nab\n" * 30_000
+        api, kernel, model, "write_file", path=str(data), content="ba\nba\nab\n" * 8_000
     )
     assert len(waiting["preview"]["text"]) < 100_000
     async with asyncio.timeout(60):

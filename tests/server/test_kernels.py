@@ -187,34 +187,6 @@ async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
     await page.until("complete")
 
 
-HELD = """
-import threading
-_handlers, _ran = get_ipython().kernel.control_handlers, threading.Event()
-_handle = _handlers["agent_kernel_request"]
-
-async def _hold(stream, ident, parent):
-    assert parent["content"]["op"] != "call" or _ran.wait(60)
-    await _handle(stream, ident, parent)
-
-_handlers["agent_kernel_request"] = _hold
-"""
-
-
-@pytest.mark.parametrize("alone", [30.0, 0.0], ids=["sent alone", "sent beside its request"])
-@pytest.mark.parametrize("code", ["print('ran')", "import asyncio\nawait asyncio.sleep(0)\nprint('ran')"])
-async def test_a_call_runs_before_the_kernel_has_read_the_request_that_deposits_it(
-    api: Api, kernel: Kernel, model: FakeOpenAI, code: str, alone: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_kernel_server.kernels.call.ALONE_SECONDS", alone)
-    await kernel.run("%load_ext agent_kernel")
-    await kernel.run(HELD)
-    model.add(call("run_python", code=f"{code}\n_ran.set()"), say("Done."))
-    conversation_id, waiting = await waiting_call(api, kernel)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    (done,) = (await api.ended(conversation_id))["tool_calls"]
-    assert (done["state"], done["result"]) == ("success", "ran")
-
-
 async def test_every_line_of_a_flood_arrives_once_and_in_order(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
     model.add(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)

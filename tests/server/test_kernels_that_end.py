@@ -1,7 +1,6 @@
 """Calls and runs whose kernel is stopped, dies, or is restarted."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,8 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels.kernel import ENDED_NOTICE
-from tests.server.client import Api, Fetch, Kernel, OpenChannel, loaded
+from tests.server.client import Api, Fetch, Kernel, OpenChannel
 from tests.server.test_kernels import executing, waiting_call
-from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 
@@ -31,19 +29,6 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
     assert await users_cell == "untouched\n"
-
-
-async def test_a_kernel_that_dies_in_a_call_leaves_an_honest_outcome(
-    api: Api, kernel: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"), say("It died."))
-    conversation_id, waiting = await waiting_call(api, kernel)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    view = await api.ended(conversation_id)
-    (one,) = view["tool_calls"]
-    assert one["state"] == "unknown"
-    assert "died" in one["result"]
-    assert (await api("GET", "status"))[0] == 200
 
 
 @pytest.mark.parametrize("how", ["restart", "shutdown"])
@@ -88,31 +73,6 @@ async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
     calls_made = (await api.ended(conversation_id))["tool_calls"]
     assert [one["state"] for one in calls_made] == ["success", "success"]
     assert "new" in calls_made[1]["result"]
-
-
-async def test_a_kernel_that_is_shut_down_leaves_no_socket_and_no_task(
-    api: Api, extension: AgentKernelServer, jp_fetch: Fetch, model: FakeOpenAI
-) -> None:
-    service = await loaded(extension)
-    context = extension.serverapp.kernel_manager.context
-
-    def leftovers() -> int:
-        return sum(1 for one in context._sockets if not one.closed) + len(asyncio.all_tasks())
-
-    before = None
-    for _ in range(2):
-        answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
-        kernel_id = json.loads(answer.body)["id"]
-        await until(lambda kernel_id=kernel_id: kernel_id in service.kernels.kernel_ids())
-        model.add(call("inspect_variables"), say("Done."))
-        conversation_id = await api.new_conversation(kernel_id=kernel_id)
-        await api.start_run(conversation_id)
-        await api.ended(conversation_id)
-        await jp_fetch("api", "kernels", kernel_id, method="DELETE")
-        await until(lambda: not service.kernels.kernel_ids())
-        if before is None:
-            before = leftovers()
-    await until(lambda: leftovers() <= before)
 
 
 async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_page_is_told(

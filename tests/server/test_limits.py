@@ -8,8 +8,9 @@ from traitlets import TraitError
 
 from agent_kernel.testing import FakeOpenAI, call
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, OpenChannel
 from tests.server.test_announced_runs import ASK, notebook, open_kernel, the_run
+from tests.server.test_answers import listed
 
 __all__ = ["notebook", "open_kernel"]
 pytestmark = pytest.mark.kernel
@@ -20,26 +21,27 @@ def extension_traits() -> dict[str, Any]:
     return {"tool_timeouts": {"run_python": 3}, "conversation_budget": {"steps": 2}}
 
 
-async def test_a_sites_timeout_interrupts_a_call_in_its_kernel_and_its_budget_of_a_conversation_ends_the_run(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI
+async def test_a_sites_timeout_interrupts_a_call_in_its_kernel_and_its_budget_of_a_conversation_pauses_the_run(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, client: OpenChannel
 ) -> None:
     code = "print('so far')\nwhile True: pass"
     model.add(call("run_python", code=code), call("run_python", code="2"))
     await open_kernel.run(ASK.replace("%%agent", "%%agent --policy allow"))
     conversation_id, run_id = await the_run(api)
-    await api.ended(conversation_id)
+    await client(conversation_id)
+    await listed(api, "runs", "paused")
     view = (await api("GET", "conversations", conversation_id))[1]
     timed_out, quick = view["tool_calls"]
     assert (timed_out["state"], timed_out["reason"]) == ("error", "Timed out after 3 s.")
     assert "so far" in timed_out["result"]
     assert quick["state"] == "success"
     assert view["runs"][0]["conversation_budget"]["limits"]["steps"] == 2
-    # No page shows it, so that nobody can be asked for more.
-    assert view["runs"][0]["error"]["message"].startswith("The budget of this conversation is reached: 2 of 2 steps.")
     body = {"pause_id": "any", "add": {"steps": -1}}
     status, refused = await api("POST", "conversations", conversation_id, "runs", run_id, "budget", body=body)
     assert status == 400
     assert "steps" in json.dumps(refused)
+    await api("POST", "conversations", conversation_id, "runs", run_id, "cancel")
+    await api.ended(conversation_id)
 
 
 @pytest.mark.parametrize("value", [-1, True, float("nan"), "5"])

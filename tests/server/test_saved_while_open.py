@@ -351,32 +351,31 @@ async def test_what_a_notebook_says_of_other_runs_is_left_alone(
     assert page.content["cells"][0]["outputs"][1:7] == odd[:6]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        [],
-        "x",
-        {"cells": None},
-        {"cells": [None, 7, "x", [], {"outputs": 7}, {"outputs": [None, 7, {"output_type": ["display_data"]}]}]},
-        {"cells": [{"outputs": [{"output_type": "display_data", "data": 7, "metadata": 7}]}]},
-        {"cells": [{"outputs": [{"output_type": "display_data", "data": [WIDGET_MIME], "metadata": [OPEN_RUN_MARK]}]}]},
-        {"cells": [{"outputs": [{"output_type": "display_data"}]}]},
-    ],
-)
-async def test_a_notebook_of_odd_cells_is_jupyters_to_judge(
-    api: Api, page: Page, model: FakeOpenAI, extension: AgentKernelServer, content: Any
+ODD_NOTEBOOKS: list[Any] = [
+    [],
+    "x",
+    {"cells": None},
+    {"cells": [None, 7, "x", [], {"outputs": 7}, {"outputs": [None, 7, {"output_type": ["display_data"]}]}]},
+    {"cells": [{"outputs": [{"output_type": "display_data", "data": 7, "metadata": 7}]}]},
+    {"cells": [{"outputs": [{"output_type": "display_data", "data": [WIDGET_MIME], "metadata": [OPEN_RUN_MARK]}]}]},
+    {"cells": [{"outputs": [{"output_type": "display_data"}]}]},
+]
+
+
+async def test_notebooks_of_odd_cells_are_jupyters_to_judge(
+    api: Api, page: Page, model: FakeOpenAI, extension: AgentKernelServer
 ) -> None:
     model.add(call("run_python", code=CODE))
     await page.run()
     await api.next_approval()
     assert extension.service is not None
     open_runs = extension.service.records.open_runs
-    odd = {"type": "notebook", "format": "json", "content": content, "path": PATH}
-    before = json.dumps(odd)
-    for one in (odd, None, [], 7, {"type": "file", "content": "x"}, {"type": ["notebook"], "content": {}}):
-        await open_runs.prepare(one)
-        open_runs.pre_save(one, PATH)
-    assert json.dumps(odd) == before
+    notebooks = [{"type": "notebook", "format": "json", "content": one, "path": PATH} for one in ODD_NOTEBOOKS]
+    for odd in (*notebooks, None, [], 7, {"type": "file", "content": "x"}, {"type": ["notebook"], "content": {}}):
+        before = json.dumps(odd)
+        await open_runs.prepare(odd)
+        open_runs.pre_save(odd, PATH)
+        assert json.dumps(odd) == before
 
 
 @pytest.mark.filterwarnings("ignore:The synchronous ContentsManager")
