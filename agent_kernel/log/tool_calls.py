@@ -104,27 +104,10 @@ class Edit:
 
 
 def propose(sql: sqlite3.Connection, conversation: int, proposal: Proposal) -> ToolCallView:
-    return _insert(sql, conversation, proposal, {"state": "proposed", "created_at": utc_now()})
-
-
-def propose_started(
-    sql: sqlite3.Connection, conversation: int, proposal: Proposal, verdict: Verdict, heard: list[Heard]
-) -> ToolCallView:
-    """`propose`, `commit_decision` and `begin` in one statement, for a call that policy approves at once. Raises
-    `IllegalTransition` for a verdict that does not approve."""
-    if not verdict.approved:
-        raise IllegalTransition(f"The call {proposal.tool_call_id} is not approved and can't become executing.")
-    now = utc_now()
-    columns = _decided(verdict, now) | {"state": "executing", "created_at": now, "started_at": now}
-    started = _insert(sql, conversation, proposal, columns)
-    heard.append(entries.record_decision(sql, started, verdict.scope))
-    return started
-
-
-def _insert(sql: sqlite3.Connection, conversation: int, proposal: Proposal, columns: dict[str, Any]) -> ToolCallView:
-    columns = columns | {name: getattr(proposal, name) for name in _PROPOSED}
-    columns |= {
+    columns = {name: getattr(proposal, name) for name in _PROPOSED} | {
         "conversation": conversation,
+        "state": "proposed",
+        "created_at": utc_now(),
         "warnings": _dump_warnings(proposal.warnings),
         "preview": _dump_preview(proposal.preview),
     }

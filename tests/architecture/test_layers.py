@@ -184,7 +184,7 @@ def test_the_protocol_imports_nothing_of_the_rest() -> None:
 
 
 def test_the_core_brings_in_langgraph_and_openai_only_when_they_are_needed() -> None:
-    on_demand = ("testing/fake_service.py", "testing/pictures.py", "terminal/connection.py")
+    on_demand = ("runtime/graph.py", "testing/fake_service.py", "testing/pictures.py", "terminal/connection.py")
     lazy = {CORE / name for name in on_demand}
     assert offenders([path for path in core_modules() if path not in lazy], HEAVY, eager_only=True) == []
 

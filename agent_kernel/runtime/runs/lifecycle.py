@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
+from types import ModuleType
 from typing import Any, TypeVar
 
 from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
@@ -20,7 +21,6 @@ from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, ut
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
-from agent_kernel.runtime.graph import compiled, run_to_end
 from agent_kernel.runtime.runs.specs import limits_text, script_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
 from agent_kernel.runtime.runs.time_limit import limited_in_time
@@ -211,13 +211,19 @@ async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
     return any(call.started_at is not None for call in calls)
 
 
+def _import_graph() -> ModuleType:
+    from agent_kernel.runtime import graph
+
+    return graph
+
+
 async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     """Run to the end, of whatever kind."""
     broken: Exception | None = None
     try:
-        await compiled()  # importing LangGraph does not count as the run's time
+        graph = await asyncio.to_thread(_import_graph)  # which does not count as the run's time
         async with limited_in_time(run):
-            await run_to_end(run)
+            await graph.run_to_end(run)
         await run.committed()
     except Exception as error:
         logger.exception("The run %s broke", run.run_id)

@@ -21,8 +21,6 @@ class Step:
 
     calls: Sequence[str] = ()
     """Ids in the model's order; their tool messages are still to be made."""
-    proposed: dict[str, ToolCallView] = field(default_factory=dict)
-    """Calls as they were proposed, until their task takes them: one read less each."""
     results: dict[str, str] = field(default_factory=dict)
     """The results, for the model, of the calls that ran to their end."""
     images: dict[str, ImageRefs] = field(default_factory=dict)
@@ -77,15 +75,12 @@ class Calls:
         """The ids of the step's calls, in the model's order."""
         return self._step.calls
 
-    def begin_step(self, tool_call_ids: Sequence[str], proposed: dict[str, ToolCallView] | None = None) -> None:
-        self._step = Step(tool_call_ids, proposed or {})
+    def begin_step(self, tool_call_ids: Sequence[str]) -> None:
+        self._step = Step(tool_call_ids)
 
     def end_step(self) -> Step:
         ended, self._step = self._step, Step()
         return ended
-
-    def take_proposed(self, tool_call_id: str) -> ToolCallView | None:
-        return self._step.proposed.pop(tool_call_id, None)
 
     def add_result(self, tool_call_id: str, result: str, images: ImageRefs) -> None:
         self._step.results[tool_call_id] = result
@@ -147,10 +142,6 @@ class Calls:
 
     def started(self, tool_call_id: str) -> "asyncio.Task[None] | None":
         return self._started.get(tool_call_id)
-
-    def are_started(self, tool_call_ids: Sequence[str]) -> bool:
-        """Whether all of them started with their decision."""
-        return self._started.keys() >= set(tool_call_ids)
 
     @contextmanager
     def executing(self, tool_call_id: str, execution: Execution) -> Iterator[None]:

@@ -10,7 +10,7 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import rules, transitions
 from agent_kernel.runtime.tool_calls.edits import checked_edit
-from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_tasks
+from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_task
 from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy, permits
 from agent_kernel.runtime.tool_calls.script import note_decision
 from agent_kernel.tools import outcome_texts
@@ -44,7 +44,7 @@ async def record_decision(
             return decided
 
         now = await run.commit(work)
-        start_tasks(run, now)
+        start_task(run, now)
     changed = parse(edit.tool_input) if edit is not None else None
     note_decision(run, call, ScriptedDecision(decision.approved, reason=decision.reason, edited_input=changed))
     run.calls.resolve_decision(now)

@@ -15,7 +15,6 @@ import orjson
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import images
-from agent_kernel.log.tool_calls import Proposal
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import ToolCallView
@@ -38,9 +37,9 @@ def is_for_page(run: ActiveRun, tool_name: str) -> bool:
 
 
 @contextmanager
-def reserve_turn(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool) -> Iterator[bool]:
+def reserve_turn(run: ActiveRun, call: ToolCallView, *, wanted: bool) -> Iterator[bool]:
     """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
-    block has `start_tasks` called, whose task releases the turn; if the block fails, the turn is released here."""
+    block has `start_task` called, whose task releases the turn; if the block fails, the turn is released here."""
     if not wanted or is_for_page(run, call.tool_name) or not run.calls.scheduler.take(call.read_only):
         yield False
         return
@@ -51,13 +50,11 @@ def reserve_turn(run: ActiveRun, call: ToolCallView | Proposal, *, wanted: bool)
         raise
 
 
-def start_tasks(run: ActiveRun, *now: ToolCallView) -> None:
-    """Carry out the calls that started with their decision. Their nodes in the graph, which may not have begun yet,
-    wait for these tasks."""
-    for call in now:
-        if call.state == "executing":
-            task = run.outside_graph(_carry_out(run, call), f"started {call.tool_call_id}")
-            run.calls.add_started(call.tool_call_id, task)
+def start_task(run: ActiveRun, call: ToolCallView) -> None:
+    """Carry out a call that started with its decision. Its node in the graph waits for this task."""
+    if call.state == "executing":
+        task = run.outside_graph(_carry_out(run, call), f"started {call.tool_call_id}")
+        run.calls.add_started(call.tool_call_id, task)
 
 
 async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:

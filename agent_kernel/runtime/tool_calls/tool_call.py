@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from agent_kernel.approvals.scripted import ScriptedDecision
@@ -13,7 +12,7 @@ from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, reserve_turn, start_tasks
+from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, reserve_turn, start_task
 from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import with_file_card
 from agent_kernel.runtime.tool_calls.script import note_decision, scripted_verdict
@@ -26,26 +25,11 @@ NO_ANSWER = "The script's answer was lost when the run was interrupted. Run the 
 NOBODY = "Nobody was there to ask: this notebook ran without a page."
 
 
-async def run_tool_calls(run: ActiveRun, tool_call_ids: Sequence[str]) -> None:
-    """Run several calls concurrently. They begin one after another, with the event loop free in between."""
-    if len(tool_call_ids) == 1:
-        await run_tool_call(run, tool_call_ids[0])
-        return
-    try:
-        async with asyncio.TaskGroup() as group:
-            for tool_call_id in tool_call_ids:
-                group.create_task(run_tool_call(run, tool_call_id), name=f"call {tool_call_id}")
-                await asyncio.sleep(0)
-    except BaseExceptionGroup as failed:
-        raise failed.exceptions[0] from None  # as for a single call, such as for an unreadable log
-
-
 async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     """Have a call decided, and run it. Returns once the log has its outcome."""
     with run.task():
         try:
-            call = run.calls.take_proposed(tool_call_id) or await run.read_call(tool_call_id)
-            decided = await _decided(run, call)
+            decided = await _decided(run, await run.read_call(tool_call_id))
             if (started := run.calls.started(tool_call_id)) is not None:
                 await started
             elif decided.state == "approved":
@@ -128,7 +112,7 @@ async def commit_verdict(run: ActiveRun, call: ToolCallView, verdict: tool_calls
         now = await run.commit(
             lambda commit: transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, starts=starts)
         )
-        start_tasks(run, now)
+        start_task(run, now)
     return now
 
 

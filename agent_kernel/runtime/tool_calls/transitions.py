@@ -32,19 +32,6 @@ def propose(commit: Commit, proposal: tool_calls.Proposal, fault: str | None) ->
     return settle(commit, call.tool_call_id, "invalid", outcome_texts.invalid(fault), reason=fault)
 
 
-def propose_started(commit: Commit, proposal: tool_calls.Proposal, verdict: tool_calls.Verdict) -> ToolCallView:
-    """Commit a call as the model asked for it, its approval by policy, and its start; `show_started` shows the latter
-    two."""
-    call = tool_calls.propose_started(commit.sql, commit.number, proposal, verdict, commit.heard)
-    _show(commit, ToolStateEvent, call, state="proposed")
-    return call
-
-
-def show_started(commit: Commit, call: ToolCallView) -> None:
-    _show(commit, ApprovalResponseEvent, call, approved=True)
-    _show_start(commit, call)
-
-
 def settle(
     commit: Commit,
     tool_call_id: str,

@@ -1,7 +1,6 @@
 """The model node: one request, with its tokens and calls on the way to the log."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from functools import partial
 
 from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
@@ -11,15 +10,13 @@ from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall
 from agent_kernel.models.no_answer import NoAnswer
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
-from agent_kernel.protocol.views import ImageRefs, ToolCallView
+from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.runtime.offload import in_slices, read
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.limits import calls_left
 from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_tasks
-from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.runtime.turns.budget_pause import within_budget
 from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits, learn, shortened_after
@@ -30,7 +27,7 @@ from agent_kernel.runtime.turns.stream import TurnStream
 from agent_kernel.runtime.turns.unknown_outcomes import wait_for_answers
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
-from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
+from agent_kernel.tools.review.preview import preview, warnings
 
 
 async def call_model(run: ActiveRun) -> list[str]:
@@ -187,21 +184,19 @@ async def _spend_unseen(run: ActiveRun, turn: ModelTurn) -> Callable[[Commit], N
 async def _record(
     run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]
 ) -> list[tuple[tool_calls.Proposal, str | None]]:
-    """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any. Calls that policy
-    allows and whose turn at the kernel is free start in the same commit."""
+    """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any."""
     checked = [await read(call.arguments, partial(_check, run, call)) async for call in in_slices(turn.tool_calls)]
     left, why_beyond = calls_left(run.view) or (len(checked), "")
-    beyond = {proposal.approval_id for proposal, _ in checked[left:]}
     body = _assistant_body(turn)
     counted = completed(run, turn.usage, body)
-    write_spent = await spend(run, turn.usage, len(checked) - len(beyond), counted=counted, tells=bool(checked))
+    write_spent = await spend(run, turn.usage, len(checked[:left]), counted=counted, tells=bool(checked))
     learn(run, turn.usage.input_tokens)
     message_id = run.last_message_id or new_message_id()
     run_id = run.run_id
     # An adapter may have learned during the request that the model takes no pictures.
     seen = run.pictures.new if run.sends_images else {}
 
-    def work(commit: Commit) -> dict[str, ToolCallView]:
+    def work(commit: Commit) -> None:
         for event in rest:
             commit.emit(event)
         write_tool_messages(commit, run)
@@ -209,41 +204,27 @@ async def _record(
         if turn.content:
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
         _note_seen(commit, seen)
-        allowed = tool_calls.Verdict(True, "policy")
-        proposed = [
-            transitions.propose_started(commit, proposal, allowed)
-            if proposal.approval_id in starting
-            else _propose_beyond(commit, proposal, fault, why_beyond)
-            if proposal.approval_id in beyond
-            else transitions.propose(commit, proposal, fault)
-            for proposal, fault in checked
-        ]
+        for proposal, fault in checked[:left]:
+            transitions.propose(commit, proposal, fault)
+        for proposal, fault in checked[left:]:
+            _propose_beyond(commit, proposal, fault, why_beyond)
         write_spent(commit)
-        for call in proposed:
-            if call.state == "executing":
-                transitions.show_started(commit, call)
-        return {call.tool_call_id: call for call in proposed}
 
-    with ExitStack() as turns:
-        wanted = [one for one, fault in checked if fault is None and one.approval_id not in beyond]
-        starting = await _take_turns(run, wanted, turns)
-        proposed = await run.commit(work)
-        start_tasks(run, *proposed.values())
+    await run.commit(work)
     run.transcript.note_written()
     run.pictures.noted()
     run.transcript.add(body)
-    run.calls.begin_step([proposal.tool_call_id for proposal, _ in checked], proposed)
+    run.calls.begin_step([proposal.tool_call_id for proposal, _ in checked])
     return checked
 
 
-def _propose_beyond(commit: Commit, proposal: tool_calls.Proposal, fault: str | None, why: str) -> ToolCallView:
+def _propose_beyond(commit: Commit, proposal: tool_calls.Proposal, fault: str | None, why: str) -> None:
     """Propose and deny a call beyond the budget: nobody is asked, and it never starts."""
-    call = transitions.propose(commit, proposal, fault)
-    if fault is not None:
-        return call
-    denial = outcome_texts.denied("by policy", why)
-    verdict = tool_calls.Verdict(False, "policy", why)
-    return transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=denial, starts=False)
+    transitions.propose(commit, proposal, fault)
+    if fault is None:
+        denial = outcome_texts.denied("by policy", why)
+        verdict = tool_calls.Verdict(False, "policy", why)
+        transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=denial, starts=False)
 
 
 def _note_seen(commit: Commit, seen: Mapping[str, int]) -> None:
@@ -252,22 +233,6 @@ def _note_seen(commit: Commit, seen: Mapping[str, int]) -> None:
         run_id = images.note_seen(commit.sql, commit.number, tool_call_id, count)
         if run_id is not None:
             commit.emit(ToolSeenEvent(run_id=run_id, tool_call_id=tool_call_id, images=count))
-
-
-async def _take_turns(run: ActiveRun, proposals: list[tool_calls.Proposal], turns: ExitStack) -> list[str]:
-    """The approval ids of the calls that start with this commit; `turns` holds their turns at the kernel."""
-    return [
-        proposal.approval_id
-        async for proposal in in_slices(proposals)
-        if turns.enter_context(reserve_turn(run, proposal, wanted=await _may_start(run, proposal)))
-    ]
-
-
-async def _may_start(run: ActiveRun, proposal: tool_calls.Proposal) -> bool:
-    """Whether policy allows a call without asking the executor first."""
-    if run.stopping is not None or asks_executor(run, proposal.tool_name) or proposal.tool_name in CHANGES_FILES:
-        return False
-    return (await check_policy(run, proposal.tool_name, proposal.tool_input, edited=False)).approval == "allow"
 
 
 def _check(run: ActiveRun, call: RequestedCall) -> tuple[tool_calls.Proposal, str | None]:

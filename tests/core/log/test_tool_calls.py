@@ -62,21 +62,6 @@ def test_nothing_runs_undecided(sql: sqlite3.Connection) -> None:
     assert state(sql) == "awaiting_approval"
 
 
-def test_a_call_that_starts_as_it_is_proposed_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
-    policy = tool_calls.Verdict(True, "policy")
-    propose(sql, "c1")
-    tool_calls.commit_decision(sql, "apr_c1", policy, [], denial="")
-    begun = tool_calls.begin(sql, 1, "c1", digest(CODE))
-    at_once = tool_calls.propose_started(sql, 1, proposal("c2"), policy, [])
-    own = {"tool_call_id", "approval_id", "created_at", "decided_at", "started_at"}
-    assert at_once.model_dump(exclude=own) == begun.model_dump(exclude=own)
-    assert at_once == tool_calls.read_call(sql, 1, "c2")
-    kinds = [(entry.fields["kind"], entry.fields["tool_call_id"]) for entry in chain.read_entries(sql)]
-    assert kinds == [("decision", "c1"), ("decision", "c2")]
-    with pytest.raises(IllegalTransition):
-        tool_calls.begin(sql, 1, "c2", digest(CODE))
-
-
 def test_a_call_that_starts_as_it_is_decided_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
     for name in ("c1", "c2"):
         propose(sql, name)
@@ -100,12 +85,6 @@ def test_a_denied_call_does_not_start(sql: sqlite3.Connection) -> None:
     propose(sql)
     denied = tool_calls.commit_decision(sql, "apr_c1", NO, [], denial="Denied.", starts=True)
     assert (denied.state, denied.started_at) == ("denied", None)
-
-
-def test_no_call_starts_with_a_verdict_that_does_not_approve(sql: sqlite3.Connection) -> None:
-    with pytest.raises(IllegalTransition):
-        tool_calls.propose_started(sql, 1, proposal(), NO, [])
-    assert tool_calls.list_calls(sql) == []
 
 
 def test_nothing_runs_twice(sql: sqlite3.Connection) -> None:

@@ -10,7 +10,6 @@ from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import UsageEvent
-from agent_kernel.runtime.graph import run_graph
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stage, Stages
 from tests.core.runtime.turns.test_budget import run_view, until_paused
@@ -23,7 +22,7 @@ WORK = call("run_python", call_id="work", code="while True: pass")
 @pytest.fixture(autouse=True, scope="module")
 def warm() -> None:
     """The first run of a process takes longer than these budgets."""
-    run_graph()
+    import agent_kernel.runtime.graph  # noqa: F401
 
 
 async def endless(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
