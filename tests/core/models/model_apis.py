@@ -246,6 +246,9 @@ BY_NAME = {api.name: api for api in APIS}
 each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 """Runs a test with each API as `api`."""
 
+any_api = pytest.mark.parametrize("api", [RESPONSES], ids=lambda api: api.name)
+"""As `each_api`, for what is the same in every API: runs a test once."""
+
 each_way = pytest.mark.parametrize(
     ("api", "way"),
     [(api, way) for api in APIS for way in api.ways(ModelTurn(""))],

@@ -80,7 +80,7 @@ def test_a_web_page_means_a_wrong_address(api: WireApi) -> None:
     assert fault_of(api, b'{"status": "ok"}').kind == "address"
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(st.lists(shapes | json_values, max_size=4))
 def test_no_shape_of_an_event_raises_anything_but_a_fault(events: list[Any]) -> None:
     try:
@@ -142,7 +142,7 @@ RESPONSES_EVENTS = st.builds(
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=200)
 @given(st.lists(RESPONSES_EVENTS | json_values, max_size=6))
 def test_no_event_of_the_responses_api_raises_anything_but_a_fault(events: list[Any]) -> None:
     try:

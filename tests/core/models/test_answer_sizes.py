@@ -10,7 +10,7 @@ from agent_kernel.models import answer_reading
 from agent_kernel.models.answer_reading import MOST_PARTS
 from agent_kernel.testing import call, calls
 from agent_kernel.testing.wire.reply import Reply
-from tests.core.models.model_apis import WireApi, each_api, said
+from tests.core.models.model_apis import WireApi, any_api, each_api, said
 from tests.core.models.model_fixtures import TURN, collect, connected, error_of, turn_of
 from tests.core.models.test_answer import read_turn
 from tests.core.models.test_answer_faults import fault_of
@@ -39,7 +39,7 @@ def bomb(piece: bytes, times: int) -> bytes:
     return b"".join([*(packer.compress(piece) for _ in range(times)), packer.flush()])
 
 
-@each_api
+@any_api
 @pytest.mark.parametrize("packing", ["gzip", "x-gzip", "deflate"])
 async def test_a_packed_answer_is_read(api: WireApi, packing: str) -> None:
     body = api.body(TURN)
@@ -59,7 +59,7 @@ async def test_what_can_not_be_unpacked_is_capabilities(body: bytes, packing: st
     assert words in str(await error_of(reply))
 
 
-@each_api
+@any_api
 @pytest.mark.parametrize("piece", [b": " + b"a" * 1_000_000 + b"\n\n", b"data: " + b"a" * 1_000_000])
 async def test_a_small_packed_answer_never_becomes_a_large_one(api: WireApi, piece: bytes) -> None:
     packed = bomb(piece, 160)
@@ -107,7 +107,7 @@ def test_more_calls_than_anybody_looks_at_are_ended(api: WireApi) -> None:
     assert len(read_turn(api, api.body(fewer)).tool_calls) == 300
 
 
-@each_api
+@any_api
 def test_events_without_end_are_ended(api: WireApi) -> None:
     memory = Memory()
     assert fault_of(api, b'data: {"type": "ping", "sequence_number": 1}\n\n' * 500_000).detail

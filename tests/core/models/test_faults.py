@@ -13,11 +13,11 @@ from agent_kernel.models.retry import RetryPolicy
 from agent_kernel.testing import VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
-from tests.core.models.model_apis import WireApi, each_api
+from tests.core.models.model_apis import WireApi, any_api, each_api
 from tests.core.models.model_fixtures import TURN, collect, connected, error_of, turn_of
 
 
-@each_api
+@any_api
 async def test_a_rate_limit_is_waited_out(api: WireApi) -> None:
     clock = VirtualClock()
     async with connected(rate_limited(3, retry_after="7"), say("Hi"), api=api, clock=clock) as (server, model):
@@ -26,7 +26,7 @@ async def test_a_rate_limit_is_waited_out(api: WireApi) -> None:
     assert len(server.requests) == 4
 
 
-@each_api
+@any_api
 async def test_a_wait_may_be_given_in_milliseconds_or_as_a_date(api: WireApi) -> None:
     clock = VirtualClock()
     date = email.utils.formatdate(clock.now() + 30.25 + 12, usegmt=True)
@@ -41,7 +41,7 @@ async def test_a_wait_may_be_given_in_milliseconds_or_as_a_date(api: WireApi) ->
     assert clock.slept[1] == pytest.approx(42, abs=1)
 
 
-@each_api
+@any_api
 async def test_a_failing_server_is_asked_four_times_with_growing_pauses(api: WireApi) -> None:
     clock = VirtualClock()
     error = await error_of(failure(500, "Boom", times=4), api=api, clock=clock)
@@ -50,7 +50,7 @@ async def test_a_failing_server_is_asked_four_times_with_growing_pauses(api: Wir
     assert [0.375 <= clock.slept[0] <= 0.5, 0.75 <= clock.slept[1] <= 1.0, 1.5 <= clock.slept[2] <= 2.0] == [True] * 3
 
 
-@each_api
+@any_api
 async def test_a_wait_of_an_hour_is_reported_instead_of_waited(api: WireApi) -> None:
     clock = VirtualClock()
     error = await error_of(failure(429, "Slow down", retry_after="3600"), api=api, clock=clock)
@@ -58,7 +58,7 @@ async def test_a_wait_of_an_hour_is_reported_instead_of_waited(api: WireApi) -> 
     assert str(error).endswith("(429): Slow down. It asks to wait 3600 s.")
 
 
-@each_api
+@any_api
 async def test_a_server_that_says_not_to_retry_is_not_asked_again(api: WireApi) -> None:
     assert isinstance(await error_of(failure(500, "No", x_should_retry="false"), api=api), ModelRefused)
 
@@ -71,7 +71,7 @@ async def test_an_exhausted_quota_is_not_retried(api: WireApi) -> None:
     assert "no quota left" in str(error)
 
 
-@each_api
+@any_api
 async def test_nobody_at_the_address_is_retried_and_then_said_plainly(api: WireApi) -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
@@ -143,7 +143,7 @@ async def test_an_error_at_the_start_of_the_stream_is_tried_again(api: WireApi) 
         assert (await turn_of(model)).content == "Hi"
 
 
-@each_api
+@any_api
 async def test_silence_ends_the_answer(api: WireApi) -> None:
     error = await error_of(api.streamed(TURN, hang_after=0), idle_seconds=0.1, api=api)
     assert isinstance(error, ModelUnavailable)
@@ -153,7 +153,7 @@ async def test_silence_ends_the_answer(api: WireApi) -> None:
     assert "nothing came for 0.1 s. What came is kept in the record." in str(error)
 
 
-@each_api
+@any_api
 async def test_keep_alive_comments_keep_a_slow_answer_alive(api: WireApi) -> None:
     comments = b": still thinking\n\n" * 10
     body = comments + api.saying("Hi")
@@ -170,7 +170,7 @@ async def test_a_web_page_at_the_address_names_the_setting(api: WireApi) -> None
 
 
 @pytest.mark.parametrize("status", [401, 403])
-@each_api
+@any_api
 async def test_a_refused_key_names_the_setting_to_change(api: WireApi, status: int) -> None:
     error = await error_of(failure(status, "Incorrect API key"), key_setting="GROQ_API_KEY", api=api)
     assert isinstance(error, ModelRefused)
@@ -185,7 +185,7 @@ async def test_an_unknown_model_names_the_setting_to_change(api: WireApi) -> Non
     assert "--model or AGENT_KERNEL_MODEL" in str(error)
 
 
-@each_api
+@any_api
 async def test_a_bad_request_shows_the_servers_words_but_not_a_wall_of_them(api: WireApi) -> None:
     error = await error_of(failure(400, "maximum context length is 8192 tokens"), api=api)
     assert isinstance(error, ModelRefused)

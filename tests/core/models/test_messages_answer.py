@@ -302,7 +302,7 @@ shapes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @example([{"type": "message_delta", "delta": {"stop_reason": [None]}}])
 @given(st.lists(shapes | json_values, max_size=6))
 def test_no_shape_of_an_event_raises_anything_but_a_fault(events: list[Any]) -> None:

@@ -262,7 +262,7 @@ def told_apart(messages: list[WireMessage]) -> list[WireMessage]:
     return messages
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(histories)
 def test_whatever_happened_the_service_takes_the_conversation(messages: list[WireMessage]) -> None:
     body_of(*told_apart(messages), images={"d1": "AAAA"})

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -166,18 +164,6 @@ def test_a_python_object_can_be_a_model() -> None:
     assert resolver.register(first) == "scripted"
     assert resolver.resolve("scripted") is first
     assert resolver.resolve("scripted#2") is second
-
-
-def test_warming_up_from_several_threads_loads_everything_once() -> None:
-    code = """
-import sys, threading
-from agent_kernel.models.resolver import warm_up
-threads = [threading.Thread(target=warm_up) for _ in range(3)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-assert {"openai", "aiohttp", "langgraph.graph"} <= set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 async def test_closing_closes_registered_models_too() -> None:

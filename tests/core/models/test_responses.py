@@ -259,7 +259,7 @@ def test_usage_that_is_no_count_is_not_reported_and_breaks_nothing(absurd: Any) 
         assert (turn.content, turn.usage) == ("Hi", TokenUsage())
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_an_answer_whose_events_are_lost_repeated_or_out_of_order_is_whole_or_a_fault(data: st.DataObject) -> None:
     sent = numbered(events_of(TURN, interleave=data.draw(st.booleans())))

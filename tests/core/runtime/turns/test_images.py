@@ -1,12 +1,9 @@
 """What calls show goes to a model that takes pictures, is in the log once, and goes with its conversation."""
 
-import asyncio
 import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.log import images
@@ -266,20 +263,6 @@ async def test_a_conversation_is_given_its_own_pictures_only(stages: Stages) -> 
     assert await stage.log.read(lambda sql: images.read(sql, stage.conversation.row.number + 1, [digest])) == {}
     kept = await stage.log.read(lambda sql: images.read(sql, stage.conversation.row.number, [digest, "another"]))
     assert kept == dict(model.requests[-1].images)
-
-
-async def test_decoding_does_not_hold_up_the_event_loop(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[str] = []
-    to_thread = asyncio.to_thread
-
-    async def noted(work: Any, *args: Any, **kwargs: Any) -> Any:
-        threads.append(getattr(work, "__name__", ""))
-        return await to_thread(work, *args, **kwargs)
-
-    monkeypatch.setattr(asyncio, "to_thread", noted)
-    with seeing(PLOT, say("Done.")) as model:
-        await plotted(stages, model)
-    assert "prepare" in threads
 
 
 def test_a_digest_is_that_of_the_bytes_that_are_sent() -> None:

@@ -13,7 +13,7 @@ from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, each_api
 from tests.core.runtime.runtime_fixtures import Stages
 
-DEEP = 500_000
+DEEP = 50_000
 ODD = {
     "half an emoji": rb'"\ud83d"',
     "half an emoji in a name": rb'{"\udc00": "\ud800"}',

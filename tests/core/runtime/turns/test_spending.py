@@ -240,18 +240,6 @@ async def test_a_run_that_was_stopped_in_the_middle_may_have_cost_something(stag
     assert (result.run.status, result.run.usage.cost_is_partial) == ("cancelled", True)
 
 
-async def test_prices_are_read_in_a_thread_and_for_paid_models_only(
-    stages: Stages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(prices, "load", prices.functools.cache(prices.load.__wrapped__))
-    assert prices.wants_loading(model(OPENAI))
-    assert not prices.wants_loading(model(OLLAMA))
-    assert not prices.wants_loading(model(OPENAI, recorded=True))
-    with model(OPENAI, said("Hi.", TURN)) as one:
-        await (await (await stages(one)).start()).wait()
-    assert not prices.wants_loading(model(OPENAI))
-
-
 async def test_what_was_spent_is_known_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     with model(OPENAI, said("Hi.", TURN)) as one:

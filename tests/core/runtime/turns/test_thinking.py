@@ -3,7 +3,6 @@ refuses thinking that was changed, and thinking before which anything was."""
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -11,16 +10,13 @@ import orjson
 from agent_kernel.log.events import read_messages
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
-from agent_kernel.protocol.calls import Outcome
-from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ReasoningEvent, RunEvent, TokenEvent
-from agent_kernel.testing import call, calls, record, say
+from agent_kernel.protocol.events import ReasoningEvent, RunEvent
+from agent_kernel.testing import call, record, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
-from agent_kernel.testing.wire.messages import SIGNED, block_start, block_stop, delta, start, streamed
-from agent_kernel.testing.wire.reply import events
+from agent_kernel.testing.wire.messages import SIGNED
 from tests.core.models.messages_fixtures import speaking
 from tests.core.models.model_fixtures import connected
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, continue_unknown, stage
+from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
 from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
 
 
@@ -72,28 +68,6 @@ async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
     assert SIGNED not in str(one.events)
 
 
-async def test_a_denial_and_changed_arguments_leave_it_as_it_was(stages: Stages) -> None:
-    script = [
-        think(calls(call("run_python", call_id="a", code="1"), call("run_python", call_id="b", code="2")), "First"),
-        run_code("c", "Second"),
-        say("Done."),
-    ]
-    async with speaking(*script) as (server, model):
-        one = await stages(model)
-        handle = await one.start()
-        first, second = await one.requests(2)
-        await one.conversation.route_decision(first.approval_id, Decision(approved=False, reason="No."))
-        await one.conversation.route_decision(second.approval_id, Decision(approved=True, edited_input={"code": "3"}))
-        *_, third = await one.requests(3)
-        await one.conversation.route_decision(third.approval_id, Decision(approved=True))
-        assert (await handle.wait()).text == "Done."
-    assert thoughts(server) == ["First", "Second"]
-    answers = server.requests[1].body["messages"][2]["content"]
-    assert [block["type"] for block in answers] == ["tool_result", "tool_result"]
-    assert answers[0]["content"].startswith("Denied")
-    assert "changed the arguments" in answers[1]["content"]
-
-
 async def test_a_new_message_in_place_of_a_decision_leaves_it_as_it_was(stages: Stages) -> None:
     async with speaking(run_code("a", "First"), say("Well.")) as (server, model):
         one = await stages(model)
@@ -105,43 +79,6 @@ async def test_a_new_message_in_place_of_a_decision_leaves_it_as_it_was(stages: 
     content = server.requests[1].body["messages"][2]["content"]
     assert [block["type"] for block in content] == ["tool_result", "text"]
     assert content[0]["is_error"]
-
-
-async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: Stages) -> None:
-    half = [
-        start(),
-        block_start(0, type="thinking", thinking="", signature=""),
-        delta(0, "thinking_delta", thinking="Half a"),
-        delta(0, "signature_delta", signature="x"),
-        block_stop(0),
-        block_start(1, type="text", text=""),
-        delta(1, "text_delta", text="Half an "),
-    ]
-    async with speaking(look("a", "First"), replace(events(*half), hang_after=10**6), say("Two.")) as (server, model):
-        one = await stages(model)
-        handle = await one.start()
-        await one.until(lambda: [event for event in one.of(TokenEvent) if "Half" in event.content])
-        await one.conversation.cancel_run(handle.run_id)
-        assert (await handle.wait()).run.status == "cancelled"
-        await (await one.start("Go on.")).wait()
-    assert thoughts(server) == ["First"]
-    assert server.requests[-1].body["messages"][-2:] == [
-        {"role": "assistant", "content": [{"type": "text", "text": "Half an "}]},
-        {"role": "user", "content": server.requests[-1].body["messages"][-1]["content"]},
-    ]
-
-
-async def test_an_answer_that_was_cut_off_is_tried_again_from_where_it_was(stages: Stages) -> None:
-    cut = replace(streamed(think(say("x" * 300), "Second")), cut_after=1500)
-    async with speaking(look("a", "First"), cut, think(say("One."), "Third"), say("Two.")) as (server, model):
-        one = await stages(model)
-        handle = await one.start()
-        assert (await handle.wait()).run.status == "error"
-        again = await (await one.conversation.retry_run(handle.run_id)).wait()
-        assert again.text == "One."
-        await (await one.start("And now?")).wait()
-    assert thoughts(server, 2) == ["First"]
-    assert thoughts(server, 3) == ["First", "Third"]
 
 
 async def test_another_model_takes_over_and_gives_back(stages: Stages) -> None:
@@ -174,17 +111,6 @@ async def test_tools_that_changed_between_runs_are_told(stages: Stages) -> None:
             assert result.run.error is None
     assert [thoughts(server, request) for request in (1, 2, 3)] == [["First"], [], []]
     assert len(set(notices(one))) == 1
-
-
-async def test_a_call_whose_outcome_is_unknown_leaves_it_as_it_was(stages: Stages) -> None:
-    executor = FunctionExecutor(lambda call, emit: Outcome("unknown", "The kernel died."))
-    async with speaking(look("a", "First"), say("Well.")) as (server, model):
-        one = await stages(model, executor=executor)
-        handle = await one.start()
-        await continue_unknown(one)
-        assert (await handle.wait()).text == "Well."
-    assert thoughts(server) == ["First"]
-    assert server.requests[1].body["messages"][2]["content"][0]["is_error"]
 
 
 async def test_a_recording_of_it_plays(stages: Stages, tmp_path: Path) -> None:
