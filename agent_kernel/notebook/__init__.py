@@ -1,4 +1,4 @@
-"""The executor: everything that runs in the notebook's kernel. Queued messages run calls by `take` and `take_async`."""
+"""The executor: everything that runs in the notebook's kernel. Messages run calls by `run_call`."""
 
 import sys
 from pathlib import Path
@@ -17,15 +17,16 @@ def install() -> None:
     install_link()
 
 
-def take(approval_id: str) -> None:
-    """Run a deposited call on this thread, the main one. Does nothing if the call was claimed already."""
-    from agent_kernel.notebook.kernel.state import kernel_state
+async def run_call(approval_id: str) -> None:
+    """Run the approved call in the metadata of the message that is being carried out. A call that has begun is not run
+    again. Raises `ValueError` where its arguments are not the approved ones."""
+    from agent_kernel.notebook.kernel.replies import run_call as run
 
-    kernel_state().executor.run_next(approval_id)
+    await run(approval_id)
 
 
-async def take_async(approval_id: str) -> None:
-    """As `take`, for a call that awaits."""
-    from agent_kernel.notebook.kernel.state import kernel_state
+def run_call_blocking(approval_id: str) -> None:
+    """As `run_call`, where cells can't await."""
+    from agent_kernel.notebook.execution.interrupts import run_on_this_loop
 
-    await kernel_state().executor.run_next_async(approval_id)
+    run_on_this_loop(run_call(approval_id))

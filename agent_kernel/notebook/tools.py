@@ -142,7 +142,7 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
     def in_folder(name: str) -> Callable[..., str]:
         def run(**arguments: Any) -> str:
-            from agent_kernel.notebook.execution.executor import approved_path
+            from agent_kernel.notebook.execution.runner import approved_path
 
             function = getattr(importlib.import_module(f"agent_kernel.tools.builtin.{IN_FOLDER[name]}"), name)
             text: str = function(FOLDER, **arguments, approved=approved_path())
@@ -160,7 +160,7 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
 
 def _change_file(name: str, **arguments: Any) -> str:
-    from agent_kernel.notebook.execution.executor import approved_path, current_entry
+    from agent_kernel.notebook.execution.runner import approved_path, current_entry
     from agent_kernel.notebook.execution.undo import backups
     from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent_kernel.protocol.bounds import Identifier
-from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.calls import ApprovedCall, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.first_prompt import (
     Done,
@@ -22,8 +22,8 @@ from agent_kernel.protocol.first_prompt import (
     RunDeclaration,
 )
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import ErrorView, OutputView, PolicyView, RunView, Usage
-from agent_kernel.protocol.vocabulary import CallPhase, ChangeState
+from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
+from agent_kernel.protocol.vocabulary import CallPhase, ChangeState, ExecutionStatus
 
 MOST_CHANGES = 200
 
@@ -42,18 +42,14 @@ class Reply(KernelMessage):
 
 
 class CallEnd(KernelMessage):
-    """How a call has ended. The server collects by a request what this lacks, and what was lost of the outputs."""
+    """How a call has ended. Its outputs are those of any execution."""
 
-    outcome: Outcome | None = None
-    outputs: int = Field(default=0, ge=0)
-    """The number of the call's outputs, each of which was sent as an event."""
-
-
-class Deposited(Reply):
-    needs_await: bool = False
-    """Whether the call has to be claimed by code that awaits (`take_code`)."""
-    end: CallEnd | None = None
-    """The end of a call that the main thread has run before it replied."""
+    status: ExecutionStatus
+    text: str = ""
+    """For the model, after what the call has put out; where `is_whole` is set, in its place."""
+    is_whole: bool = False
+    undo: str | None = Field(default=None, max_length=40)
+    """As in `Outcome`."""
 
 
 class InterruptSent(Reply):
@@ -62,11 +58,10 @@ class InterruptSent(Reply):
 
 
 class Collected(Reply):
-    """A call's outputs from an index on, and its outcome once it has ended."""
+    """How far a call is, and its end once it has one."""
 
     state: CallPhase
-    outputs: tuple[OutputView, ...] = ()
-    outcome: Outcome | None = None
+    end: CallEnd | None = None
 
 
 class WaitingBehind(Reply):
@@ -129,15 +124,16 @@ class ResumeRun(KernelMessage, Request[Done]):
     run_id: str
 
 
-class ExecuteCall(KernelMessage, Request[Deposited]):
-    """Deposits an approved call. Idempotent. On the shell channel the main thread then claims and runs it."""
+class OfferCall(KernelMessage, Request[Done]):
+    """Offers an approved call to a cell that waits for a run. Idempotent. The execution that runs it elsewhere has this
+    in its metadata."""
 
     op: Literal["call"] = "call"
     call: ApprovedCall
     run_id: str | None = None
     """The run whose tools are meant."""
-    received: tuple[str, ...] = ()
-    """Other calls whose outcomes have arrived, so that the kernel need not keep them."""
+    message_id: str = ""
+    """The id of that execution's message, which the outputs name as their parent."""
 
 
 class InterruptCall(KernelMessage, Request[InterruptSent]):
@@ -150,7 +146,6 @@ class InterruptCall(KernelMessage, Request[InterruptSent]):
 class CollectCall(KernelMessage, Request[Collected]):
     op: Literal["collect"] = "collect"
     approval_id: str
-    after_index: int = Field(default=0, ge=0)
 
 
 class LocateCall(KernelMessage, Request[WaitingBehind]):
@@ -205,7 +200,7 @@ class AnswerQuestion(KernelMessage, Request[Done]):
 
 
 RunRequest = UpdateRun | FinishRun | ResumeRun
-CallRequest = ExecuteCall | InterruptCall | CollectCall | LocateCall
+CallRequest = OfferCall | InterruptCall | CollectCall | LocateCall
 ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
 KernelRequest = ReadPicture | AnswerQuestion
 AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest

@@ -6,26 +6,17 @@ Events are IOPub messages under a topic of their own, discriminated by `event`.
 
 from typing import Literal
 
-from pydantic import Field
-
 from agent_kernel.protocol.bounds import Identifier
 from agent_kernel.protocol.kernel import CallEnd, KernelMessage
-from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import StopCause
 
 
-class CallOutput(KernelMessage):
-    event: Literal["output"] = "output"
-    approval_id: str
-    index: int = Field(ge=0)
-    output: OutputView
-
-
-class CallEnded(CallEnd):
-    """A call has ended, and no reply says so (`Deposited`). A long outcome is left out."""
+class CallEnded(KernelMessage):
+    """A call has ended, and all that it has put out was sent before. A long text is left for `CollectCall`."""
 
     event: Literal["outcome"] = "outcome"
     approval_id: str
+    end: CallEnd | None = None
 
 
 class CancelRun(KernelMessage):

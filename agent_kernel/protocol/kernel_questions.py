@@ -13,7 +13,7 @@ from agent_kernel.protocol.bounds import Identifier
 from agent_kernel.protocol.first_prompt import Hello, RunAnnounced
 from agent_kernel.protocol.ids import new_question_id
 from agent_kernel.protocol.kernel import KernelMessage
-from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, KernelInterrupted
+from agent_kernel.protocol.kernel_events import CallEnded, CancelRun, KernelInterrupted
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, UsageReport
 
 
@@ -99,7 +99,7 @@ class AskUndo(Question[Answer]):
 
 
 AnyQuestion = AskUsage | AskModels | AskWaitingRuns | AskInterrupt | AskRemoveRule | AskUndo
-OtherEvent = RunAnnounced | Hello | CallOutput | CallEnded | CancelRun | KernelInterrupted
+OtherEvent = RunAnnounced | Hello | CallEnded | CancelRun | KernelInterrupted
 KernelEvent = OtherEvent | AnyQuestion
 
 

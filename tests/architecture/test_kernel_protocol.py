@@ -16,6 +16,7 @@ from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "extension" / "agent_kernel_server"
+EXECUTION = ROOT / "agent_kernel" / "execution"
 KERNEL = ROOT / "agent_kernel" / "notebook"
 REQUESTS: tuple[type[Any], ...] = get_args(FirstRequest | AnyRequest)
 EVENTS: tuple[type[Any], ...] = get_args(KernelEvent)
@@ -54,7 +55,7 @@ def tag(message: type[Any], field: str) -> str:
 
 
 def test_each_request_that_the_server_sends_is_answered_in_the_kernel_and_the_other_way_round() -> None:
-    assert names(REQUESTS) & made(SERVER) == names(REQUESTS)
+    assert names(REQUESTS) & (made(SERVER) | made(EXECUTION)) == names(REQUESTS)
     assert names(REQUESTS) & matched(KERNEL) == names(REQUESTS)
 
 

@@ -44,6 +44,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("approvals",),
         ("log",),
         ("models",),
+        ("execution",),
         ("runtime",),
         ("record",),
         ("notebook", "testing", "terminal", "export"),

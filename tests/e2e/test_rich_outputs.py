@@ -27,8 +27,9 @@ DRAWING = (
 )
 WIDE = "import pandas as pd\npd.DataFrame({f'a long name of a column {n}': [n] * 3 for n in range(60)})"
 LATE = (
-    "import threading\nfrom IPython.display import HTML, display\nlook = threading.Event()\n"
-    "threading.Thread(target=lambda: (look.wait(600), display(HTML('<b>drawn late</b>')))).start()"
+    "import asyncio\nfrom IPython.display import HTML, display\nlook = asyncio.Event()\n"
+    "async def draw():\n    await look.wait()\n    display(HTML('<b>drawn late</b>'))\n"
+    "task = asyncio.create_task(draw())"
 )
 # As altair's charts are by default: a script looks for the element before it.
 SCRIPT = (

@@ -19,13 +19,18 @@ async def measure(directory: Path, calls: int) -> list[list[Measure]]:
         clients = [await many_clients(loaded, 1000), await many_clients(loaded, 1000)]
     async with loaded_server(directory / "allows", allows=True) as loaded:
         together = [await many_calls(loaded, calls, 100), await many_calls(loaded, calls, 100)]
-        single = [await many_calls(loaded, calls, 1)]
+        single = [await many_calls(loaded, calls // 5, 1)]
     return [asks, clients, together, single]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__)
-    parser.add_argument("--calls", type=int, default=10_000, help="tool calls of one run (default: 10,000)")
+    parser.add_argument(
+        "--calls",
+        type=int,
+        default=10_000,
+        help="tool calls of one run with 100 a step (default: 10,000); a fifth of it with one a step",
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="agent-kernel-load-", ignore_cleanup_errors=True) as directory:
         loads = asyncio.run(measure(Path(directory), options.calls))

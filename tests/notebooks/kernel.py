@@ -1,6 +1,6 @@
 """A real kernel, driven as a notebook and as the server drive one."""
 
-import json
+import asyncio
 import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +11,13 @@ from typing import Any
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from agent_kernel.execution.executor import outcome_of
+from agent_kernel.execution.outputs import OutputReader
 from agent_kernel.protocol.calls import ApprovedCall
+from agent_kernel.protocol.kernel import CallEnd
+from agent_kernel.protocol.kernel_code import CALL_KEY, call_code, execute_request
 from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
+from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.arguments import canonical, digest
 
 SECONDS = 55.0
@@ -56,7 +61,8 @@ class TestKernel:
         if python is not None:
             assert self.manager.kernel_spec is not None
             self.manager.kernel_spec.argv[0] = python
-        self.manager.start_kernel(env=env)
+        # With it ipykernel does not read what child processes print.
+        self.manager.start_kernel(env={name: value for name, value in env.items() if name != "PYTEST_CURRENT_TEST"})
         self.client: BlockingKernelClient = self.manager.client()
         self.client.start_channels(stdin=False)
         self.client.wait_for_ready(timeout=SECONDS)
@@ -65,8 +71,9 @@ class TestKernel:
         """Told of all that is published, whoever waits for what."""
         self._cells: dict[str, Cell] = {}
         self._calls: dict[str, dict[str, Any]] = {}
-        self._takes: set[str] = set()
-        """The kernel does not say that it is idle after a short call."""
+        self._messages: dict[str, str] = {}
+        """The ids of the messages that run calls, by call."""
+        self._published: dict[str, list[tuple[str, dict[str, Any]]]] = {}
 
     def close(self) -> None:
         self.client.stop_channels()
@@ -87,8 +94,6 @@ class TestKernel:
         self.client.shell_channel.send(message)
         message_id: str = message["header"]["msg_id"]
         self._cells[message_id] = Cell({})
-        if message_type == REQUEST_TYPE:
-            self._takes.add(message_id)
         return message_id
 
     def send_cell(
@@ -116,7 +121,7 @@ class TestKernel:
         """Wait for a cell's reply and for all of its outputs."""
         cell = self._cells[message_id]
         deadline = time.monotonic() + SECONDS
-        while not (cell.reply and (cell.idle or message_id in self._takes)):
+        while not (cell.reply and cell.idle):
             assert time.monotonic() < deadline, f"the cell did not end; it showed {cell.outputs}"
             self.pump()
         return cell
@@ -156,7 +161,10 @@ class TestKernel:
         if kind == "agent_kernel_event":
             self.events.append(content)
             return
-        cell = self._cells.get(message["parent_header"].get("msg_id"))
+        parent = message["parent_header"].get("msg_id", "")
+        if parent in self._messages.values():
+            self._published.setdefault(parent, []).append((kind, content))
+        cell = self._cells.get(parent)
         if cell is None:
             return
         if kind in ("stream", "display_data", "execute_result", "error", "update_display_data"):
@@ -186,16 +194,6 @@ class TestKernel:
             self.request("changes")
             self.result(cell)
         return messages
-
-    def heard_of_call(self, call_id: str, code: str) -> list[str]:
-        """What a page is told while a call runs that was deposited before."""
-        needs_await = self.deposit(call_id, code=code)
-        with self.heard() as messages:
-            taken = self.take(call_id, needs_await)
-            self.until(call_id, "done")
-            self.result(taken)
-            self.run("None")
-        return messages[:-3]  # the cell's own
 
     @contextmanager
     def heard(self) -> Iterator[list[str]]:
@@ -233,25 +231,47 @@ class TestKernel:
         text = canonical(arguments)
         self._calls[call_id] = asdict(ApprovedCall(call_id, "call_0", tool_name, text, digest(text)))
 
-    def deposit(self, call_id: str, tool_name: str = "run_python", **arguments: Any) -> bool:
-        """Lay an approved call down. True if it wants to be awaited."""
+    def deposit(self, call_id: str, tool_name: str = "run_python", **arguments: Any) -> None:
+        """Offer an approved call to a cell that waits."""
         self.approve(call_id, tool_name, **arguments)
-        answer = self.request("call", call=self._calls[call_id])
+        answer = self.request("call", call=self._calls[call_id], message_id=self._message_of(call_id))
         assert answer["ok"], answer
-        needs_await: bool = answer["needs_await"]
-        return needs_await
 
-    def take(self, call_id: str, needs_await: bool = False) -> str:
-        """Have the main thread run an approved call. With `needs_await`, one that was deposited."""
-        if needs_await:
-            code = f'__import__("agent_kernel.notebook", fromlist=["take_async"]).take_async({json.dumps(call_id)})'
-            taken = self.send(f"await {code}", silent=True)
-            self._takes.add(taken)
-            return taken
-        return self.post(REQUEST_TYPE, op="call", call=self._calls[call_id])
+    def run_tool(self, call_id: str, tool_name: str, **arguments: Any) -> None:
+        """Run an approved call of a tool, as the server does between the user's cells."""
+        self.approve(call_id, tool_name, **arguments)
+        self.result(self.take(call_id))
+
+    def _message_of(self, call_id: str) -> str:
+        return self._messages.setdefault(call_id, f"{self.client.session.session}_{call_id.replace(' ', '-')}")
+
+    def take(self, call_id: str) -> str:
+        """Have the main thread run an approved call."""
+        code = call_code(call_id)
+        metadata = {CALL_KEY: {"op": "call", "call": self._calls[call_id]}}
+        message = self.client.session.msg("execute_request", execute_request(code), metadata=metadata)
+        message_id = message["header"]["msg_id"] = self._message_of(call_id)
+        self._cells[message_id] = Cell({})
+        self.client.shell_channel.send(message)
+        return message_id
 
     def collect(self, call_id: str) -> dict[str, Any]:
-        return self.request("collect", approval_id=call_id, after_index=0)
+        """How far a call is, with the outputs and the outcome that the server makes of what the kernel has sent."""
+        found = self.request("collect", approval_id=call_id)
+        self.pump()
+        return {"state": found["state"], **asyncio.run(self._told(call_id, found["end"]))}
+
+    async def _told(self, call_id: str, end: dict[str, Any] | None) -> dict[str, Any]:
+        outputs: list[OutputView] = []
+        reader = OutputReader(outputs.append)
+        for kind, content in self._published.get(self._messages.get(call_id, ""), []):
+            reader.read(kind, content)
+        outcome = await outcome_of(CallEnd.model_validate(end), reader, "run_python") if end is not None else None
+        await reader.end("")
+        return {
+            "outputs": [output.model_dump() for output in outputs],
+            "outcome": asdict(outcome) if outcome is not None else None,
+        }
 
     def until(self, call_id: str, state: str) -> dict[str, Any]:
         deadline = time.monotonic() + SECONDS
@@ -262,7 +282,7 @@ class TestKernel:
 
     def call(self, call_id: str, code: str) -> dict[str, Any]:
         """Run Python as an approved call, as the server does between the user's cells."""
-        reply = self.result(self.take(call_id, self.deposit(call_id, code=code)))
+        self.approve(call_id, code=code)
+        reply = self.result(self.take(call_id))
         assert reply.ok, reply
-        assert reply.outputs == [], "a call's outputs are its own"
         return self.until(call_id, "done")

@@ -18,7 +18,7 @@ COUNT = "counter = globals().get('counter', 0) + 1"
 
 
 def test_the_users_cells_interleave_with_calls(shared_kernel: TestKernel) -> None:
-    assert shared_kernel.deposit("queued", code="order.append('call')") is False
+    shared_kernel.deposit("queued", code="order.append('call')")
     cells = [shared_kernel.send("order = ['first']"), shared_kernel.take("queued"), shared_kernel.send("order")]
     assert all(shared_kernel.result(cell).ok for cell in cells[:2])
     assert shared_kernel.result(cells[2]).value == "['first', 'call']"
@@ -45,8 +45,8 @@ def test_an_interrupt_stops_only_the_call_that_runs(shared_kernel: TestKernel) -
 @pytest.mark.parametrize("code", ["await asyncio.sleep(60)", "await asyncio.sleep(0)\nimport time\ntime.sleep(60)"])
 def test_an_interrupt_stops_a_call_that_awaits(shared_kernel: TestKernel, code: str) -> None:
     name = f"awaits {code}"
-    assert shared_kernel.deposit(name, code=f"import asyncio\nprint('going')\n{code}") is True
-    taken = shared_kernel.take(name, needs_await=True)
+    shared_kernel.deposit(name, code=f"import asyncio\nprint('going')\n{code}")
+    taken = shared_kernel.take(name)
     while not shared_kernel.collect(name)["outputs"]:
         time.sleep(0.01)
     assert shared_kernel.request("interrupt", approval_id=name)["sent"] is True
@@ -93,41 +93,12 @@ def test_a_call_that_is_deposited_while_the_main_thread_runs_it_runs_once(
     assert shared_kernel.value("counter") == "1"
 
 
-def test_the_main_threads_reply_has_the_end_of_the_call_that_it_has_run(shared_kernel: TestKernel) -> None:
-    """Also a long outcome: no page of the notebook gets this reply."""
-    shared_kernel.approve("alone", code="print('x' * 100_000, end='')")
-    reply = shared_kernel.result(shared_kernel.take("alone")).reply
-    collected = shared_kernel.collect("alone")
-    assert reply["end"] == {"outcome": collected["outcome"], "outputs": len(collected["outputs"])}
-    assert len(reply["end"]["outcome"]["content"]) > 10_000
-
-
-def test_the_main_threads_reply_has_no_end_of_a_call_that_something_else_has_run(shared_kernel: TestKernel) -> None:
-    shared_kernel.deposit("taken elsewhere", code="print('once')")
-    takes = [shared_kernel.take("taken elsewhere") for _ in range(2)]
-    assert [shared_kernel.result(taken).reply.get("end") for taken in takes] == [None, None]
-    assert shared_kernel.collect("taken elsewhere")["outcome"]["content"] == "once"
-
-
-def test_an_outcome_does_not_pass_what_the_kernel_has_said_before_it(shared_kernel: TestKernel) -> None:
-    """The server would ask the model again before it hears that the run is cancelled."""
-    shared_kernel.approve(
-        "cancelling",
-        code="from agent_kernel.notebook.kernel.link import Link\n"
-        "from agent_kernel.protocol.kernel_events import CancelRun\n"
-        "print('before')\nLink(get_ipython().kernel).send(CancelRun(run_id='run_1'))\nprint('after')",
-    )
-    taken = shared_kernel.result(shared_kernel.take("cancelling"))
-    assert taken.reply["end"] is None
-    assert shared_kernel.collect("cancelling")["outcome"]["content"] == "before\nafter"
-
-
-def test_code_that_awaits_is_left_for_the_request_that_can_await(shared_kernel: TestKernel) -> None:
-    assert shared_kernel.deposit("later", code="import asyncio\nawait asyncio.sleep(0)\nprint('awaited')") is True
-    assert shared_kernel.result(shared_kernel.take("later")).reply == {"ok": True, "needs_await": True, "end": None}
-    assert shared_kernel.collect("later")["state"] == "deposited"
-    shared_kernel.result(shared_kernel.take("later", needs_await=True))
-    assert shared_kernel.until("later", "done")["outcome"]["content"] == "awaited"
+def test_a_call_runs_where_cells_can_not_await(shared_kernel: TestKernel) -> None:
+    shared_kernel.run("%autoawait off")
+    shared_kernel.approve("no await", code="import asyncio\nprint(asyncio.get_running_loop() is not None)")
+    shared_kernel.result(shared_kernel.take("no await"))
+    assert shared_kernel.collect("no await")["outcome"]["content"] == "True"
+    shared_kernel.run("%autoawait on")
 
 
 @pytest.mark.parametrize("own_handler", [False, True])
@@ -145,7 +116,8 @@ def test_a_signal_that_is_not_noticed_is_sent_again_but_not_to_code_that_handles
     name = f"asleep {own_handler}"
     handles = "import signal\nsignal.signal(signal.SIGINT, lambda *_: print('handled'))\n" if own_handler else ""
     code = f"{handles}import time\nprint('asleep')\ntime.sleep({3 if own_handler else 60})"
-    taken = shared_kernel.take(name, shared_kernel.deposit(name, code=code))
+    shared_kernel.approve(name, code=code)
+    taken = shared_kernel.take(name)
     while not shared_kernel.collect(name)["outputs"]:
         time.sleep(0.01)
     assert shared_kernel.request("interrupt", approval_id=name)["sent"] is True
@@ -186,10 +158,11 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     takes = []
     for number in range(5):
         code = f"{COUNT}\nprint(counter)" if number % 2 else f"import asyncio\nawait asyncio.sleep(0)\n{COUNT}"
-        needs_await = kernel.deposit(f"w{number}", code=code)
-        takes.append(kernel.take(f"w{number}", needs_await))
+        kernel.deposit(f"w{number}", code=code)
+        takes.append(kernel.take(f"w{number}"))
         assert kernel.until(f"w{number}", "done")["outcome"]["status"] == "success"
-    takes.append(kernel.take("pages", kernel.deposit("pages", code="get_ipython().set_next_input('a call')\nlen?")))
+    kernel.deposit("pages", code="get_ipython().set_next_input('a call')\nlen?")
+    takes.append(kernel.take("pages"))
     assert "Return the number of items" in kernel.until("pages", "done")["outcome"]["content"]
     kernel.deposit("slow", code="import time; time.sleep(60)")
     kernel.until("slow", "running")
@@ -212,18 +185,14 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
 
 def test_arguments_that_were_not_approved_are_refused_on_both_channels(shared_kernel: TestKernel) -> None:
     call = asdict(ApprovedCall("forged", "call_0", "run_python", '{"code":"forged_ran = 1"}', digest="0" * 64))
-    for answer in (
-        shared_kernel.request("call", call=call),
-        shared_kernel.ask("agent_kernel_request", op="call", call=call),
-    ):
-        assert answer == {"ok": False, "error": answer["error"]}
-        assert "approved" in answer["error"]
+    answer = shared_kernel.request("call", call=call)
+    assert answer == {"ok": False, "error": answer["error"]}
+    shared_kernel._calls["forged"] = call
+    reply = shared_kernel.result(shared_kernel.take("forged")).reply
+    for said in (answer["error"], reply["evalue"]):
+        assert "approved" in said
     assert shared_kernel.value("'forged_ran' in globals()") == "False"
     assert shared_kernel.collect("forged")["state"] == "unknown"
-
-
-def test_the_main_thread_answers_no_other_request_than_a_call(shared_kernel: TestKernel) -> None:
-    assert shared_kernel.ask("agent_kernel_request", op="changes")["ok"] is False
 
 
 def test_an_unknown_request_is_answered_with_an_error(shared_kernel: TestKernel) -> None:
@@ -255,40 +224,35 @@ def test_a_search_that_never_ends_is_stopped_like_any_call(
     assert kernel.value("'alive'") == "'alive'"
 
 
-def test_calls_that_only_read_run_together_as_a_server_executor_them_over(shared_kernel: TestKernel) -> None:
-    shared_kernel.run(
-        "import asyncio\n"
-        "import agent_kernel as ak\n"
-        "from agent_kernel.testing import ScriptedModel, say\n"
-        "met = asyncio.Barrier(3)\n"
-        "@ak.tool(approval='allow', read_only=True)\n"
-        "async def meet(name: str) -> str:\n"
-        "    'Wait for the others.'\n"
-        "    print('here', name)\n"
-        "    async with asyncio.timeout(20):\n"
-        "        await met.wait()\n"
-        "    return name\n"
-        "ak.Agent(model=ScriptedModel([say('Offered.')]), tools=[meet]).run('x')"
+TICKS = "import asyncio\nticks = []\nasync def tick():\n    while True: ticks.append(1); await asyncio.sleep(0.01)\n"
+TICKS += "lock = asyncio.Lock()\nawait lock.acquire()\ntask = asyncio.create_task(tick())"
+
+
+@pytest.mark.parametrize("waiting", ["run.wait()", "await run"])
+def test_a_task_that_a_call_leaves_ticks_on_after_the_cell_that_waited(
+    start_kernel: Callable[..., TestKernel], waiting: str
+) -> None:
+    kernel = start_kernel()
+    kernel.run(
+        "import asyncio, agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\n"
+        f"code = {TICKS!r}\n"
+        "model = ScriptedModel([call('run_python', code=code), say('Done.')])"
     )
-    names = ["first", "second", "third"]
-    assert all(shared_kernel.deposit(name, "meet", name=name) for name in names)
-    for taken in [shared_kernel.take(name, needs_await=True) for name in names]:
-        assert shared_kernel.result(taken).ok
-    for name in names:
-        assert shared_kernel.until(name, "done")["outcome"]["content"] == f"here {name}\n{name}"
-    assert shared_kernel.run("print('mine')").streams() == "mine\n"
+    ended = kernel.run(f"run = ak.Agent(model=model, policy='allow').start('Go.')\n{waiting}\nrun.tool_calls[0].state")
+    assert ended.value == "'success'"
+    after = "before = len(ticks)\nlock.release()\nasync with lock: await asyncio.sleep(0.1)\n"
+    assert kernel.value(f"{after}len(ticks) > before, task.done()") == "(True, False)"
 
 
-def test_pages_hear_of_a_short_call_only_what_it_shows_and_its_end(kernel: TestKernel) -> None:
-    # However slow the machine is.
-    kernel.run("from agent_kernel.notebook.kernel import status\nstatus.SHORT_SECONDS = 60")
-    kernel.run(INSTALL, silent=True)
-    assert kernel.heard_of_call("silent", "x = 1") == ["agent_kernel_event"]
-    assert kernel.heard_of_call("short", "1 + 1") == ["agent_kernel_event"] * 2
-
-
-@pytest.mark.parametrize("nap", ["import time\ntime.sleep(2)", "import asyncio\nawait asyncio.sleep(2)"])
-def test_pages_hear_that_the_kernel_is_busy_with_a_call_that_takes_long(shared_kernel: TestKernel, nap: str) -> None:
-    messages = shared_kernel.heard_of_call(f"long {nap}", nap)
-    kind = "execute_request" if "await" in nap else "agent_kernel_request"
-    assert messages == [f"busy {kind}", "agent_kernel_event", f"idle {kind}"]
+def test_a_cell_behind_one_that_waits_runs_after_it(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel()
+    kernel.run(
+        "import agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\norder = []\n"
+        "code = 'import asyncio\\nawait asyncio.sleep(0.2)\\norder.append(1)'\n"
+        "model = ScriptedModel([call('run_python', code=code), say('Done.')])"
+    )
+    held = kernel.send("_ = ak.Agent(model=model, policy='allow').run('Go.')\norder.append(2)")
+    behind = [kernel.send(f"order.append({number})") for number in (3, 4)]
+    for cell in (held, *behind):
+        assert kernel.result(cell).ok
+    assert kernel.value("order") == "[1, 2, 3, 4]"

@@ -124,7 +124,7 @@ def test_a_first_prompt_imports_what_widgets_and_calls_need_when_it_was_sent(ser
     """Its imports would hold up the thread that answers the server, and the page."""
     heavy = "[name for name in ('ipywidgets', 'pydantic') if name in sys.modules]"
     assert served.run(f"%agent go\nprint({heavy})").streams() == "[]\n"
-    wait_until(lambda: served.value("'agent_kernel.notebook.execution.executor' in sys.modules") == "True", "imports")
+    wait_until(lambda: served.value("'agent_kernel.notebook.execution.runner' in sys.modules") == "True", "imports")
     assert served.value(heavy) == "['ipywidgets', 'pydantic']"
 
 

@@ -44,8 +44,7 @@ def _lying(truth):
             _kernel.session.send(stream, "agent_kernel_reply", {"ok": True, **_lies[op]}, parent, ident)
     return lie
 
-for _handlers in (_kernel.control_handlers, _kernel.shell_handlers):
-    _handlers["agent_kernel_request"] = _lying(_handlers["agent_kernel_request"])
+_kernel.control_handlers["agent_kernel_request"] = _lying(_kernel.control_handlers["agent_kernel_request"])
 
 def say(**event):
     _kernel.session.send(_kernel.iopub_socket, "agent_kernel_event", event, ident=b"agent_kernel")

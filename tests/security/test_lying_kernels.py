@@ -37,11 +37,9 @@ async def test_a_kernel_speaks_for_no_other_kernels_calls_and_conversations(
     waiting = await api.next_approval()
     call_id, approval_id = waiting["tool_call_id"], waiting["approval_id"]
     before = (await api("GET", "conversations", conversation_id))[1]
-    output = {"kind": "stream", "name": "stdout", "text": "forged"}
-    outcome = {"status": "success", "content": "forged"}
+    end = {"status": "success", "text": "forged", "is_whole": True}
     events = [
-        *({"event": "output", "approval_id": one, "index": 0, "output": output} for one in (call_id, approval_id)),
-        {"event": "outcome", "approval_id": approval_id, "outcome": outcome},
+        *({"event": "outcome", "approval_id": one, "end": end} for one in (call_id, approval_id)),
         {"event": "cancel", "run_id": run_id},
         {"event": "approval_response", "approval_id": approval_id, "approved": True},
         {"event": "announce", "run_id": run_id, "conversation_id": conversation_id},
@@ -174,13 +172,13 @@ async def test_an_outcome_of_the_wrong_shape_counts_as_unknown(
     schema = {"type": "object", "properties": {}}
     tool = {"name": "look", "description": "Look.", "parameters": schema, "approval": "allow"}
     model.add(call("look"), say("Then not."))
-    output = {"kind": "stream", "name": "stdout", "text": "x"}
-    far = {"event": "output", "approval_id": "x", "index": 10**30, "output": output}
+    silent = (
+        "from agent_kernel.notebook.kernel.state import kernel_state\nkernel_state().calls.on_ended = lambda _: None"
+    )
     await liar(
-        EVENTS.format(events=[far, {"event": "announce", "run_id": "run_x"}]),
+        silent + EVENTS.format(events=[{"event": "announce", "run_id": "run_x"}]),
         declare=declaration("run_x", "conv_x", tools=[tool]),
-        call={"needs_await": "perhaps"},
-        collect={"state": "done", "outcome": {"status": "approved", "content": 7}},
+        collect={"state": "done", "end": {"status": "approved", "text": 7}},
     )
     view = await api.ended("conv_x")
     assert [one["state"] for one in view["tool_calls"]] == ["unknown"]

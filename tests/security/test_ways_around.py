@@ -10,7 +10,6 @@ from jupyter_server.auth.identity import User
 
 from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
-from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, no_looser
 from agent_kernel.tools.builtin.files import read_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
@@ -19,7 +18,6 @@ from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel_server.identity import person_of
-from agent_kernel_server.kernels.live_outputs import AHEAD, LiveOutputs
 from tests.file_tools import edit_file, write_file
 
 READERS = ("read_file", "list_files", "search_files", "read_notebook")
@@ -214,17 +212,6 @@ def test_who_decided_is_told_apart_from_a_namesake() -> None:
     assert (person_of(ana), person_of(other)) == ("Ana Silva (ana)", "Ana Silva (mallory)")
     assert person_of(User(username="ana", name="ana", display_name="ana")) == "ana"
     assert person_of(User(username="8f0c", name="Anonymous Io", display_name="Anonymous Io")) is None
-
-
-def test_outputs_far_past_a_gap_are_not_kept() -> None:
-    shown: list[str] = []
-    outputs = LiveOutputs(lambda output: shown.append(output.text or ""))
-    for index in (1, AHEAD * 2, 10**30):
-        outputs.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
-    assert outputs.collect_now.is_set()  # they are collected
-    for index in (0, *range(2, AHEAD * 2)):
-        outputs.receive(index, OutputView(kind="stream", name="stdout", text=str(index)))
-    assert shown == [str(index) for index in range(AHEAD * 2)]
 
 
 NEST = 100_000

@@ -1,1 +1,1 @@
-"""Running approved calls on the main thread: the mailbox, redirected output, captured results, interrupts, undo."""
+"""Running approved calls on the main thread, each once: their namespace, interrupts, files and undo."""

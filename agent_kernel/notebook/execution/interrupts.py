@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import contextvars
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Handler = Callable[[int, FrameType | None], Any]
 
 
@@ -188,52 +189,55 @@ def _is_current(task: asyncio.Task[Any]) -> bool:
         return False
 
 
-def run_beside(awaitable: Awaitable[Any]) -> Any:
-    """Run an awaitable to its end on a new event loop, also where this thread's loop is running.
+def run_on_this_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end on this thread's event loop, also where a cell blocks that loop: the tasks of the
+    user's cells, and those that calls leave, go on meanwhile.
 
-    A cell that waits with `run.wait()` blocks the kernel's loop, so the call can't use it.
+    asyncio has no such method. `_run_once` and `_ready` are undocumented: they are used only here.
     """
+    loop: Any = asyncio._get_running_loop()
+    if loop is None:  # plain IPython
+        from IPython.core.async_helpers import get_asyncio_loop
+
+        found: T = get_asyncio_loop().run_until_complete(coroutine)
+        return found
+    outer = asyncio.current_task()
+    queued = len(loop._ready)
+    task = loop.create_task(coroutine)
+    if outer is not None:
+        asyncio._leave_task(loop, outer)
+    held: list[asyncio.Handle] = []
     try:
-        outer: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-    except RuntimeError:
-        outer = None
-    outer_task = asyncio.current_task(outer) if outer is not None else None
-    if outer is not None and outer_task is not None:
-        asyncio._leave_task(outer, outer_task)
-    asyncio._set_running_loop(None)
-    loop = asyncio.new_event_loop()
-    try:
-        task = loop.create_task(shielded(awaitable))
-        return loop.run_until_complete(task)
+        while not task.done():
+            _hold_back(loop, held)
+            loop._run_once()
     finally:
-        try:
-            _close(loop)
-        finally:
-            asyncio._set_running_loop(outer)
-            if outer is not None and outer_task is not None:
-                asyncio._enter_task(outer, outer_task)
+        if outer is not None:
+            asyncio._enter_task(loop, outer)
+        loop._ready.extend(held)
+        # The turn of the loop that this cell is part of counts on what was queued behind it.
+        for _ in range(queued):
+            loop._ready.append(_done_already(loop))
+    result: T = task.result()
+    return result
 
 
-@dataclass(frozen=True, slots=True)
-class Escaped:
-    """An error that a task may not raise, because asyncio would let it end the kernel's event loop."""
+def _hold_back(loop: Any, held: list[asyncio.Handle]) -> None:
+    """Take out what can't run inside of the cell, as it shares the cell's context: ipykernel's next messages."""
+    for _ in range(len(loop._ready)):
+        handle = loop._ready.popleft()
+        (held if _is_entered(handle._context) else loop._ready).append(handle)
 
-    error: KeyboardInterrupt | SystemExit
 
-
-async def shielded(awaitable: Awaitable[Any]) -> Any:
-    """The awaitable's value, or `Escaped`."""
+def _is_entered(context: contextvars.Context) -> bool:
     try:
-        return await awaitable
-    except (KeyboardInterrupt, SystemExit) as error:
-        return Escaped(error)
+        context.run(lambda: None)
+    except RuntimeError:
+        return True
+    return False
 
 
-def _close(loop: asyncio.AbstractEventLoop) -> None:
-    rest = asyncio.all_tasks(loop)
-    for task in rest:
-        task.cancel()
-    if rest:
-        loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.close()
+def _done_already(loop: Any) -> asyncio.Handle:
+    handle = asyncio.Handle(lambda: None, (), loop)
+    handle.cancel()
+    return handle

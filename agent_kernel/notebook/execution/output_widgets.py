@@ -5,10 +5,15 @@ A call's request was not sent by the page. So outputs inside the `with` are put 
 """
 
 import asyncio
+import contextlib
+import io
+import json
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from agent_kernel.execution.display_text import display_text
 
 STREAM_CHARACTERS = 1_048_576
 DISPLAY_CHARACTERS = 16_777_216
@@ -19,7 +24,7 @@ _NOTE = "\n[The output stops here, at 1 MiB.]\n"
 
 
 class OutputWidget:
-    """Fills the `outputs` of one Output widget, in nbformat's form. Called under the capture's lock."""
+    """Fills the `outputs` of one Output widget, in nbformat's form."""
 
     def __init__(self, widget: Any) -> None:
         self._widget = widget
@@ -45,12 +50,21 @@ class OutputWidget:
         if time.monotonic() - self._synced > SYNC_SECONDS:
             self.sync()
 
-    def display(self, data: Mapping[str, Any], metadata: Mapping[str, Any], display_id: str | None, size: int) -> bool:
-        """Add a display of `size` characters. False if there is no room for it."""
+    def take(self, message: dict[str, Any]) -> None:
+        """A hook of the display publisher, which then publishes nothing."""
+        content = message["content"]
+        if message["header"]["msg_type"] == "clear_output":
+            self.clear(bool(content.get("wait")))
+        else:
+            self._display(content["data"], content["metadata"], content["transient"].get("display_id"))
+
+    def _display(self, data: Mapping[str, Any], metadata: Mapping[str, Any], display_id: str | None) -> None:
         self._clear_if_asked()
+        size = len(json.dumps(data))
         if size > self._display_room:
-            return False
-        self._display_room -= size
+            data, metadata = {"text/plain": display_text(data, shown=False)[:2_000]}, {}
+        else:
+            self._display_room -= size
         output = {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata)}
         place = self._display_ids.get(display_id) if display_id is not None else None
         if place is not None:
@@ -60,7 +74,6 @@ class OutputWidget:
                 self._display_ids[display_id] = len(self._outputs)
             self._outputs.append(output)
         self.sync()
-        return True
 
     def error(self, name: str, message: str, traceback: str) -> None:
         self._clear_if_asked()
@@ -85,23 +98,43 @@ class OutputWidget:
             self._display_ids.clear()
 
 
-def entering(
-    enter: Callable[[OutputWidget], None], leave: Callable[[], None], show_error: Callable[[Any], None]
-) -> tuple[Callable[[Any], None], Callable[..., bool]]:
-    """Replacements for `Output.__enter__` and `__exit__` while a call runs."""
+class _Stream(io.TextIOBase):
+    """`sys.stdout` or `sys.stderr` inside of a widget."""
+
+    def __init__(self, name: str, widget: OutputWidget) -> None:
+        self._name = name
+        self._widget = widget
+
+    def write(self, text: str) -> int:
+        self._widget.write(self._name, text)
+        return len(text)
+
+
+def replacements(shell: Any, traceback_of: Callable[[BaseException], str]) -> dict[str, Callable[..., Any]]:
+    """Methods of `Output` while a call runs. The server reads the widget's state for the model."""
+    inside: list[tuple[OutputWidget, contextlib.ExitStack]] = []
 
     def __enter__(widget: Any) -> None:  # noqa: N807 -- it replaces one
-        enter(OutputWidget(widget))
+        stack = contextlib.ExitStack()
+        taken = OutputWidget(widget)
+        stack.enter_context(contextlib.redirect_stdout(_Stream("stdout", taken)))
+        stack.enter_context(contextlib.redirect_stderr(_Stream("stderr", taken)))
+        if hasattr(shell.display_pub, "register_hook"):
+            shell.display_pub.register_hook(taken.take)
+            stack.callback(shell.display_pub.unregister_hook, taken.take)
+        inside.append((taken, stack))
 
-    def __exit__(_widget: Any, kind: Any, error: Any, traceback: Any) -> bool:  # noqa: N807
+    def __exit__(_widget: Any, kind: Any, error: Any, _traceback: Any) -> bool:  # noqa: N807
+        taken, stack = inside.pop()
+        stack.close()
         # An interrupt ends the call, whatever the code is in the middle of.
         stops = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
         if error is not None and not stops:
-            show_error((kind, error, traceback))
-        leave()
+            taken.error(kind.__name__, str(error), traceback_of(error))
+        taken.sync()
         return error is not None and not stops
 
-    return __enter__, __exit__
+    return {"__enter__": __enter__, "__exit__": __exit__}
 
 
 def output_class() -> type[Any] | None:

@@ -2,12 +2,12 @@
 
 import contextlib
 import json
+import sys
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-
-from agent_kernel.notebook.execution.capture import OutputCapture
+from IPython.display import display
 
 MOST_ITEMS = 10_000
 """How many values of a generator are shown: one may be endless."""
@@ -18,7 +18,7 @@ class ToolText(str):
     """A result that is the whole text for the model: the call's live output is part of it, and not added again."""
 
 
-def value_text(value: Any, shell: InteractiveShell, capture: OutputCapture) -> str:
+def value_text(value: Any, shell: InteractiveShell) -> str:
     """A string as it is; JSON if the value can be JSON, else its representation.
 
     A value with a rich display (a table, a figure) is shown as an output of the call, and gives "" here: the model gets
@@ -32,7 +32,7 @@ def value_text(value: Any, shell: InteractiveShell, capture: OutputCapture) -> s
     if not isinstance(value, bool | int | float | list | tuple | dict):
         data, metadata = formatter.format(value)
         if set(data) - {"text/plain"}:
-            capture.display(data, metadata)
+            display(data, metadata=metadata, raw=True)
             return ""
     try:
         return json.dumps(value, ensure_ascii=False)
@@ -40,7 +40,7 @@ def value_text(value: Any, shell: InteractiveShell, capture: OutputCapture) -> s
         return repr(value)
 
 
-def collect(generator: Generator[Any, Any, Any], shell: InteractiveShell, capture: OutputCapture) -> Any:
+def collect(generator: Generator[Any, Any, Any], shell: InteractiveShell) -> Any:
     """Show each value of a generator as it comes, one a line. Returns the generator's return value."""
     with contextlib.closing(generator):
         for _ in range(MOST_ITEMS):
@@ -48,24 +48,24 @@ def collect(generator: Generator[Any, Any, Any], shell: InteractiveShell, captur
                 item = next(generator)
             except StopIteration as end:
                 return end.value
-            _show(item, shell, capture)
-        capture.write("stdout", _MORE)
+            _show(item, shell)
+        sys.stdout.write(_MORE)
         return None
 
 
-async def collect_async(generator: AsyncGenerator[Any, Any], shell: InteractiveShell, capture: OutputCapture) -> None:
+async def collect_async(generator: AsyncGenerator[Any, Any], shell: InteractiveShell) -> None:
     """As `collect`."""
     async with contextlib.aclosing(generator):
         number = 0
         async for item in generator:
             if number == MOST_ITEMS:
-                capture.write("stdout", _MORE)
+                sys.stdout.write(_MORE)
                 return
-            _show(item, shell, capture)
+            _show(item, shell)
             number += 1
 
 
-def _show(item: Any, shell: InteractiveShell, capture: OutputCapture) -> None:
-    text = value_text(item, shell, capture)
+def _show(item: Any, shell: InteractiveShell) -> None:
+    text = value_text(item, shell)
     if text:
-        capture.write("stdout", text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import json
+import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -19,10 +20,12 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.approvals.unattended import approval_mode, unattended_decisions
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
+from agent_kernel.execution.executor import KernelCalls, KernelExecutor
+from agent_kernel.execution.link import KernelLink
 from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, show_record
-from agent_kernel.notebook.hosts.local_executor import LocalExecutor
+from agent_kernel.notebook.hosts.own_connection import OwnConnection, PlainConnection
 from agent_kernel.notebook.hosts.widget_channel import WidgetChannel
 from agent_kernel.notebook.kernel.environment import (
     is_attended,
@@ -31,7 +34,6 @@ from agent_kernel.notebook.kernel.environment import (
     user_rules_path,
 )
 from agent_kernel.notebook.kernel.run_state import RunState
-from agent_kernel.notebook.kernel.self_client import SelfClient
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.own_thread import in_own_thread
@@ -50,6 +52,7 @@ from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 CLIENT_SECONDS = 10.0
 NO_CLIENT = (
     f"Nobody could be asked: no page showed this run's cards within {CLIENT_SECONDS:g} s. The notebook needs the "
@@ -88,7 +91,9 @@ class EmbeddedHost:
         self._runtime: Runtime | None = None
         self._opening = asyncio.Lock()
         self._models = ModelResolver(environ=os.environ)
-        self._self_client = SelfClient() if kernel_of(state.shell) is not None else None
+        self._calls = KernelCalls(logger)
+        self._connection: OwnConnection | PlainConnection | None = None
+        self._link: KernelLink | None = None
         self._tasks = TaskOwner()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent-kernel-runtime", daemon=True)
         self._thread.start()
@@ -190,7 +195,8 @@ class EmbeddedHost:
             watch = self._tasks.spawn(self._watch(run, conversation, events, channel), f"watch {run.run_id}")
             if channel is not None:
                 channel.open(conversation)
-            executor = LocalExecutor(self._state, run.run_id, self._self_client)
+            link = await self._open_link()
+            executor = KernelExecutor(lambda: link, self._calls, run.run_id, notebook_path(), logger)
             scripted = spec.script
             if not attended:
                 recorded = await self._recorded(spec.model, spec.prompt)
@@ -238,6 +244,20 @@ class EmbeddedHost:
             if self._runtime is None:
                 self._runtime = await Runtime.open(_log_path(), self._models, _settings(), attended=attended)
             return self._runtime
+
+    async def _open_link(self) -> KernelLink:
+        async with self._opening:
+            if self._link is None:
+                has_kernel = kernel_of(self._state.shell) is not None
+                connection = self._connection = (
+                    OwnConnection(self._calls, self._tasks)
+                    if has_kernel
+                    else PlainConnection(self._calls, self._tasks, self._state)
+                )
+                await connection.open()
+                self._link = KernelLink(connection)
+                self._link.installed.set()
+            return self._link
 
     async def _recorded(self, model: str | None, prompt: str) -> tuple[ScriptedDecision, ...]:
         """The decisions that a recording has beside its turns, for runs without anybody to ask."""
@@ -291,8 +311,8 @@ class EmbeddedHost:
     def _close(self) -> None:
         async def close() -> None:
             await self._tasks.aclose()
-            if self._self_client is not None:
-                self._self_client.close()
+            if self._connection is not None:
+                self._connection.close()
             if self._runtime is not None:
                 await self._runtime.aclose()
             await self._models.aclose()

@@ -57,7 +57,7 @@ class ServedHost:
         """In a thread of its own: the user's next cell may take long, and a page that is reloaded meanwhile asks for
         all widgets of the kernel."""
         view.open()
-        _ = self._state.executor
+        _ = self._state.runner
 
     def _announce(self, run: RunState) -> None:
         announced = RunAnnounced(

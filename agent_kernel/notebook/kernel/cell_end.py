@@ -15,7 +15,6 @@ from agent_kernel.notebook.kernel.environment import is_attended, kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait
-from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 
 MOST_PROMPT_CHARACTERS = 60
 LET_PASS = (
@@ -62,10 +61,8 @@ class CellEnd:
             self._runs.append(run)
 
     def _runs_call(self) -> bool:
-        """Whether the main thread carries out a call between cells: the server's message, or silent code."""
-        message = self._message()
-        content = message.get("content") or {}
-        return message.get("header", {}).get("msg_type") == REQUEST_TYPE or bool(content.get("silent"))
+        """Whether the main thread carries out a call, or other silent code."""
+        return bool((self._message().get("content") or {}).get("silent"))
 
     def _message(self) -> dict[str, Any]:
         """The message that the main thread carries out."""

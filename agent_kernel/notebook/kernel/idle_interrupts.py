@@ -19,7 +19,6 @@ from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel_code import OWN_CODE
-from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 
 QUICK = frozenset({"kernel_info_request", "comm_info_request", "history_request", "is_complete_request"})
 """Requests that pages make on their own. An interrupt is never meant for these, and would cost them their reply."""
@@ -108,8 +107,6 @@ class IdleInterrupts:
         """The signal handler for the current message; `None` where ipykernel's stays."""
         message = self._kernel.get_parent("shell")
         kind = message.get("header", {}).get("msg_type")
-        if kind == REQUEST_TYPE:
-            return self._on_idle_signal
         if kind == "execute_request":
             return self._on_idle_signal if _is_own(message) else None
         runs = self._open_runs()

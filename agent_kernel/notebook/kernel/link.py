@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from agent_kernel.protocol.first_prompt import Message, RunAnnounced, content_of
 from agent_kernel.protocol.kernel_topics import EVENT_TOPIC, EVENT_TYPE
@@ -14,16 +14,10 @@ ANNOUNCE_TRIES = 15
 class Link:
     """Sends events to the server, from any thread: as IOPub messages under a topic that JupyterLab ignores."""
 
-    sent: ClassVar[int] = 0
-    """How many events this process has sent or begun to send, by any link."""
-    _counting: ClassVar = threading.Lock()
-
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
 
     def send(self, event: Message) -> None:
-        with Link._counting:
-            Link.sent += 1
         self._kernel.session.send(self._kernel.iopub_socket, EVENT_TYPE, content_of(event), ident=EVENT_TOPIC)
 
     def announce(self, run: RunAnnounced, acknowledged: threading.Event, on_timeout: Callable[[], None]) -> None:

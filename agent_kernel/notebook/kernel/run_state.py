@@ -121,6 +121,10 @@ class RunState(Listenable):
     def done(self) -> bool:
         return self._done.is_set()
 
+    def wait_done(self, timeout: float | None) -> bool:
+        """Block this thread until the run has ended, for `timeout` seconds at most. Whether it has."""
+        return self._done.wait(timeout)
+
     @property
     def end(self) -> "RunResult | None":
         return self._end

@@ -10,7 +10,7 @@ from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, UnknownRun
-from agent_kernel.notebook.execution.mailbox import Mailbox
+from agent_kernel.notebook.execution.calls import Calls
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.cells import Cells
 from agent_kernel.notebook.kernel.environment import check_version
@@ -21,7 +21,7 @@ from agent_kernel.protocol.first_prompt import MOST_REPLACED
 from agent_kernel.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agent_kernel.notebook.execution.executor import MainThreadExecutor
+    from agent_kernel.notebook.execution.runner import CallRunner
 
 KEPT_RUNS = 200
 """How many runs can be found by id, besides the open ones. A `Run` that the user holds works without that."""
@@ -34,7 +34,7 @@ class KernelState:
         self.shell = shell
         self._runs: OrderedDict[str, RunState] = OrderedDict()
         self._tools: dict[str, Tool] = {}
-        self.mailbox = Mailbox()
+        self.calls = Calls()
         self.interrupts = IdleInterrupts(shell, self.open_runs)
         self.questions = Questions()
         self.served_through_gateway = threading.Event()
@@ -42,11 +42,11 @@ class KernelState:
         self.cells = Cells(shell, self.open_runs)
 
     @functools.cached_property
-    def executor(self) -> "MainThreadExecutor":
+    def runner(self) -> "CallRunner":
         """Imported when a call may come soon: `%load_ext` and a first prompt do not wait for it."""
-        from agent_kernel.notebook.execution.executor import MainThreadExecutor
+        from agent_kernel.notebook.execution.runner import CallRunner
 
-        return MainThreadExecutor(self.shell, self.mailbox, self.find_tool, self.interrupts, self.is_open)
+        return CallRunner(self.shell, self.calls, self.find_tool, self.interrupts)
 
     def add_run(self, run: RunState) -> None:
         self._runs[run.run_id] = run
@@ -68,11 +68,6 @@ class KernelState:
     def open_runs(self) -> list[RunState]:
         """The runs that have not ended, the oldest first. For any thread."""
         return [run for run in self.runs() if not run.done]
-
-    def is_open(self, run_id: str | None) -> bool:
-        """For any thread."""
-        run = self._find(run_id)
-        return run is not None and not run.done
 
     @property
     def last_run(self) -> RunState | None:

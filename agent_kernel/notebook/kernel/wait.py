@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 
-from agent_kernel.notebook.execution.interrupts import AwaitInterrupted, Notice, RunInterrupted
+from agent_kernel.notebook.execution.interrupts import AwaitInterrupted, Notice, RunInterrupted, run_on_this_loop
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 
@@ -24,40 +23,32 @@ def wait(state: KernelState, run: RunState, timeout: float | None = None) -> Non
     interrupt, which cancels it.
     """
     try:
-        interrupted = _block(state, run, None if timeout is None else time.monotonic() + timeout)
-    except KeyboardInterrupt:
-        end_interrupted(state, run)
-        interrupted = True
+        interrupted = _block(state, run, timeout)
     except TimeoutError:
         raise TimeoutError(f"The run did not end within {timeout:g} s. It goes on.") from None
-    _after_wait(run)
     if interrupted:
+        end_interrupted(state, run)
         raise RunInterrupted
+    _after_wait(run)
 
 
 def end_interrupted(state: KernelState, run: RunState) -> None:
     """Cancel the run because its cell was interrupted, and wait for its end, for some seconds."""
     run.cancel("interrupted")
-    with contextlib.suppress(KeyboardInterrupt, TimeoutError):  # a second interrupt ends the wait
-        _block(state, run, time.monotonic() + STOP_SECONDS)
+    with contextlib.suppress(TimeoutError):  # a second interrupt ends the wait
+        _block(state, run, STOP_SECONDS)
     _after_wait(run)
 
 
-def _block(state: KernelState, run: RunState, deadline: float | None) -> bool:
-    """Whether an interrupt has cancelled the run in one of its calls. Raises `TimeoutError`."""
-    interrupted = False
-    event = threading.Event()
-    with _listening(state, run, event.set), _interruptible():
-        while not run.done:
-            event.clear()
-            if state.executor.run_next():
-                interrupted = interrupted or run.stop_cause == "interrupted"
-                continue
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                raise TimeoutError
-            event.wait(left)
-    return interrupted
+def _block(state: KernelState, run: RunState, timeout: float | None) -> bool:
+    """Whether an interrupt came first, or has cancelled the run in one of its calls. Raises `TimeoutError`."""
+    if threading.current_thread() is not threading.main_thread():
+        if not run.wait_done(timeout):
+            raise TimeoutError
+        return False
+    notice = Notice(passes_on=False)
+    with notice.taken():
+        return run_on_this_loop(_suspend(state, run, timeout, notice))
 
 
 async def wait_async(state: KernelState, run: RunState) -> None:
@@ -72,50 +63,43 @@ async def wait_async(state: KernelState, run: RunState) -> None:
             interrupted = True
             run.cancel("interrupted")
             with contextlib.suppress(asyncio.CancelledError, TimeoutError):
-                async with asyncio.timeout(STOP_SECONDS):
-                    await _suspend(state, run)
+                await _suspend(state, run, STOP_SECONDS)
     _after_wait(run)
     if interrupted:
         raise AwaitInterrupted
 
 
-async def _suspend(state: KernelState, run: RunState) -> bool:
-    """See `_block`."""
+async def _suspend(
+    state: KernelState, run: RunState, seconds: float | None = None, notice: Notice | None = None
+) -> bool:
+    """See `_block`. `notice`: of interrupts that end the wait."""
     interrupted = False
     loop = asyncio.get_running_loop()
     event = asyncio.Event()
+    deadline = None if seconds is None else time.monotonic() + seconds
     with _listening(state, run, lambda: loop.call_soon_threadsafe(event.set)):
         while not run.done:
             event.clear()
-            if await state.executor.run_next_async():
+            if notice is not None and notice.interrupted:
+                return True
+            if await state.runner.run_next():
                 interrupted = interrupted or run.stop_cause == "interrupted"
-            elif not run.done:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(AWAKE_SECONDS):
-                        await event.wait()
+                continue
+            left = AWAKE_SECONDS if deadline is None else min(AWAKE_SECONDS, deadline - time.monotonic())
+            if left <= 0:
+                raise TimeoutError
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await event.wait()
     return interrupted
 
 
 @contextlib.contextmanager
 def _listening(state: KernelState, run: RunState, listener: Callable[[], object]) -> Iterator[None]:
-    with run.listening(listener), state.mailbox.listening(listener):
+    with run.listening(listener), state.calls.listening(listener):
         yield
 
 
 def _after_wait(run: RunState) -> None:
     if run.end is not None and threading.current_thread() is threading.main_thread():
         run.host.on_waited(run, run.end)
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Have SIGINT raise `KeyboardInterrupt`: in an async cell ipykernel's handler only sets a flag, which a thread that
-    waits never reads."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

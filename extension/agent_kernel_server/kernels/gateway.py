@@ -23,11 +23,12 @@ from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, WebSocketError, websocket_connect
 
+from agent_kernel.execution.connection import Receive
 from agent_kernel.protocol.kernel import KernelMessage
 from agent_kernel.protocol.kernel_questions import read_event
 from agent_kernel.protocol.kernel_topics import EVENT_TYPE
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel_server.kernels.transport import Listener, Receive
+from agent_kernel_server.kernels.transport import Listener
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0
 PING_SECONDS = 20.0
@@ -74,8 +75,6 @@ class GatewayTransport:
     remote = True
     reports_interrupts = False
     """Other clients of the gateway may interrupt the kernel."""
-    is_idle = False
-    """Not known here."""
     is_ending = False
     """The gateway shuts kernels down, and reports it afterwards: see `ends_soon`."""
 
@@ -127,7 +126,9 @@ class GatewayTransport:
         if self._socket is not None:
             self._socket.close()
 
-    def send(self, channel: str, message_type: str, content: dict[str, Any], receive: Receive) -> str:
+    def send(
+        self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any], receive: Receive
+    ) -> str:
         message_id = f"{self._session}_{uuid.uuid4().hex}"
         header = {
             "msg_id": message_id,
@@ -137,7 +138,7 @@ class GatewayTransport:
             "date": datetime.now(UTC).isoformat(),
             "version": "5.3",
         }
-        parts = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "buffers": []}
+        parts = {"header": header, "parent_header": {}, "metadata": metadata, "content": content, "buffers": []}
         text = json.dumps({"channel": channel, **parts})
         self._pending[message_id] = PendingRequest(channel, text, receive)
         if self._socket is not None:
@@ -212,6 +213,8 @@ class GatewayTransport:
             self._shut_down.set()
         elif frame.header.msg_type == "status" and isinstance(state := frame.content.get("execution_state"), str):
             self._status(frame.header.session, state)
+        elif frame.parent_header.session == self._session:
+            self._listener.on_output(frame.parent_header.msg_id or "", frame.header.msg_type, frame.content)
 
     def _reply(self, channel: str, message_id: str, content: dict[str, Any]) -> None:
         """Only the first reply to a request counts, on the channel where it was sent."""
@@ -246,8 +249,8 @@ class GatewayWire:
         self._receive = receive
         self._sent: set[str] = set()
 
-    def send(self, channel: str, message_type: str, content: dict[str, Any]) -> str:
-        message_id = self._transport.send(channel, message_type, content, self._receive)
+    def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
+        message_id = self._transport.send(channel, message_type, content, metadata, self._receive)
         self._sent.add(message_id)
         return message_id
 

@@ -7,9 +7,11 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from agent_kernel.errors import AgentKernelError, KernelGone
+from agent_kernel.execution.executor import KernelCalls, KernelExecutor
+from agent_kernel.execution.link import KernelLink, RequestFailed, RequestRefused, Unreachable
 from agent_kernel.protocol.first_prompt import DeclareRun, Hello, RunAnnounced, RunDeclaration, Serve
 from agent_kernel.protocol.kernel import FinishRun, KeptChange, ListChanges, failed_run
-from agent_kernel.protocol.kernel_events import CallEnded, CallOutput, CancelRun, KernelInterrupted
+from agent_kernel.protocol.kernel_events import CallEnded, CancelRun, KernelInterrupted
 from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent, Question
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.conversation import Conversation
@@ -19,10 +21,7 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.answers import Answers
 from agent_kernel_server.kernels.declarations import CheckedDeclared, spec_of
-from agent_kernel_server.kernels.executor import KernelExecutor
 from agent_kernel_server.kernels.interrupts import Interrupts
-from agent_kernel_server.kernels.link import KernelLink, RequestFailed, RequestRefused, Unreachable
-from agent_kernel_server.kernels.live_outputs import AllLiveOutputs
 from agent_kernel_server.kernels.run_sync import RunSync
 from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.kernels.transport import Listener, Transport
@@ -55,7 +54,8 @@ class ServedKernel:
         self.kernel_id = kernel_id
         self._shared = shared
         self._log = shared.log
-        self._live_outputs = AllLiveOutputs()
+        self._calls = KernelCalls(shared.log)
+        self.on_output = self._calls.on_output
         self._tasks = TaskOwner()
         self._serving: set[asyncio.Task[None]] = set()
         self._answering: set[asyncio.Task[None]] = set()
@@ -103,7 +103,7 @@ class ServedKernel:
         cell_id = spec.cell_id if spec is not None else None
         known = spec.notebook_path if spec is not None else conversation.row.notebook_path
         path = await self._shared.records.notebook_path(self.kernel_id, (cell_id,), known)
-        return KernelExecutor(lambda: self.link, self._live_outputs, run_id, path, self._log)
+        return KernelExecutor(lambda: self.link, self._calls, run_id, path, self._log)
 
     def on_event(self, event: KernelEvent) -> None:
         match event:
@@ -114,10 +114,8 @@ class ServedKernel:
             case Hello():
                 if self._transport.remote and (self._greeting is None or self._greeting.done()):
                     self._greeting = self._tasks.spawn(self._greet(self.link), f"greeting of {self.kernel_id}")
-            case CallOutput():
-                self._live_outputs.on_output(event.approval_id, event.index, event.output)
             case CallEnded():
-                self._live_outputs.on_end(event.approval_id, event.outcome, event.outputs)
+                self._calls.on_ended(event.approval_id, event.end)
             case CancelRun():
                 self._stop(event.run_id, event.cause)
             case KernelInterrupted():

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_kernel.errors import KernelGone
+from agent_kernel.execution.executor import KernelExecutor
 from agent_kernel.protocol.kernel import KeptChange
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel_server.kernels.executor import KernelExecutor
 from agent_kernel_server.kernels.gateway import GatewayTransport, take_over
 from agent_kernel_server.kernels.kernel import ServedKernel
 from agent_kernel_server.kernels.shared import Shared

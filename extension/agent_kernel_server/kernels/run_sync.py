@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 import orjson
 
 from agent_kernel.errors import KernelGone
+from agent_kernel.execution.link import KernelLink, RequestFailed, Unreachable
 from agent_kernel.protocol.first_prompt import Done, Request
 from agent_kernel.protocol.kernel import FinishRun, ResumeRun, UpdateRun
 from agent_kernel.protocol.views import RunView
@@ -16,7 +17,6 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel_server.kernels.link import KernelLink, RequestFailed, Unreachable
 from agent_kernel_server.kernels.shared import Shared
 
 STATE_SECONDS = 0.25

@@ -21,7 +21,7 @@ _HEADER, _TYPE = 4, EVENT_TYPE.encode()
 
 
 class EventTap:
-    """A SUB socket that is filtered to the events' topic, so that the rest of what a kernel publishes costs nothing.
+    """A SUB socket that is filtered to the events' topic until it is read.
 
     It stays connected over restarts, because a kernel keeps its ports. For the event loop.
     """
@@ -45,11 +45,8 @@ class EventTap:
         self._stream.on_recv(hold)
 
     def read(self, receive: Callable[[Frames], None]) -> None:
-        """Pass all events to `receive` from the event loop's next turn on, those that were kept first."""
-
-        def pass_on(frames: Frames) -> None:
-            if _is_event(frames):
-                receive(frames)
+        """Pass all that the kernel publishes to `receive` from the event loop's next turn on, what was kept first."""
+        self._stream.setsockopt(zmq.SUBSCRIBE, b"")
 
         def resume() -> None:
             if self._stream.closed():
@@ -57,7 +54,7 @@ class EventTap:
             if self._held is not None:
                 receive(self._held)
                 self._held = None
-            self._stream.on_recv(pass_on)
+            self._stream.on_recv(receive)
 
         self._stream.on_recv(None)
         asyncio.get_running_loop().call_soon(resume)

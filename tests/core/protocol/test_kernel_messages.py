@@ -22,19 +22,19 @@ from agent_kernel.protocol.first_prompt import (
 )
 from agent_kernel.protocol.kernel import (
     AnyRequest,
+    CallEnd,
     Collected,
-    ExecuteCall,
     KeptChanges,
+    OfferCall,
     Previewed,
     Reply,
     VerdictGiven,
     read_reply,
     read_request,
 )
-from agent_kernel.protocol.kernel_events import CallOutput
+from agent_kernel.protocol.kernel_events import CallEnded
 from agent_kernel.protocol.kernel_questions import AskUndo, AskUsage, read_event
 from agent_kernel.protocol.tools import ToolDeclaration
-from agent_kernel.protocol.views import OutputView
 
 DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}
 OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
@@ -44,7 +44,7 @@ OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
     "message",
     [
         RunAnnounced(run_id="run_x", conversation_id="conv_x", through_gateway=True),
-        CallOutput(approval_id="apr_x", index=3, output=OutputView(kind="stream", name="stdout", text="x")),
+        CallEnded(approval_id="apr_x", end=CallEnd(status="success", text="x")),
         AskUsage(question_id="ask_x", days=7),
         AskUndo(question_id="ask_x", approval_id="apr_x"),
     ],
@@ -55,7 +55,7 @@ def test_an_event_is_read_as_it_was_sent(message: Any) -> None:
 
 def test_a_request_is_read_as_it_was_sent() -> None:
     place = Place(path="/home/ana/a.txt", inside="a.txt")
-    request = ExecuteCall(call=ApprovedCall("apr_x", "1", "t", "{}", "d", place=place), run_id="r")
+    request = OfferCall(call=ApprovedCall("apr_x", "1", "t", "{}", "d", place=place), run_id="r")
     assert read_request(content_of(request)) == request
 
 
@@ -117,9 +117,8 @@ def test_an_event_that_does_not_fit_is_none(content: dict[str, Any]) -> None:
         (KeptChanges, {"changes": [{"approval_id": "apr_x", "state": "changed"}] * 201}),
         (Previewed, {"card": {"diff": "x" * 200_001}}),
         (Previewed, {"card": {"warnings": [{"title": "x" * 1_001}]}}),
-        (Collected, {"state": "done", "outcome": {"status": "approved", "content": "x"}}),
-        (Collected, {"state": "done", "outcome": {"status": "success", "content": "x", "undo": "x" * 41}}),
-        (Collected, {"state": "done", "outcome": {"status": "success", "content": "x", "output_file": "x" * 4097}}),
+        (Collected, {"state": "done", "end": {"status": "approved", "text": "x"}}),
+        (Collected, {"state": "done", "end": {"status": "success", "undo": "x" * 41}}),
     ],
 )
 def test_a_reply_that_does_not_fit_is_none(reply_type: type[Reply], content: dict[str, Any]) -> None:

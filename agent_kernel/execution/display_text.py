@@ -6,7 +6,7 @@ The kernel does not know which MIME types a page can draw, so a note never says 
 from collections.abc import Mapping
 from typing import Any
 
-from agent_kernel.notebook.execution.transcript import plain
+from agent_kernel.execution.stream_text import plain
 
 PICTURES = ("image/png", "image/jpeg")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"

@@ -6,11 +6,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone
+from agent_kernel.execution.connection import KernelConnection
 from agent_kernel.protocol.first_prompt import Refused, ReplyT, Request, content_of
-from agent_kernel.protocol.kernel import ExecuteCall, read_reply
-from agent_kernel.protocol.kernel_code import INSTALL_CODE, execute_request
+from agent_kernel.protocol.kernel import OfferCall, read_reply
+from agent_kernel.protocol.kernel_code import CALL_KEY, INSTALL_CODE, call_code, execute_request
 from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
-from agent_kernel_server.kernels.transport import Transport
 
 LIVENESS_SECONDS = 5.0
 """How often the kernel's process is checked while a reply is outstanding."""
@@ -45,19 +45,14 @@ class KernelLink:
     and code that must run on the main thread.
     """
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, connection: KernelConnection) -> None:
+        self._connection = connection
         self._replies: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._gone: KernelGone | None = None
         self._installing = asyncio.Lock()
         self.installed = asyncio.Event()
         """Set once the kernel is known to answer this link's requests."""
-        self._wire = transport.open_wire(self._receive)
-
-    @property
-    def is_idle(self) -> bool:
-        """See `Transport`."""
-        return self._transport.is_idle
+        self._wire = connection.open_wire(self._receive)
 
     @property
     def gone(self) -> KernelGone | None:
@@ -85,19 +80,22 @@ class KernelLink:
             raise RequestRefused(_one_line(reply.error))
         return reply
 
-    def run(self, call: ExecuteCall) -> Sent:
+    def run(self, call: OfferCall) -> Sent:
         """Queue a call behind the user's cells. The reply comes when it has run. Raises `KernelGone`."""
-        return self._send("shell", REQUEST_TYPE, content_of(call))
+        content = execute_request(call_code(call.call.approval_id))
+        return self._send("shell", "execute_request", content, {CALL_KEY: content_of(call)})
 
     def execute(self, code: str) -> Sent:
         """Queue code behind the user's cells. Raises `KernelGone`."""
         return self._send("shell", "execute_request", execute_request(code))
 
-    def _send(self, channel: str, message_type: str, content: dict[str, Any]) -> Sent:
+    def _send(
+        self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any] | None = None
+    ) -> Sent:
         """The future resolves with the content of the reply. Raises `KernelGone`."""
         if self._gone is not None:
             raise self._gone
-        message_id = self._wire.send(channel, message_type, content)
+        message_id = self._wire.send(channel, message_type, content, metadata or {})
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._replies[message_id] = reply
         return message_id, reply
@@ -110,9 +108,9 @@ class KernelLink:
         finally:
             self.forget(message_id)
 
-    async def wait_first(self, *sent: Sent) -> None:
-        """Wait until one of these has its reply, or has failed. Raises `KernelGone`."""
-        replies = [reply for _, reply in sent]
+    async def wait_first(self, *sent: "Sent | asyncio.Task[Any]") -> None:
+        """Wait until one of these has its reply, or has failed or ended. Raises `KernelGone`."""
+        replies: list[asyncio.Future[Any]] = [one[1] if isinstance(one, tuple) else one for one in sent]
         while not any(reply.done() for reply in replies):
             done, _ = await asyncio.wait(replies, timeout=LIVENESS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if not done:
@@ -156,7 +154,7 @@ class KernelLink:
 
     async def check_alive(self) -> None:
         """Raises `KernelGone` where the process has ended, also for kernels that are not restarted automatically."""
-        if not await self._transport.is_alive():
+        if not await self._connection.is_alive():
             self.fail(KernelGone("The kernel died."))
         if self._gone is not None:
             raise self._gone

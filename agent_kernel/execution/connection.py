@@ -1,0 +1,29 @@
+"""`KernelConnection`: the way to one kernel, in the manner of `jupyter_client`. Hosts implement it."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+Receive = Callable[[str, object], None]
+"""Called with a reply: the id of the request that it answers, and its content, which is not validated."""
+
+
+class Wire(Protocol):
+    """Carries requests to a kernel, and the replies back to one receiver."""
+
+    def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
+        """Send a request on "shell" or "control"; its id."""
+        ...
+
+    def forget(self, message_id: str) -> None:
+        """The reply to this request is no longer wanted."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class KernelConnection(Protocol):
+    """What the kernel publishes for such requests goes to `KernelCalls.on_output`, its events to `on_ended`."""
+
+    def open_wire(self, receive: Receive) -> Wire: ...
+
+    async def is_alive(self) -> bool: ...

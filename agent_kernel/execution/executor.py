@@ -1,0 +1,303 @@
+"""`KernelExecutor` runs approved calls in a kernel. A call belongs to one process of the kernel, and ends with it.
+
+A call is one `execute_request`, whose outputs are read by its id. A cell that waits for a run holds up what is queued
+behind it, so a control request offers the same call to such a cell. The kernel runs a call once, however it comes.
+"""
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from logging import Logger
+from typing import Any
+
+from agent_kernel.errors import KernelGone, ToolFailed
+from agent_kernel.execution.link import InvalidReply, KernelLink, RequestFailed, RequestRefused
+from agent_kernel.execution.outputs import OutputReader
+from agent_kernel.models.images import NoPicture, decode
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.first_prompt import DescribeEnvironment, Done
+from agent_kernel.protocol.kernel import (
+    CallEnd,
+    CollectCall,
+    Collected,
+    GiveVerdict,
+    InterruptCall,
+    LocateCall,
+    OfferCall,
+    PreviewCall,
+    ReadPicture,
+    UndoCall,
+)
+from agent_kernel.tools.executor import OutputSink
+
+ENVIRONMENT_SECONDS = 3.0
+PREVIEW_SECONDS = 2.0
+PICTURE_REFUSAL_CHARACTERS = 300
+COLLECT_SECONDS = 5.0
+"""How often the kernel is asked for a call's end, in case the event that announces it was lost."""
+EVENT_SECONDS = 2.0
+"""How much later than the reply the outputs and the end of a call may come: they have a channel of their own."""
+INTERRUPT_SECONDS = 2.0
+"""How long an interrupted call may take to stop."""
+RETRY_SECONDS = 0.05
+KEPT_READERS = 64
+"""How many calls that have ended are kept for outputs that still come, for example a figure that a timer draws."""
+
+_LOST = "[The end of the output was lost on its way from the kernel.]"
+_NOBODY_KNOWS = CallEnd(
+    status="unknown", text="The kernel does not know this call any more: nobody can say whether it ran.", is_whole=True
+)
+
+
+class KernelCalls:
+    """The calls of one kernel, for the event loop: each output goes to the call whose message it names."""
+
+    def __init__(self, log: Logger) -> None:
+        self._log = log
+        self._readers: OrderedDict[str, OutputReader] = OrderedDict()
+        self._running: dict[str, _KernelCall] = {}
+
+    def on_output(self, message_id: str, kind: str, content: Mapping[str, Any]) -> None:
+        """The kernel has published something for this message."""
+        reader = self._readers.get(message_id)
+        if reader is not None:
+            try:
+                reader.read(kind, content)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                self._log.debug("An output of a kernel was dropped: %s", error)
+
+    def on_ended(self, approval_id: str, end: CallEnd | None) -> None:
+        """The kernel says that a call has ended; without an `end` it has to be collected."""
+        if (call := self._running.get(approval_id)) is not None:
+            call.announced(end)
+
+    def of(self, approval_id: str) -> "_KernelCall | None":
+        return self._running.get(approval_id)
+
+    @contextlib.contextmanager
+    def running(self, approval_id: str, call: "_KernelCall") -> Iterator[None]:
+        self._running[approval_id] = call
+        try:
+            yield
+        finally:
+            del self._running[approval_id]
+
+    def listen(self, message_id: str, reader: OutputReader) -> None:
+        self._readers[message_id] = reader
+        while len(self._readers) > KEPT_READERS + len(self._running):
+            self._readers.popitem(last=False)
+
+
+class _KernelCall:
+    """One approved call in one process of a kernel, from its first message to its end."""
+
+    def __init__(self, call: ApprovedCall, run_id: str, link: KernelLink, calls: KernelCalls, emit: OutputSink) -> None:
+        self._call = call
+        self._request = OfferCall(call=call, run_id=run_id)
+        self._link = link
+        self._calls = calls
+        self._reader = OutputReader(emit)
+        self._ended = asyncio.Event()
+        self._end: CallEnd | None = None
+
+    def announced(self, end: CallEnd | None) -> None:
+        self._end = end
+        self._ended.set()
+
+    async def run(self) -> Outcome:
+        """Raises `RequestFailed`, `KernelGone`."""
+        return await outcome_of(await self._run(), self._reader, self._call.tool_name)
+
+    async def _run(self) -> CallEnd:
+        while True:
+            reply = await self._reply()
+            if reply.get("status") == "aborted":  # a failing cell of the user's aborts what is queued behind it
+                await asyncio.sleep(RETRY_SECONDS)
+            elif (end := await self._settled(reply)) is not None:
+                return end
+            else:
+                # The main thread is done with the message and has not begun the call, because of an interrupt.
+                await self.interrupt()
+
+    async def _reply(self) -> dict[str, Any]:
+        """Send the call both ways. Returns the reply of its execution; an empty one if the call has ended before."""
+        sent = self._link.run(self._request)
+        self._calls.listen(sent[0], self._reader)
+        offered = self._link.send(self._request.model_copy(update={"message_id": sent[0]}))
+        ended = asyncio.create_task(self._ended.wait())
+        try:
+            await self._link.wait_first(sent, offered, ended)
+            if offered[1].done():
+                await self._link.reply(offered, Done)  # raises where the kernel refuses the call
+            while not (sent[1].done() or ended.done()):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(COLLECT_SECONDS):
+                        await self._link.wait_first(sent, ended)
+                if (await self._collect()).end is not None:
+                    break
+            return sent[1].result() if sent[1].done() else {}
+        finally:
+            ended.cancel()
+            self._link.forget(sent[0])
+            self._link.forget(offered[0])
+
+    async def _settled(self, reply: Mapping[str, Any]) -> CallEnd | None:
+        """The end of the call, after all of its outputs; `None` if the call has not begun."""
+        if reply.get("status") == "ok":
+            await self._wait_for_event(EVENT_SECONDS)
+        while self._end is None:
+            collected = await self._collect()
+            if collected.state == "unknown":
+                return _NOBODY_KNOWS
+            if collected.state == "deposited":
+                return None
+            # It has ended, and its event is under way; or a cell that waits runs it.
+            told = await self._wait_for_event(EVENT_SECONDS if collected.end is not None else COLLECT_SECONDS)
+            if collected.end is not None:
+                lost = "" if told or collected.end.is_whole else _LOST
+                text = "\n".join(part for part in (collected.end.text, lost) if part)
+                return collected.end.model_copy(update={"text": text})
+        return self._end
+
+    async def _wait_for_event(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+        return self._ended.is_set()
+
+    async def _collect(self) -> Collected:
+        return await self._link.request(CollectCall(approval_id=self._call.approval_id))
+
+    async def interrupt(self) -> bool:
+        """Only the kernel knows what its main thread runs, so it sends the signal itself, or withdraws the call."""
+        return (await self._link.request(InterruptCall(approval_id=self._call.approval_id))).sent
+
+    async def stop(self, log: Logger) -> None:
+        """Interrupt a cancelled call and wait a moment for its end, so that the next call does not overlap with it."""
+        try:
+            async with asyncio.timeout(INTERRUPT_SECONDS):
+                if await self.interrupt():
+                    await self._ended.wait()
+        except (TimeoutError, KernelGone, RequestFailed) as error:
+            log.debug("The cancelled call %s was not seen to end: %s", self._call.tool_call_id, error)
+
+
+async def outcome_of(end: CallEnd, reader: OutputReader, tool_name: str) -> Outcome:
+    """The outcome of a call, of its end and of what it has put out."""
+    text, path = await reader.end("" if end.is_whole else end.text)
+    content = end.text if end.is_whole else text or f"({tool_name} completed with no output)"
+    return Outcome(end.status, content, end.undo, path)
+
+
+class KernelExecutor:
+    """Implements `agent_kernel.tools.executor.ToolExecutor` for one run, in either host."""
+
+    def __init__(
+        self, link: Callable[[], KernelLink], calls: KernelCalls, run_id: str, notebook_path: str | None, log: Logger
+    ) -> None:
+        """`link` gives the link to the kernel's present process; `run_id` is the run whose tools the kernel holds."""
+        self._link = link
+        self._calls = calls
+        self._run_id = run_id
+        self._notebook_path = notebook_path
+        self._log = log
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        link = self._link()
+        try:
+            await link.ensure_installed()
+            kernel_call = _KernelCall(call, self._run_id, link, self._calls, emit)
+            with self._calls.running(call.approval_id, kernel_call):
+                try:
+                    return await kernel_call.run()
+                except asyncio.CancelledError:
+                    await kernel_call.stop(self._log)
+                    raise
+        except RequestRefused as error:
+            return Outcome("error", str(error))
+
+    async def interrupt(self, approval_id: str) -> bool:
+        kernel_call = self._calls.of(approval_id)
+        if kernel_call is None:
+            return False
+        try:
+            async with asyncio.timeout(INTERRUPT_SECONDS):
+                return await kernel_call.interrupt()
+        except (TimeoutError, KernelGone, RequestFailed) as error:
+            self._log.debug("The call %s was not interrupted: %s", approval_id, error)
+            return False
+
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        link = self._link()
+        await link.ensure_installed()
+        try:
+            ask = GiveVerdict(tool_name=tool_name, arguments_json=arguments_json, run_id=self._run_id)
+            return (await link.request(ask)).verdict
+        except InvalidReply as error:
+            self._log.debug("The kernel gave no clear verdict: %s", error)
+            return ToolVerdict("ask")
+
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        if self._calls.of(approval_id) is None:
+            return None
+        try:
+            return (await self._link().request(LocateCall(approval_id=approval_id))).cell
+        except RequestFailed as error:
+            self._log.debug("The kernel did not say where the call %s is: %s", approval_id, error)
+            return None
+
+    async def undo(self, approval_id: str) -> None:
+        """Raises `ToolFailed`, `KernelGone`."""
+        link = self._link()
+        try:
+            async with asyncio.timeout(ENVIRONMENT_SECONDS):
+                await link.ensure_installed()
+        except (TimeoutError, RequestFailed):
+            raise ToolFailed("The kernel does not answer yet. Nothing was put back.") from None
+        try:
+            undone = await link.request(UndoCall(approval_id=approval_id))
+        except RequestFailed as error:
+            raise ToolFailed(f"The kernel could not do it: {error}") from error
+        if undone.refusal is not None:
+            raise ToolFailed(undone.refusal)
+
+    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+        link = self._link()
+        try:
+            async with asyncio.timeout(PREVIEW_SECONDS):
+                await link.ensure_installed()
+                preview = PreviewCall(tool_name=tool_name, arguments_json=arguments_json, place=place)
+                return (await link.request(preview)).card
+        except (TimeoutError, RequestFailed) as error:
+            self._log.debug("The kernel showed no preview: %s", error)
+            return None
+
+    async def read_picture(self, address: str) -> bytes:
+        """Raises `ToolFailed`, `KernelGone`."""
+        link = self._link()
+        try:
+            await link.ensure_installed()
+            picture = await link.request(
+                ReadPicture(path=address, run_id=self._run_id, notebook_path=self._notebook_path)
+            )
+            if picture.refusal is not None:
+                raise ToolFailed(picture.refusal[:PICTURE_REFUSAL_CHARACTERS])
+            return decode(picture.data)
+        except RequestFailed as error:
+            self._log.debug("The kernel did not read a picture: %s", error)
+            raise ToolFailed("the kernel could not read it") from error
+        except NoPicture as reason:
+            raise ToolFailed(str(reason)) from None
+
+    async def describe_environment(self) -> str:
+        """Raises `KernelGone`; empty where a busy kernel has not loaded the extension yet."""
+        link = self._link()
+        try:
+            async with asyncio.timeout(ENVIRONMENT_SECONDS):
+                await link.ensure_installed()
+                return (await link.request(DescribeEnvironment(notebook_path=self._notebook_path))).text
+        except (TimeoutError, RequestFailed) as error:
+            self._log.debug("The kernel did not describe itself: %s", error)
+            return ""

@@ -1,0 +1,150 @@
+"""`OutputReader`: makes of what a kernel publishes for one call its outputs for clients and its text for the model."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from agent_kernel.execution.display_text import PICTURES, display_text
+from agent_kernel.execution.stream_text import StreamText, plain
+from agent_kernel.protocol.views import OutputView
+from agent_kernel.tools.executor import OutputSink
+
+CHUNK_SECONDS = 0.1
+"""The shortest time between two chunks of text while a call goes on printing."""
+FIRST_CHUNK_SECONDS = 0.02
+"""How long the first text after a pause waits for more."""
+CHUNK_CHARACTERS = 32_768
+LIVE_CHARACTERS = 1_048_576
+"""Most stream text sent to clients for one call."""
+DISPLAY_CHARACTERS = 16_777_216
+"""Most display data sent to clients for one call. A plot has about 50,000, a table 5,000, a Plotly page 4,700,000."""
+METADATA_CHARACTERS = 65_536
+"""Most metadata of one display: sizes and flags, usually some hundred characters."""
+
+StreamName = Literal["stdout", "stderr"]
+_LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
+
+
+class OutputReader:
+    """One per call, for the event loop. What comes after its end is shown on its card, and not told the model."""
+
+    def __init__(self, emit: OutputSink) -> None:
+        self._emit = emit
+        self._streams = StreamText()
+        self._displays: list[tuple[str | None, str]] = []
+        self._errors: list[str] = []
+        self._pending: list[tuple[StreamName, list[str]]] = []
+        self._flush: asyncio.TimerHandle | None = None
+        self._sent_at = float("-inf")
+        self._sent_stream = self._sent_display = 0
+        self._clear_next = False
+
+    def read(self, kind: str, content: Mapping[str, Any]) -> None:
+        """Take one message, of a kernel that is not trusted. Raises `ValueError`, `KeyError` or `TypeError`."""
+        match kind:
+            case "stream":
+                self._stream("stderr" if content["name"] == "stderr" else "stdout", str(content["text"]))
+            case "display_data" | "execute_result" | "update_display_data":
+                display_id = content.get("transient", {}).get("display_id")
+                if kind != "update_display_data" or any(known == display_id for known, _ in self._displays):
+                    self._display(content["data"], content.get("metadata") or {}, display_id)
+            case "error":
+                self._error(str(content["ename"]), str(content["evalue"]), "\n".join(map(str, content["traceback"])))
+            case "comm_msg" if isinstance(inside := content["data"].get("state", {}).get("outputs"), list):
+                # An Output widget of the call's, which is not shown here but by itself.
+                self._keep_display(str(content["comm_id"]), "\n".join(map(_widget_text, inside)))
+            case "clear_output":
+                waits, self._clear_next = bool(content.get("wait")), True
+                if not waits:
+                    self._clear_if_asked()
+
+    async def end(self, last: str) -> tuple[str, str | None]:
+        """The call has ended: its whole text, with `last` after its outputs, and the file that has more of it."""
+        self._send_pending()
+        streams, self._streams = self._streams, StreamText()
+        text, path = await asyncio.to_thread(streams.text)
+        parts = (text, *(words for _, words in self._displays), *self._errors, last)
+        return "\n".join(part.rstrip("\n") for part in parts if part.strip()), path
+
+    def _stream(self, name: StreamName, text: str) -> None:
+        if not text:
+            return
+        self._clear_if_asked()
+        self._streams.append(text)
+        if self._sent_stream > LIVE_CHARACTERS:
+            return
+        if not self._pending or self._pending[-1][0] != name:
+            self._pending.append((name, []))
+        self._pending[-1][1].append(text)
+        if self._flush is None:
+            loop = asyncio.get_running_loop()
+            due = max(self._sent_at + CHUNK_SECONDS, loop.time() + FIRST_CHUNK_SECONDS)
+            self._flush = loop.call_at(due, self._send_pending)
+
+    def _display(self, data: Mapping[str, Any], metadata: Mapping[str, Any], display_id: str | None) -> None:
+        self._send_pending()
+        self._clear_if_asked()
+        bundle = {str(mime): value.rstrip("\n") if mime in PICTURES else value for mime, value in data.items()}
+        size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
+        about = dict(metadata) if len(json.dumps(metadata)) <= METADATA_CHARACTERS else {}
+        fits = self._sent_display + size <= DISPLAY_CHARACTERS
+        self._keep_display(display_id, display_text(bundle, shown=fits))
+        if fits:
+            self._sent_display += size
+        else:
+            shown = display_text(bundle, shown=False)[:2_000]
+            bundle, about = {"text/plain": f"{shown}\n[Too large to show here: {size:,} characters.]"}, {}
+        self._emit(OutputView(kind="display", data=bundle, metadata=about, display_id=display_id))
+
+    def _error(self, name: str, message: str, traceback: str) -> None:
+        self._send_pending()
+        text = plain(traceback).rstrip()
+        self._errors.append(text)
+        self._emit(OutputView(kind="error", text=text, data={"ename": name, "evalue": message}))
+
+    def _keep_display(self, display_id: str | None, words: str) -> None:
+        for index, (known, _) in enumerate(self._displays):
+            if display_id is not None and known == display_id:
+                self._displays[index] = (display_id, words)
+                return
+        self._displays.append((display_id, words))
+
+    def _clear_if_asked(self) -> None:
+        if self._clear_next:
+            self._clear_next = False
+            self._pending = []
+            self._streams.clear()
+            self._displays.clear()
+            self._emit(OutputView(kind="clear"))
+
+    def _send_pending(self) -> None:
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
+        pending, self._pending = self._pending, []
+        if pending:
+            self._sent_at = asyncio.get_running_loop().time()
+        for name, pieces in pending:
+            self._send_text(name, "".join(pieces))
+
+    def _send_text(self, name: StreamName, text: str) -> None:
+        room = LIVE_CHARACTERS - self._sent_stream
+        if room < 0:
+            return
+        self._sent_stream += len(text)
+        for start in range(0, min(len(text), room), CHUNK_CHARACTERS):
+            piece = text[start : min(start + CHUNK_CHARACTERS, room)]
+            self._emit(OutputView(kind="stream", name=name, text=piece))
+        if len(text) > room:
+            self._emit(OutputView(kind="stream", name="stderr", text=_LIVE_NOTE))
+
+
+def _widget_text(output: Mapping[str, Any]) -> str:
+    match output["output_type"]:
+        case "stream":
+            return plain(str(output["text"])).rstrip("\n")
+        case "error":
+            return plain("\n".join(map(str, output["traceback"])))
+        case _:
+            return display_text(output["data"], shown=True)
