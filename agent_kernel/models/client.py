@@ -8,6 +8,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -65,6 +66,10 @@ class Client:
 
     def __init__(self, connection: Connection) -> None:
         """Raises `ConfigurationError` for certificates and proxies of the environment that can't be used."""
+        with suppress(ImportError):
+            # The client looks into this module where it is loaded; another thread, which loads LangGraph, may have
+            # loaded half of it.
+            import httpx  # noqa: F401
         from httpx2 import Timeout
         from openai import AsyncOpenAI
 

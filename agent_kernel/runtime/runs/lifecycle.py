@@ -45,6 +45,7 @@ from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 
 logger = logging.getLogger(__name__)
+BROKEN = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
 RUN_AGAIN = (
     "The user has run this cell again, so what was said in its earlier run is left out of this conversation. What the "
     "calls of that run did to variables and files remains."
@@ -257,8 +258,7 @@ async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten)
 
 async def _end_broken(run: ActiveRun, error: Exception) -> None:
     """End a run after an internal error, or one of the log, and leave no call open."""
-    broke = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
-    await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else broke)
+    await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else BROKEN)
     run.take_back_answers()  # one of them may have an outcome that did not reach the log
 
     def work(commit: Commit) -> None:
@@ -301,9 +301,8 @@ async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Sto
     return await _close(log, row, ended, "cancelled", stop)
 
 
-async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, message: str) -> RunResult:
+async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, error: ErrorView) -> RunResult:
     """End a run that could not begin: no model, a faulty tool. Its prompt is logged."""
-    error = ErrorView(code="LLM_ERROR", message=message)
     ended = view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
 
     body: dict[str, Any] = {"role": "user", "content": spec.prompt}

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +19,8 @@ from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, Res
 from agent_kernel.runtime.tool_calls import rules
 from agent_kernel.runtime.turns.messages import read_result
 from agent_kernel.tools.executor import ToolExecutor
+
+logger = logging.getLogger(__name__)
 
 
 class RunHandle:
@@ -138,7 +141,11 @@ class RunQueue:
         try:
             run = await begin(self._shared, queued.spec, queued.view, queued.executor)
         except AgentKernelError as error:
-            return await self._end_failed_start(queued, str(error))
+            return await self._end_failed_start(queued, ErrorView(code="LLM_ERROR", message=str(error)))
+        except Exception:  # a fault of ours or of a library: those who wait for the run learn of it
+            logger.exception("The run %s could not begin", queued.view.run_id)
+            broken = ErrorView(code="INTERNAL_ERROR", message=lifecycle.BROKEN)
+            return await self._end_failed_start(queued, broken)
         self.active = run
         self._resources.active.add(run)
         queued.begun.set()
@@ -151,16 +158,16 @@ class RunQueue:
             self.active = None
             self._resources.active.discard(run)
 
-    async def _end_failed_start(self, queued: QueuedRun, reason: str) -> RunResult:
+    async def _end_failed_start(self, queued: QueuedRun, error: ErrorView) -> RunResult:
         resources = self._resources
         queued.begun.set()
 
         async def write() -> RunResult:
             if queued.continued:
                 return await recovery.close(
-                    resources.log, self._row, queued.view, resources.settings, reason, code="LLM_ERROR"
+                    resources.log, self._row, queued.view, resources.settings, error.message, code=error.code
                 )
-            return await lifecycle.end_failed_start(resources.log, self._row, queued.spec, queued.view, reason)
+            return await lifecycle.end_failed_start(resources.log, self._row, queued.spec, queued.view, error)
 
         return await lifecycle.until_written(write, partial(self._end_unwritten, queued))
 

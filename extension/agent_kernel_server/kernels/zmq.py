@@ -86,7 +86,7 @@ class ZmqPublished:
                 self._listener.on_event(read_event(message["content"]))
             elif parent.get("session") == self._session.session:
                 self._listener.on_output(parent["msg_id"], message["msg_type"], message["content"])
-        except (ValueError, TypeError, KeyError, ValidationError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError, ValidationError) as error:
             self._log.debug("A frame from a kernel was dropped: %s", error)
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class ZmqWire:
             _, parts = self._session.feed_identities(frames)
             message = self._session.deserialize(parts)
             message_id = message["parent_header"]["msg_id"]
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             self._log.debug("A reply from a kernel was dropped: %s", error)
             return
         self._receive(message_id, message["content"])
