@@ -85,8 +85,8 @@ docs: .venv/docs.stamp ## The documents as a site, in build/site; a link that le
 .PHONY: soak
 soak: .venv/test.stamp .venv/browser.stamp .venv/fuse.stamp ## What takes long: other environments, benchmarks, processes killed at random, load (SOAK_ROUNDS=20)
 	@rm -f $(FLAKY)
-	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) tests --ignore=tests/benchmarks --ignore=tests/wheel
-	$(PYTEST) -q -m soak -- -n $(WORKERS) tests/benchmarks  # not in a process whose browser has an event loop
+	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) tests --ignore=tests/benchmarks --ignore=tests/faults --ignore=tests/wheel
+	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) tests/benchmarks tests/faults  # not in a process whose browser has an event loop
 	$(BIN)/python -m tests.faults --rounds $(SOAK_ROUNDS)
 	$(BIN)/python -m tests.load
 	@$(LIST_FLAKY)
