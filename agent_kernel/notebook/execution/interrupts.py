@@ -146,7 +146,6 @@ class InterruptGate:
                 self._stop()
             yield
         finally:
-            # Calls that await side by side do not end in the order in which they began.
             self._opened.remove(task)
 
     def end(self, on_late: Callable[[], None]) -> None:

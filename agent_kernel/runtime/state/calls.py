@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ImageRefs, ToolCallView
-from agent_kernel.tools.scheduler import CallScheduler
 
 LATE_CALLS = 64
 """Calls of a run whose outputs are taken after their end."""
@@ -58,7 +57,8 @@ class Calls:
     ) -> None:
         """`step` has the ids of a step that the run goes on with, `waiting` its calls that wait for a decision, and
         `unknown` the digests of the conversation's calls whose outcome is unknown."""
-        self.scheduler = CallScheduler()
+        self.turn = asyncio.Semaphore(1)
+        """Held by the call that runs: the kernel runs one at a time, and what waits for it uses up no time limit."""
         self._step = Step(step)
         self._decisions: Broker[ToolCallView] = Broker()
         self._answers: Broker[Outcome] = Broker()

@@ -31,7 +31,7 @@ async def record_decision(
     denial = outcome_texts.denied("by the user", decision.reason)
     row = run.conversation
 
-    with reserve_turn(run, call, wanted=await _may_start(run, call, verdict)) as starts:
+    async with reserve_turn(run, call, wanted=await _may_start(run, call, verdict)) as starts:
 
         def work(commit: Commit) -> ToolCallView:
             decided = transitions.apply_verdict(

@@ -6,8 +6,8 @@ Where its turn at the kernel is free, a call starts with the commit of its decis
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -36,17 +36,18 @@ def is_for_page(run: ActiveRun, tool_name: str) -> bool:
     return run.registry.declaration(tool_name).runs_in == "page"
 
 
-@contextmanager
-def reserve_turn(run: ActiveRun, call: ToolCallView, *, wanted: bool) -> Iterator[bool]:
+@asynccontextmanager
+async def reserve_turn(run: ActiveRun, call: ToolCallView, *, wanted: bool) -> AsyncIterator[bool]:
     """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
     block has `start_task` called, whose task releases the turn; if the block fails, the turn is released here."""
-    if not wanted or is_for_page(run, call.tool_name) or not run.calls.scheduler.take(call.read_only):
+    if not wanted or is_for_page(run, call.tool_name) or run.calls.turn.locked():
         yield False
         return
+    await run.calls.turn.acquire()  # at once, as it is free
     try:
         yield True
     except BaseException:
-        run.calls.scheduler.release(call.read_only)
+        run.calls.turn.release()
         raise
 
 
@@ -61,7 +62,7 @@ async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
     try:
         await carry_out(run, call)
     finally:
-        run.calls.scheduler.release(call.read_only)
+        run.calls.turn.release()
 
 
 async def carry_out(run: ActiveRun, call: ToolCallView) -> None:

@@ -108,7 +108,7 @@ async def commit_verdict(run: ActiveRun, call: ToolCallView, verdict: tool_calls
     """Commit a decision, and the start of an approved call with it where its turn is free."""
     # A script has a person's words, which the model hears as it heard them when they were recorded.
     denial = outcome_texts.denied("by policy" if verdict.by == "policy" else "by the user", verdict.reason)
-    with reserve_turn(run, call, wanted=verdict.approved) as starts:
+    async with reserve_turn(run, call, wanted=verdict.approved) as starts:
         now = await run.commit(
             lambda commit: transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, starts=starts)
         )
@@ -154,7 +154,7 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
     if is_for_page(run, call.tool_name):
         await _ask_page(run, call)
         return
-    async with run.calls.scheduler.slot(read_only=call.read_only):
+    async with run.calls.turn:
         if await _still_allowed(run, call):
             await run.commit(lambda commit: transitions.start(commit, call))
             await carry_out(run, call)

@@ -8,11 +8,12 @@ import pytest
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, UnknownApproval
 from agent_kernel.models.base import ModelRequest, ModelTurn
-from agent_kernel.protocol.calls import Outcome
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, ApprovalResponseEvent, ToolCompleteEvent, ToolStartEvent
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.executor import OutputSink
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages
 
 
@@ -205,6 +206,30 @@ async def test_read_only_tools_that_say_allow_run_unasked(stages: Stages) -> Non
     assert stage.of(ApprovalRequestEvent) == []
     assert stage.of(ApprovalResponseEvent)[0].by == "policy"
     assert result.tool_calls[0].state == "success"
+
+
+async def test_calls_that_read_run_one_after_another_and_one_that_is_cancelled_gives_up_its_turn(
+    stages: Stages,
+) -> None:
+    """The time limit of the second does not run while it waits for the first."""
+    gates = {name: asyncio.Event() for name in "abc"}
+
+    async def act(ran: ApprovedCall, _emit: OutputSink) -> str:
+        await gates[ran.tool_call_id].wait()
+        return ran.tool_call_id
+
+    with ScriptedModel([calls(*(call("look", call_id=name) for name in "abc")), say("seen")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(act))
+        handle = await stage.start()
+        await stage.until_runs("a")
+        await stage.conversation.cancel_call("b")
+        assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
+        gates["a"].set()
+        await stage.until_runs("c")
+        assert [ran.tool_call_id for ran in stage.executor.ran] == ["a", "c"]
+        gates["c"].set()
+        result = await handle.wait()
+    assert [one.state for one in result.tool_calls] == ["success", "cancelled", "success"]
 
 
 async def test_plan_mode_reads_and_never_acts(stages: Stages) -> None:
