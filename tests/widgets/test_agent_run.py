@@ -36,9 +36,9 @@ def test_commands_of_a_page_are_handled_and_anything_else_is_not() -> None:
 
 def test_the_page_is_told_which_run_to_show_and_how_to_reach_it() -> None:
     widget = AgentRun(conversation_id="conv_1", run_id="run_1", prompt="Go")
-    state = widget.get_state(["conversation_id", "run_id", "prompt", "transport", "receives"])
+    state = widget.get_state(["conversation_id", "run_id", "prompt", "transport"])
     named = {"conversation_id": "conv_1", "run_id": "run_1", "prompt": "Go"}
-    assert state == {**named, "transport": "server", "receives": "usually"}
+    assert state == {**named, "transport": "server"}
 
 
 def test_a_page_of_the_server_is_sent_a_loader_and_any_other_page_all_of_the_front_end(sent: list[Any]) -> None:

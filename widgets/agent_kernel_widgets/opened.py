@@ -11,7 +11,7 @@ import comm
 _STATIC = Path(__file__).parent / "static"
 PROTOCOL = "2.1.0"
 """The version of Jupyter's widget messages."""
-TAKEN_FOR_GRANTED = {"transport": "server", "receives": "usually"}
+TAKEN_FOR_GRANTED = {"transport": "server"}
 """What a page goes by where the state does not say."""
 
 

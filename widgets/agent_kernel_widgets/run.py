@@ -31,16 +31,13 @@ class AgentRun(anywidget.AnyWidget):
     is part of the widget's state, so that it works in any page.
 
     With `transport="kernel"` the protocol's frames travel as custom messages of this widget: `post_frames` sends
-    events, and `on_command` receives commands, of which `resume` is the first. `receives` tells the cards when such a
-    kernel receives messages: `usually`, or `between-cells`, as on ipykernel 6 while it runs a cell that does not wait
-    for a run.
+    events, and `on_command` receives commands, of which `resume` is the first.
     """
 
     conversation_id = traitlets.Unicode().tag(sync=True)
     run_id = traitlets.Unicode().tag(sync=True)
     prompt = traitlets.Unicode().tag(sync=True)
     transport = traitlets.Enum(("server", "kernel"), default_value="server").tag(sync=True)
-    receives = traitlets.Enum(("usually", "between-cells"), default_value="usually").tag(sync=True)
 
     def __init__(self, *, transport: str = "server", opened: Any = None, **state: Any) -> None:
         """`opened`: the comm of `opened.open_widget`, with the same state."""

@@ -17,7 +17,7 @@ const STYLE_ID = "agent-kernel-styles";
 
 interface Model extends MessageModel {
   readonly widget_manager?: WidgetManager | undefined;
-  get(trait: "conversation_id" | "run_id" | "prompt" | "transport" | "receives"): string;
+  get(trait: "conversation_id" | "run_id" | "prompt" | "transport"): string;
 }
 
 /** Held for as long as the model lives: frames of the embedded host come to the model, whether or not it is shown. */

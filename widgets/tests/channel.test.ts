@@ -524,7 +524,6 @@ describe("the way to the server", () => {
       lost: () => undefined,
       trouble: () => undefined,
       gone: () => undefined,
-      receivesChanged: () => undefined,
       refused: () => undefined,
     });
     await settle(1_000);
@@ -544,7 +543,6 @@ describe("the way to the server", () => {
       lost: () => undefined,
       trouble: () => undefined,
       gone: () => undefined,
-      receivesChanged: () => undefined,
       refused: () => undefined,
     });
     transport.close();

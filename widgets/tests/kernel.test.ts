@@ -8,7 +8,6 @@ function widget() {
   const callbacks = new Map<string, (message: unknown) => void>();
   const sent: unknown[] = [];
   const model: MessageModel = {
-    get: () => "usually",
     on: (event, callback) => void callbacks.set(event, callback),
     off: (event) => void callbacks.delete(event),
     send: (content) => void sent.push(content),
@@ -26,7 +25,6 @@ test("a page asks for its events again until the kernel answers, as a first mess
     lost: () => {},
     trouble: () => {},
     gone: () => {},
-    receivesChanged: () => {},
     refused: () => {},
   });
   transport.send({ type: "resume", last_seq: 0 });
@@ -48,7 +46,6 @@ test("a page that goes away asks no more", () => {
     lost: () => {},
     trouble: () => {},
     gone: () => {},
-    receivesChanged: () => {},
     refused: () => {},
   });
   transport.send({ type: "resume", last_seq: 0 });

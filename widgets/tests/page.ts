@@ -147,7 +147,6 @@ export function view(recording: Recording): HTMLElement {
     run_id: recording.run,
     prompt: "prompt",
     transport: "server",
-    receives: "usually",
   };
   const model = {
     get: (name: keyof typeof traits) => traits[name],
@@ -167,12 +166,10 @@ export interface KernelView {
   deliver(from: Recording): void;
   say(...frames: object[]): void;
   restart(): void;
-  /** A cell begins, or ends, to wait for a run. */
-  setReceives(receives: "usually" | "between-cells"): void;
   close(): void;
 }
 
-export function kernelView(recording: Recording, receives: "usually" | "between-cells" = "usually"): KernelView {
+export function kernelView(recording: Recording): KernelView {
   const sent: unknown[] = [];
   const callbacks = new Map<string, (message: unknown) => void>();
   const traits = {
@@ -180,7 +177,6 @@ export function kernelView(recording: Recording, receives: "usually" | "between-
     run_id: recording.run,
     prompt: "p",
     transport: "kernel",
-    receives,
   };
   const model = {
     get: (name: keyof typeof traits) => traits[name],
@@ -196,10 +192,6 @@ export function kernelView(recording: Recording, receives: "usually" | "between-
     root,
     deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
     say: (...frames) => callbacks.get("msg:custom")?.({ frames: frames.map((frame) => JSON.stringify(frame)) }),
-    setReceives: (now) => {
-      traits.receives = now;
-      callbacks.get("change:receives")?.(undefined);
-    },
     restart: () => callbacks.get("comm_live_update")?.(undefined),
     close: () => (dispose(), stop?.()),
   };

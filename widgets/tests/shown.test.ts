@@ -30,7 +30,6 @@ test("says so when the last view of a run goes, and when it is back", async () =
     run_id: "run_other",
     prompt: "p",
     transport: "server",
-    receives: "usually",
   };
   const model = {
     get: (name: keyof typeof traits) => traits[name],

@@ -137,7 +137,7 @@ function Head({ card, draft }: PartProps): JSX.Element {
   return h("button", { type: "button", class: "ak-head", "aria-expanded": open, onClick: fold }, ...inner);
 }
 
-function lookOf(card: CallSignals, { off, receives }: RunSignals): StateLook {
+function lookOf(card: CallSignals, { off }: RunSignals): StateLook {
   const call = card.call.value;
   if (call.state === "executing" && call.name === "ask_user") return ASKING;
   if (call.state === "executing" && call.waitingBehind !== null) return NEXT_IN_LINE;
@@ -146,8 +146,6 @@ function lookOf(card: CallSignals, { off, receives }: RunSignals): StateLook {
   const pending = card.pending.value;
   const choice = pending?.command.approved ? "Approve" : "Deny";
   if (pending?.status === "queued") return { word: `${choice} not sent yet`, icon: "clock", tone: "ak-calm" };
-  if (pending !== null && receives.value === "between-cells")
-    return { word: `${choice} chosen`, icon: "clock", tone: "ak-calm" };
   return off.value ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
 }
 

@@ -46,7 +46,7 @@ export interface CallSignals {
 }
 
 export interface RunSignals {
-  readonly receives: ReadonlySignal<Receives>;
+  readonly receives: Receives;
   /** Decisions are off: the connection has been away for too long. */
   readonly off: ReadonlySignal<boolean>;
   /** The kernel that the calls would run in is no more. */

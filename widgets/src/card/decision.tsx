@@ -7,7 +7,7 @@ import { usePageId } from "../ui/ids";
 import { ACTIONS } from "./actions";
 import { mayAlwaysAllow } from "./allow";
 import { useRun, type CallSignals } from "./context";
-import { KernelBusyNote, useHeldBack } from "./kernelBusy";
+import { useHeldBack } from "./kernelBusy";
 
 export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
   const run = useRun();
@@ -41,7 +41,6 @@ export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
           onPress={() => run.openPanel(card, panel === "allow" ? "none" : "allow")}
         />
       )}
-      {!off.value && <KernelBusyNote />}
       {off.value ? (
         <span class="ak-note" id={id}>
           Off until the connection is back.

@@ -1,4 +1,4 @@
-/** Notes on cards whose clicks wait for the kernel: without a server, some kernels receive nothing while they run a cell. */
+/** Notes on cards whose clicks wait for the kernel: without a server, it may receive nothing while it runs a cell. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../ui/icon";
@@ -9,21 +9,14 @@ const LATE_MS = 1_000;
 
 /** Whether a click that was made as this view appeared waits for the kernel. */
 export function useHeldBack(): boolean {
-  const receives = useRun().store.receives.value;
+  const { receives } = useRun().store;
   const [late, setLate] = useState(false);
   useEffect(() => {
-    if (receives !== "usually") return;
+    if (receives === "always") return;
     const timer = setTimeout(() => setLate(true), LATE_MS);
     return () => clearTimeout(timer);
   }, [receives]);
-  return late || receives === "between-cells";
-}
-
-/** Beside the buttons, before one is pressed. */
-export function KernelBusyNote(): JSX.Element | null {
-  const { receives } = useRun().store;
-  if (receives.value !== "between-cells") return null;
-  return <span class="ak-note">This kernel takes a decision when no cell is running.</span>;
+  return late;
 }
 
 /** Under the header, once Stop or Cancel was pressed and while something runs. */

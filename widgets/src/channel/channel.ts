@@ -83,7 +83,6 @@ export class Channel {
       trouble: (why) => this.trouble(why),
       refused: () => this.ended("refused"),
       gone: () => this.ended("gone"),
-      receivesChanged: () => this.changed(),
     });
   }
 

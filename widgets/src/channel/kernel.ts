@@ -1,11 +1,10 @@
 /** The embedded host: frames travel as custom messages of the widget that shows the run. */
 import type { ClientCommand } from "../protocol";
-import type { Receives, Transport, TransportListener } from "./transport";
+import type { Transport, TransportListener } from "./transport";
 
-type ModelEvent = "msg:custom" | "comm_live_update" | "change:receives";
+type ModelEvent = "msg:custom" | "comm_live_update";
 
 export interface MessageModel {
-  get(trait: "receives"): unknown;
   on(event: ModelEvent, callback: (message: unknown) => void): void;
   off(event: ModelEvent, callback: (message: unknown) => void): void;
   send(content: unknown): void;
@@ -15,17 +14,13 @@ export interface MessageModel {
 const ASK_AGAIN_MS = 1_000;
 
 export class KernelTransport implements Transport {
+  readonly receives = "usually";
   readonly greets = false;
   private asking: ReturnType<typeof setInterval> | undefined;
   private receive: ((message: unknown) => void) | null = null;
   private gone: (() => void) | null = null;
-  private receivesChanged: (() => void) | null = null;
 
   constructor(private readonly model: MessageModel) {}
-
-  get receives(): Receives {
-    return this.model.get("receives") === "between-cells" ? "between-cells" : "usually";
-  }
 
   start(listener: TransportListener): void {
     this.receive = (message) => {
@@ -39,8 +34,6 @@ export class KernelTransport implements Transport {
       listener.gone();
     };
     this.model.on("comm_live_update", this.gone);
-    this.receivesChanged = () => listener.receivesChanged();
-    this.model.on("change:receives", this.receivesChanged);
     listener.opened();
   }
 
@@ -61,8 +54,7 @@ export class KernelTransport implements Transport {
     clearInterval(this.asking);
     if (this.receive) this.model.off("msg:custom", this.receive);
     if (this.gone) this.model.off("comm_live_update", this.gone);
-    if (this.receivesChanged) this.model.off("change:receives", this.receivesChanged);
-    this.receive = this.gone = this.receivesChanged = null;
+    this.receive = this.gone = null;
   }
 }
 

@@ -12,12 +12,10 @@ export interface TransportListener {
   refused(): void;
   /** The other side is gone for good. */
   gone(): void;
-  /** `Transport.receives` is another one now. */
-  receivesChanged(): void;
 }
 
 /** When the runtime receives what a page sends. A kernel does at any time where messages have a channel apart from its cells. */
-export type Receives = "always" | "usually" | "between-cells";
+export type Receives = "always" | "usually";
 
 export interface Transport {
   readonly receives: Receives;

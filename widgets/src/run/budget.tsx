@@ -6,7 +6,6 @@ import { count, money, timeOfDay, wholeSeconds } from "../text/format";
 import { Button } from "../ui/button";
 import { ACTIONS } from "../card/actions";
 import { SentRow } from "../card/decision";
-import { KernelBusyNote } from "../card/kernelBusy";
 import { KeyScope, KeyScopeContext } from "../ui/keys";
 import type { RunController } from "./controller";
 import type { RunStore } from "./store";
@@ -99,9 +98,8 @@ function limitsOf(run: RunView, pause: PauseView): BudgetLimits {
   return (pause.of === "conversation" ? run.conversation_budget?.limits : undefined) ?? run.budget;
 }
 
-function wordOf({ gone, off, budgetReply, receives }: RunStore): string {
+function wordOf({ gone, off }: RunStore): string {
   if (gone.value) return "Stopped";
-  if (budgetReply.value === "sent" && receives.value === "between-cells") return "Continue chosen";
   return off.value ? "Waiting, decisions off" : SHARED.states.awaiting_approval;
 }
 
@@ -182,7 +180,6 @@ function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
         offBecause={off.value || add === null ? id : guarded.value ? "" : undefined}
         onPress={() => add !== null && controller.raiseBudget(pause, add, action === ACTIONS.goOnWithout)}
       />
-      {!off.value && <KernelBusyNote />}
       <span class="ak-note" id={id}>
         {off.value
           ? "Off until the connection is back."

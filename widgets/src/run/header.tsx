@@ -132,9 +132,7 @@ function statusOf(store: RunStore): Status {
       if (store.gone.value) return { word: "Kernel gone", icon: "cross", tone: "ak-bad" };
       if (store.connection.value.status === "lost" && run !== null) return { word: "Reconnecting", ...calm };
       if (store.stopping.value) return { word: "Stopping", ...calm };
-      if (store.waiting.value === "kernel") return { word: "Waiting for the kernel", icon: "clock", tone: "ak-calm" };
-      if (store.waiting.value === "you")
-        return { word: SHARED.states.awaiting_approval, icon: "wait", tone: "ak-turn" };
+      if (store.waitsForYou.value) return { word: SHARED.states.awaiting_approval, icon: "wait", tone: "ak-turn" };
       if (store.delay.value !== null)
         return { word: SHARED.delays[store.delay.value.kind], icon: "clock", tone: "ak-calm" };
       if (run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };

@@ -7,6 +7,7 @@
 import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { RunSignals } from "../card/context";
 import type { Channel } from "../channel/channel";
+import type { Receives } from "../channel/transport";
 import {
   asksWhatNow,
   callOf,
@@ -33,9 +34,6 @@ const HIDDEN_EVERY_MS = 200;
 /** Whether the answer to a pause is on its way. */
 export type BudgetReply = "no" | "queued" | "sent";
 
-/** Whom a run waits for: a click that the kernel has not received yet leaves nothing to do for the person. */
-export type Waiting = "nobody" | "you" | "kernel";
-
 export class RunStore implements RunSignals {
   /** All but the two texts that grow with each token: those are `text` and `thought`. */
   readonly state: Signal<RunState>;
@@ -44,7 +42,7 @@ export class RunStore implements RunSignals {
   /** The model's reasoning so far. */
   readonly thought = signal("");
   readonly connection;
-  readonly receives;
+  readonly receives: Receives;
   readonly decisions;
   readonly commands;
   /** The runs that this one waits for, the one that goes on first. */
@@ -78,7 +76,7 @@ export class RunStore implements RunSignals {
   ) {
     this.state = signal(channel.state(runId));
     this.connection = signal(channel.connection);
-    this.receives = signal(channel.receives);
+    this.receives = channel.receives;
     this.decisions = signal(channel.decisions.all);
     this.commands = signal(channel.commands);
     this.copy();
@@ -141,13 +139,10 @@ export class RunStore implements RunSignals {
     const status = this.commands.value.get(sent.command)?.status;
     return status === "queued" || status === "sent" ? status : "no";
   });
-  readonly waiting: ReadonlySignal<Waiting> = computed(() => {
+  readonly waitsForYou = computed(() => {
     const state = this.state.value;
-    const asking = this.calls.value.filter((card) => needsYou(card.call.value) || asksWhatNow(card.call.value, state));
-    if (asking.length === 0 && this.pause.value === null) return "nobody";
-    const answered = asking.every((card) => card.pending.value !== null || card.retry.value === "sent");
-    const raised = this.pause.value === null || this.budgetReply.value !== "no";
-    return this.receives.value === "between-cells" && answered && raised ? "kernel" : "you";
+    const asks = this.calls.value.some((card) => needsYou(card.call.value) || asksWhatNow(card.call.value, state));
+    return asks || this.pause.value !== null;
   });
   /** The notice of the failure after which the run can be tried again. */
   readonly retryable = computed(() => {
@@ -199,7 +194,6 @@ export class RunStore implements RunSignals {
       this.thought.value = state.thinking ?? "";
       if (!isMoreText(this.state.peek(), state)) this.state.value = state;
       this.connection.value = channel.connection;
-      this.receives.value = channel.receives;
       this.decisions.value = channel.decisions.all;
       this.commands.value = channel.commands;
       this.newest.value = channel.isNewest(runId);
