@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.notebooks.conftest import INSTALL
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -301,6 +302,30 @@ def test_a_call_that_takes_its_output_away_ends_and_later_cells_print(
     kernel.run('__import__("agent_kernel.notebook", fromlist=["install"]).install()', silent=True)
     assert kernel.call("closes", code)["outcome"]["content"] == "goes on"
     assert kernel.run("print('mine')").streams() == "mine\n"
+
+
+CHANGES = {
+    "handles signals": "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)",
+    "blocks signals": "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})",
+    "runs a loop": "import asyncio, threading\n"
+    "other = threading.Thread(target=asyncio.run, args=(asyncio.sleep(0),)); other.start(); other.join()",
+    "replaces the loop": "import asyncio\nasyncio.set_event_loop(asyncio.new_event_loop())",
+    "cells can't await": "%autoawait off",
+    "replaces display": "import builtins, IPython.display as shown\n"
+    "shown.display = builtins.display = display = lambda *_, **__: None",
+    "replaces print's stream": "import io, sys\nprint('goes on')\nsys.stdout = sys.__stdout__ = io.StringIO()",
+    "deletes all names": "%reset -f",
+}
+
+
+def test_whatever_a_call_changes_it_ends_and_the_next_call_and_cell_run(kernel: TestKernel) -> None:
+    kernel.run(INSTALL, silent=True)
+    for name, code in CHANGES.items():
+        changed = kernel.call(name, code if "goes on" in code else f"{code}\nprint('goes on')")["outcome"]
+        assert (changed["status"], changed["content"]) == ("success", "goes on"), name
+        after = kernel.call(f"after {name}", "6 * 7")["outcome"]
+        assert (after["status"], after["content"]) == ("success", "42"), name
+        assert kernel.run("print('mine')").streams() == "mine\n", name
 
 
 def test_help_is_shown_within_the_call(shared_kernel: TestKernel) -> None:
