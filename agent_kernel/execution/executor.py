@@ -6,10 +6,11 @@ behind it, so a control request offers the same call to such a cell. The kernel 
 
 import asyncio
 import contextlib
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from logging import Logger
 from typing import Any
+from weakref import WeakValueDictionary
 
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.execution.link import InvalidReply, KernelLink, RequestFailed, RequestRefused
@@ -42,8 +43,8 @@ EVENT_SECONDS = 2.0
 INTERRUPT_SECONDS = 2.0
 """How long an interrupted call may take to stop."""
 RETRY_SECONDS = 0.05
-KEPT_READERS = 64
-"""How many calls that have ended are kept for outputs that still come, for example a figure that a timer draws."""
+LATE_CALLS = 64
+"""How many ended calls of a run are kept for outputs that still come, for example a figure that a task draws."""
 
 _LOST = "[The end of the output was lost on its way from the kernel.]"
 _NOBODY_KNOWS = CallEnd(
@@ -56,7 +57,7 @@ class KernelCalls:
 
     def __init__(self, log: Logger) -> None:
         self._log = log
-        self._readers: OrderedDict[str, OutputReader] = OrderedDict()
+        self._readers: WeakValueDictionary[str, OutputReader] = WeakValueDictionary()
         self._running: dict[str, _KernelCall] = {}
 
     def on_output(self, message_id: str, kind: str, content: Mapping[str, Any]) -> None:
@@ -85,9 +86,8 @@ class KernelCalls:
             del self._running[approval_id]
 
     def listen(self, message_id: str, reader: OutputReader) -> None:
+        """For as long as somebody else keeps the reader."""
         self._readers[message_id] = reader
-        while len(self._readers) > KEPT_READERS + len(self._running):
-            self._readers.popitem(last=False)
 
 
 class _KernelCall:
@@ -98,7 +98,7 @@ class _KernelCall:
         self._request = OfferCall(call=call, run_id=run_id)
         self._link = link
         self._calls = calls
-        self._reader = OutputReader(emit)
+        self.reader = OutputReader(emit)
         self._ended = asyncio.Event()
         self._end: CallEnd | None = None
 
@@ -108,7 +108,7 @@ class _KernelCall:
 
     async def run(self) -> Outcome:
         """Raises `RequestFailed`, `KernelGone`."""
-        return await outcome_of(await self._run(), self._reader, self._call.tool_name)
+        return await outcome_of(await self._run(), self.reader, self._call.tool_name)
 
     async def _run(self) -> CallEnd:
         while True:
@@ -124,7 +124,7 @@ class _KernelCall:
     async def _reply(self) -> dict[str, Any]:
         """Send the call both ways. Returns the reply of its execution; an empty one if the call has ended before."""
         sent = self._link.run(self._request)
-        self._calls.listen(sent[0], self._reader)
+        self._calls.listen(sent[0], self.reader)
         offered = self._link.send(self._request.model_copy(update={"message_id": sent[0]}))
         ended = asyncio.create_task(self._ended.wait())
         try:
@@ -203,6 +203,7 @@ class KernelExecutor:
         self._run_id = run_id
         self._notebook_path = notebook_path
         self._log = log
+        self._late: deque[OutputReader] = deque(maxlen=LATE_CALLS)
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         link = self._link()
@@ -215,6 +216,8 @@ class KernelExecutor:
                 except asyncio.CancelledError:
                     await kernel_call.stop(self._log)
                     raise
+                finally:
+                    self._late.append(kernel_call.reader)
         except RequestRefused as error:
             return Outcome("error", str(error))
 

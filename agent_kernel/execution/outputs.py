@@ -39,6 +39,7 @@ class OutputReader:
         self._sent_at = float("-inf")
         self._sent_stream = self._sent_display = 0
         self._clear_next = False
+        self._ended = False
 
     def read(self, kind: str, content: Mapping[str, Any]) -> None:
         """Take one message, of a kernel that is not trusted. Raises `ValueError`, `KeyError` or `TypeError`."""
@@ -63,15 +64,19 @@ class OutputReader:
         """The call has ended: its whole text, with `last` after its outputs, and the file that has more of it."""
         self._send_pending()
         streams, self._streams = self._streams, StreamText()
+        displays, self._displays = self._displays, [(known, "") for known, _ in self._displays if known is not None]
+        errors, self._errors = self._errors, []
+        self._ended = True
         text, path = await asyncio.to_thread(streams.text)
-        parts = (text, *(words for _, words in self._displays), *self._errors, last)
+        parts = (text, *(words for _, words in displays), *errors, last)
         return "\n".join(part.rstrip("\n") for part in parts if part.strip()), path
 
     def _stream(self, name: StreamName, text: str) -> None:
         if not text:
             return
         self._clear_if_asked()
-        self._streams.append(text)
+        if not self._ended:
+            self._streams.append(text)
         if self._sent_stream > LIVE_CHARACTERS:
             return
         if not self._pending or self._pending[-1][0] != name:
@@ -100,10 +105,13 @@ class OutputReader:
     def _error(self, name: str, message: str, traceback: str) -> None:
         self._send_pending()
         text = plain(traceback).rstrip()
-        self._errors.append(text)
+        if not self._ended:
+            self._errors.append(text)
         self._emit(OutputView(kind="error", text=text, data={"ename": name, "evalue": message}))
 
     def _keep_display(self, display_id: str | None, words: str) -> None:
+        if self._ended:
+            return
         for index, (known, _) in enumerate(self._displays):
             if display_id is not None and known == display_id:
                 self._displays[index] = (display_id, words)

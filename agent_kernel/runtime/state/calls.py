@@ -1,7 +1,6 @@
 """The calls of a run: those of its step, what each of them waits for, and the tasks that carry them out."""
 
 import asyncio
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,9 +8,6 @@ from dataclasses import dataclass, field
 from agent_kernel.approvals.broker import Broker
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ImageRefs, ToolCallView
-
-LATE_CALLS = 64
-"""Calls of a run whose outputs are taken after their end."""
 
 
 @dataclass(slots=True)
@@ -66,7 +62,6 @@ class Calls:
         self._started: dict[str, asyncio.Task[None]] = {}
         self._executing: dict[str, Execution] = {}
         self._unknown = set(unknown)
-        self._late: deque[object] = deque(maxlen=LATE_CALLS)
 
     # The step.
 
@@ -170,11 +165,6 @@ class Calls:
     def may_have_run(self, digest: str) -> bool:
         """Whether the conversation has a call with these arguments whose outcome is unknown."""
         return digest in self._unknown
-
-    def keep_late(self, outputs: object) -> None:
-        """Keep what takes the outputs of a call that has ended for as long as the run is in memory: threads that the
-        call left behind may show more. Only the executor has it otherwise."""
-        self._late.append(outputs)
 
     async def aclose(self) -> None:
         """End the tasks that no node waits for any more."""

@@ -82,7 +82,6 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
         outcome = replace(outcome, content=run.secrets.clean(outcome.content))
     await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), cut)
     outputs.settled()
-    run.calls.keep_late(outputs)
 
 
 async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Cut | None]:

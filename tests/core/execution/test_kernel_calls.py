@@ -1,7 +1,9 @@
 """A call's messages to a kernel, and what becomes of it where replies and events are lost, late or refuse it."""
 
 import asyncio
+import gc
 import logging
+import weakref
 from dataclasses import asdict
 from typing import Any
 
@@ -184,3 +186,18 @@ async def test_an_output_of_the_wrong_shape_is_dropped(kind: str, content: Any) 
     kernel.calls.on_ended("another", CallEnd(status="success", text="forged", is_whole=True))
     kernel.calls.on_ended("apr_1", SUCCESS)
     assert await kernel.outcome == Outcome("success", "before, after")
+
+
+async def test_what_a_call_shows_after_its_end_is_shown_for_as_long_as_its_run_is_kept_and_then_let_go() -> None:
+    kernel = SilentKernel()
+    await kernel.has_sent(RUN, OFFER)
+    kernel.calls.on_ended("apr_1", SUCCESS)
+    assert (await kernel.outcome).status == "success"
+    for text in ("late ", "x" * 2_000_000, "dropped"):
+        kernel.prints(text)
+    await until(lambda: kernel.outputs)
+    assert kernel.outputs[0].text.startswith("late xxx")
+    shown = weakref.ref(next(iter(kernel.calls._readers.values())))
+    kernel.executor, kernel.outcome = None, None  # type: ignore[assignment]
+    gc.collect()
+    assert shown() is None
