@@ -2,9 +2,11 @@
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
@@ -156,3 +158,25 @@ async def test_a_long_request_arrives_as_one_with_its_length(api: WireApi) -> No
     assert text in list(api.texts_sent(request.body))
     assert "transfer-encoding" not in request.headers
     assert int(request.headers["content-length"]) > len(text)
+
+
+HALF_LOADED = """
+import threading, time
+from agent_kernel.models.client import Client, Connection
+import openai
+loading = threading.Thread(target=__import__, args=("httpx",))
+loading.start()
+while "httpx" not in __import__("sys").modules: time.sleep(0.001)
+Client(Connection("http://127.0.0.1:1/v1", lambda: "key"))
+print("made")
+"""
+
+
+def test_a_client_is_made_while_another_thread_loads_httpx(tmp_path: Path) -> None:
+    """LangGraph imports it, in the thread that makes the first run's graph."""
+    (tmp_path / "httpx.py").write_text("import time\ntime.sleep(0.5)\nclass URL: pass\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    made = subprocess.run(
+        [sys.executable, "-c", HALF_LOADED], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert made.stdout == "made\n", made.stderr
