@@ -209,7 +209,7 @@ def _reading(path: Path | None) -> Iterator[sqlite3.Connection]:
     path = path or _default_log()
     if not path.is_file():
         raise _CommandError(f"There is no log at {path}. Give its path with --log.")
-    from agent_kernel.log.faults import ADVICE, is_damage
+    from agent_kernel.log.file_faults import ADVICE, is_damage
     from agent_kernel.log.opening import open_to_read
 
     try:
@@ -234,7 +234,7 @@ def _audit(options: argparse.Namespace) -> int:
 
 def _rules(options: argparse.Namespace) -> int:
     """List or remove saved rules: those in the log and, for the default log, those of kernels without the extension."""
-    from agent_kernel.log.rules import all_rules
+    from agent_kernel.log.saved_rules import all_rules
     from agent_kernel.record.words import rule_words
     from agent_kernel.tools.review.hidden import reveal
 
@@ -294,12 +294,12 @@ def _remove_rule(path: Path, rule_id: str) -> None:
     import asyncio
 
     from agent_kernel.log.store import Log
-    from agent_kernel.runtime.tool_calls import rules as saved_rules
+    from agent_kernel.runtime.tool_calls import always_allow
 
     async def remove() -> None:
         log = await Log.open(path)
         try:
-            await log.write(lambda t: saved_rules.remove(t.sql, rule_id, None))
+            await log.write(lambda t: always_allow.remove(t.sql, rule_id, None))
         finally:
             await log.aclose()
 
@@ -393,7 +393,7 @@ def check_audit(log: Path) -> int:
     for one in lost:
         print(f"An audit trail is lost: {one} (noticed {one.at}).", file=sys.stderr)
     if lost:
-        print(f"Once that is settled, remove {head_path(log)}: it starts anew.", file=sys.stderr)
+        print(f"Once that is settled, remove {head_path(log)}: it starts again.", file=sys.stderr)
     if fault is not None:
         print(f"Entry {fault.number} does not fit: {fault.why}.", file=sys.stderr)
     if fault is not None or lost:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.errors import LogUnavailable, OtherSchema
 from agent_kernel.log.audit.head import head_path, missing, read_note
-from agent_kernel.log.faults import ADVICE
+from agent_kernel.log.file_faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.models.checkup import Finding, check_up
 from agent_kernel.protocol.lists import ModelsView
@@ -211,7 +211,7 @@ def _models(environ: Mapping[str, str], *, ask: bool, tell: Callable[[str], None
     """Findings on the model endpoints of the environment and of the server's configuration."""
     from agent_kernel.models.endpoints import configured
     from agent_kernel.models.resolver import ModelResolver
-    from agent_kernel.models.retry import RetryPolicy
+    from agent_kernel.models.retry_policy import RetryPolicy
 
     traits, faults = _server_configuration()
     yield from (Finding("MEND", fault, "The server leaves such a file out.") for fault in faults)

@@ -1,6 +1,6 @@
 """Scripts: decisions that were written down beforehand, and the order in which they are used.
 
-What a script may approve is judged in `agent_kernel.runtime.tool_calls.script`; this module is pure.
+What a script may approve is judged in `agent_kernel.runtime.tool_calls.scripted`; this module is pure.
 """
 
 from collections.abc import Iterable, Mapping

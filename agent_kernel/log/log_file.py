@@ -13,7 +13,7 @@ from pathlib import Path
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.audit import chain
 from agent_kernel.log.audit.head import HeadFile, missing
-from agent_kernel.log.faults import ADVICE, explained, is_damage
+from agent_kernel.log.file_faults import ADVICE, explained, is_damage
 
 _Seen = tuple[int, int, int, int]
 """Device, inode, size in bytes, and the time of the last change in nanoseconds."""

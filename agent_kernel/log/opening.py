@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.schema import refuse_other_schemas
+from agent_kernel.log.tables import refuse_other_schemas
 
 LOG_VARIABLE = "AGENT_KERNEL_LOG"
 """The environment variable that names the log of a kernel without a server. Each kernel needs a file of its own."""

@@ -2,7 +2,7 @@
 
 import zlib
 
-from agent_kernel.log.faults import Unreadable
+from agent_kernel.log.file_faults import Unreadable
 
 _SHORTEST = 200
 """Characters. What is shorter hardly gets smaller."""

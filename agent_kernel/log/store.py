@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.audit.entries import Heard
-from agent_kernel.log.events import Frame
-from agent_kernel.log.faults import ADVICE, explained, is_damage
+from agent_kernel.log.audit.entries import AuditedEntry
+from agent_kernel.log.event_rows import Frame
+from agent_kernel.log.file_faults import ADVICE, explained, is_damage
 from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
-from agent_kernel.log.schema import make_tables
+from agent_kernel.log.tables import make_tables
 from agent_kernel.log.threads import After, LogThread, ReaderThread
 from agent_kernel.log.transactions import Transaction, Transactions, Unit
 
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
-AuditListener = Callable[[list[Heard]], None]
+AuditListener = Callable[[list[AuditedEntry]], None]
 HEAD_SECONDS = 0.1
 """The least time between two updates of the file with the audit trail's head."""
 
@@ -54,7 +54,7 @@ class Log:
         self._owner = owner
         self._thread = thread
         self._listeners: dict[int, Listener] = {}
-        self._transactions = Transactions(connection, self._publish, self._hear, file)
+        self._transactions = Transactions(connection, self._publish, self._tell_listener, file)
         self._queued: deque[Unit] = deque()
 
     @classmethod
@@ -156,9 +156,9 @@ class Log:
             afters.append(self._update_head_soon)
         return afters
 
-    def _hear(self, heard: list[Heard]) -> None:
+    def _tell_listener(self, audited: list[AuditedEntry]) -> None:
         if self._audit_listener is not None:
-            self._audit_listener(heard)
+            self._audit_listener(audited)
 
     def _update_head_soon(self) -> None:
         """Later than the commit, so that no result waits for it."""

@@ -8,7 +8,7 @@
 A call that has not started can be cancelled or superseded from any state. Moves that follow each other at once are one
 statement: a decision with the start, or a proposal with both. Each function that changes a call runs inside a
 transaction of the log (`store.Log.write`): the call, its event and its audit entry are committed together, before
-anything acts on them. What it adds to the audit trail goes to `heard` as well, for those who listen to that.
+anything acts on them. What it adds to the audit trail goes to `audited` as well, for those who listen to that.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ import orjson
 
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
 from agent_kernel.log.audit import entries
-from agent_kernel.log.audit.entries import Heard
+from agent_kernel.log.audit.entries import AuditedEntry
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.log.runs import one_row
 from agent_kernel.protocol.calls import Place
@@ -123,7 +123,7 @@ def move(
     conversation: int,
     tool_call_id: str,
     target: CallState,
-    heard: list[Heard],
+    audited: list[AuditedEntry],
     place: Place | None = None,
     **columns: Any,
 ) -> ToolCallView:
@@ -138,7 +138,7 @@ def move(
     if moved is None:
         raise _illegal(read_call(sql, conversation, tool_call_id), target)
     if not NEXT[target]:
-        heard.append(entries.record_outcome(sql, moved))
+        audited.append(entries.record_outcome(sql, moved))
     return moved
 
 
@@ -179,7 +179,7 @@ def commit_decision(
     sql: sqlite3.Connection,
     approval_id: str,
     verdict: Verdict,
-    heard: list[Heard],
+    audited: list[AuditedEntry],
     *,
     denial: str,
     seen_digest: str | None = None,
@@ -216,9 +216,9 @@ def commit_decision(
         if call.state not in UNDECIDED:
             raise AlreadyDecided(_already(call), call.model_dump())
         raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
-    heard.append(entries.record_decision(sql, decided, verdict.scope))
+    audited.append(entries.record_decision(sql, decided, verdict.scope))
     if not verdict.approved:
-        heard.append(entries.record_outcome(sql, decided))
+        audited.append(entries.record_outcome(sql, decided))
     return decided
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent_kernel.log.audit.entries import Heard
-from agent_kernel.log.events import EventWriter, Frame
-from agent_kernel.log.faults import explained
+from agent_kernel.log.audit.entries import AuditedEntry
+from agent_kernel.log.event_rows import EventWriter, Frame
+from agent_kernel.log.file_faults import explained
 from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.threads import After, fail, succeed
 
@@ -24,19 +24,19 @@ MOST_TOGETHER = 64
 """Units in one commit, at most: the first of them waits for the last."""
 
 Publish = Callable[[list[Frame]], None]
-Hear = Callable[[list[Heard]], None]
+AuditListener = Callable[[list[AuditedEntry]], None]
 
 
 class Transaction:
     """For a unit of work, which uses `sql`, adds events with `append`, calls `flush` before it reads any, and adds what
-    became of calls to `heard`."""
+    became of calls to `audited`."""
 
     def __init__(self, sql: sqlite3.Connection, events: EventWriter) -> None:
         self.sql = sql
         self.append = events.append
         self.flush = events.flush
         self.frames: list[Frame] = events.begin()
-        self.heard: list[Heard] = []
+        self.audited: list[AuditedEntry] = []
 
     def run(self, unit: "Unit") -> Any:
         """The result of the unit's work. Raises what that raised, or what a unit raised that this one follows."""
@@ -63,12 +63,14 @@ class Unit:
 class Transactions:
     """Does queued units and commits them. Used on the log's thread only."""
 
-    def __init__(self, connection: sqlite3.Connection, publish: Publish, hear: Hear, file: LogFile | None) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, publish: Publish, tell_listener: AuditListener, file: LogFile | None
+    ) -> None:
         """`file` is `None` for a log in memory."""
         self._sql = connection
         self._file = file
         self._events = EventWriter(connection)
-        self._publish, self._hear = publish, hear
+        self._publish, self._tell_listener = publish, tell_listener
 
     def write(self, queued: deque[Unit]) -> list[After]:
         """Do the units that are queued, in order and in one transaction; if the first one fails, that one alone. Does
@@ -128,8 +130,8 @@ class Transactions:
         afters.append(partial(succeed, unit.future, result))
         if transaction.frames:
             afters.append(partial(self._publish, transaction.frames))
-        if transaction.heard:
-            afters.append(partial(self._hear, transaction.heard))
+        if transaction.audited:
+            afters.append(partial(self._tell_listener, transaction.audited))
 
     def _failed(self, unit: Unit, error: BaseException) -> After:
         unit.error = self._file.note(error) if self._file is not None else explained(error)

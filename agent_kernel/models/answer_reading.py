@@ -8,7 +8,7 @@ from typing import Any, Literal
 import orjson
 
 from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, Retraction, TextDelta
-from agent_kernel.models.faults import Fault
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
 
 DONE = b"[DONE]"

@@ -17,7 +17,7 @@ from agent_kernel.models.anthropic_messages import (
 )
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import ModelRequest
-from agent_kernel.models.faults import Fault
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName, Effort
 
 _VERSION = "2026-10-21"

@@ -9,9 +9,9 @@ import orjson
 
 from agent_kernel.models.answer_reading import AnswerReader, as_text
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage, ToolCallDelta
-from agent_kernel.models.faults import Fault, error_object_fault, status_fault
 from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
+from agent_kernel.models.service_faults import Fault, error_object_fault, status_fault
 from agent_kernel.models.usage import is_count, reported_cost, token_usage
 from agent_kernel.protocol.vocabulary import FinishReason
 

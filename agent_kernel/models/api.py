@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from agent_kernel.models.answer_reading import AnswerReader
 from agent_kernel.models.base import ModelRequest
-from agent_kernel.models.faults import Fault
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
 
 

@@ -17,8 +17,8 @@ from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.client import Client, SharedClient
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
-from agent_kernel.models.faults import Fault, ServiceLabel, explain
 from agent_kernel.models.known import NOTHING_KNOWN, Capabilities, answers_prompts, capabilities_by_name
+from agent_kernel.models.service_faults import Fault, ServiceLabel, explain
 
 ANSWER_SECONDS = 5.0
 """The time limit for an endpoint's list, with all requests that belong to it, in seconds."""

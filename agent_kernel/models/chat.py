@@ -10,9 +10,9 @@ from agent_kernel.models.chat_calls import CallAssembler
 from agent_kernel.models.chat_dialect import Dialect, dialect_at
 from agent_kernel.models.chat_items import ReasoningFields
 from agent_kernel.models.chat_messages import build_messages
-from agent_kernel.models.faults import Fault, error_object_fault
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
 from agent_kernel.models.provider_items import Item, ProviderItems
+from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.models.thoughts import TextReader
 from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import ApiName, FinishReason

@@ -31,7 +31,7 @@ _DECODER = json.JSONDecoder()
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
+class _PartialCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class _Call:
         self.pieces.append(arguments)
         self.length += len(arguments)
 
-    def is_again(self, other: "_Call") -> bool:
+    def is_again(self, other: "_PartialCall") -> bool:
         """Whether this is another call once more: all that both have is the same."""
         mine, theirs = self.arguments.strip(), other.arguments.strip()
         same_name = self.name == other.name or not (self.name and other.name)
@@ -68,11 +68,11 @@ class _Call:
 class CallAssembler:
     def __init__(self, size: SizeLimit) -> None:
         self._size = size
-        self._calls: list[_Call] = []
-        self._again: list[tuple[_Call, _Call]] = []
+        self._calls: list[_PartialCall] = []
+        self._again: list[tuple[_PartialCall, _PartialCall]] = []
         """Calls with the id of an earlier one, which may be the same once more, and those earlier ones."""
-        self._slots: dict[object, _Call] = {}
-        self._last: _Call | None = None
+        self._slots: dict[object, _PartialCall] = {}
+        self._last: _PartialCall | None = None
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -103,7 +103,7 @@ class CallAssembler:
             if frame:
                 yield CallItem(index, frame)
 
-    def _settled(self) -> list[_Call]:
+    def _settled(self) -> list[_PartialCall]:
         """The calls, without those that are an earlier one once more."""
         others = []
         for call, earlier in self._again:
@@ -128,7 +128,7 @@ class CallAssembler:
         begins = call is None or _begins_another(call, identifier, name, arguments, indexed=index is not None)
         if call is None or begins:
             self._size.begin_part()
-            call, earlier = _Call(id=self._size.take(identifier)), self._of_id(identifier)
+            call, earlier = _PartialCall(id=self._size.take(identifier)), self._of_id(identifier)
             if earlier is None:
                 self._calls.append(call)
             else:
@@ -145,25 +145,25 @@ class CallAssembler:
             return None
         return ToolCallDelta(self._calls.index(call), call.name, call.id)
 
-    def _take_arguments(self, call: _Call, arguments: Any) -> None:
+    def _take_arguments(self, call: _PartialCall, arguments: Any) -> None:
         if isinstance(arguments, str):
             if arguments:
                 call.take(self._size.take(arguments))
         elif arguments is not None and arguments != {}:
             call.take(self._size.take(_text(arguments)))
 
-    def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _Call | None:
+    def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _PartialCall | None:
         """The call that a piece may continue."""
         if index is not None:
             return self._slots.get(index)
         known = self._of_id(identifier)
         return known or (self._last if alone else self._slots.get(("position", position)))
 
-    def _of_id(self, identifier: str) -> _Call | None:
+    def _of_id(self, identifier: str) -> _PartialCall | None:
         return next((call for call in self._calls if identifier and call.id == identifier), None)
 
 
-def _begins_another(call: _Call, identifier: str, name: str, arguments: Any, *, indexed: bool) -> bool:
+def _begins_another(call: _PartialCall, identifier: str, name: str, arguments: Any, *, indexed: bool) -> bool:
     if not name or (identifier and identifier == call.id):
         return False
     other_id = bool(identifier and call.id)
@@ -176,7 +176,7 @@ def _begins_another(call: _Call, identifier: str, name: str, arguments: Any, *, 
     return (other_id and other_name) if indexed else (other_id or other_name)
 
 
-def _take_name(call: _Call, name: str) -> None:
+def _take_name(call: _PartialCall, name: str) -> None:
     """Add a name, which may come whole, repeated, growing, or (rarely) in pieces before any arguments."""
     if not name or name == call.name:
         return

@@ -11,8 +11,8 @@ import orjson
 
 from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, text_of
-from agent_kernel.models.faults import Fault
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, readable_items
+from agent_kernel.models.service_faults import Fault
 
 _REFUSALS = frozenset({400, 404, 422, 500})
 """Local servers answer 404 and 500 where a chat template refuses a message."""

@@ -13,11 +13,11 @@ from typing import Literal
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.base import Delay, ModelRequest, ModelTurn, Notice, Retraction, ToolCallDelta, facts_of
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
-from agent_kernel.models.faults import ASK_THE_DOCTOR
 from agent_kernel.models.length import LARGER
 from agent_kernel.models.no_answer import no_answer
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.models.retry_policy import RetryPolicy
+from agent_kernel.models.service_faults import ASK_THE_DOCTOR
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.lists import EndpointView
 

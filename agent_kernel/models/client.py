@@ -18,7 +18,7 @@ import orjson
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.api import Api
-from agent_kernel.models.faults import Fault, status_fault
+from agent_kernel.models.service_faults import Fault, status_fault
 from agent_kernel.models.unpacking import ACCEPTED, read_whole
 from agent_kernel.version import __version__
 

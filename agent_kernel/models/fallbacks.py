@@ -8,8 +8,8 @@ from dataclasses import replace
 from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import IMAGES, ModelRequest
-from agent_kernel.models.faults import Fault, ServiceLabel
 from agent_kernel.models.redaction import scrub
+from agent_kernel.models.service_faults import Fault, ServiceLabel
 from agent_kernel.models.suggestions import NO_OTHER_MODELS, SUGGESTED, OtherModels
 from agent_kernel.protocol.vocabulary import ApiName
 

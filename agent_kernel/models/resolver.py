@@ -27,7 +27,7 @@ from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
 from agent_kernel.models.recordings.names import RecordingName, read_name
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel
-from agent_kernel.models.retry import Clock, RetryPolicy, SystemClock
+from agent_kernel.models.retry_policy import Clock, RetryPolicy, SystemClock
 from agent_kernel.models.suggestions import OtherModels, near
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView

@@ -13,10 +13,10 @@ import orjson
 
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage
-from agent_kernel.models.faults import Fault
 from agent_kernel.models.images import absent_line, data_url
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextItem, readable_items
 from agent_kernel.models.responses_answer import ResponsesReader
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
 
 InputItem = dict[str, Any]

@@ -6,10 +6,10 @@ from typing import Any
 
 from agent_kernel.models.answer_reading import AnswerReader, as_text
 from agent_kernel.models.base import ModelTurn, TokenUsage
-from agent_kernel.models.faults import Fault, error_object_fault, status_fault
 from agent_kernel.models.no_answer import filtered, refused
 from agent_kernel.models.provider_items import ProviderItems
 from agent_kernel.models.responses_items import Outputs, PartKind, arguments_of
+from agent_kernel.models.service_faults import Fault, error_object_fault, status_fault
 from agent_kernel.models.usage import openai_usage
 from agent_kernel.protocol.vocabulary import FinishReason
 

@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from agent_kernel.models.answer_reading import Deltas, as_text, is_object
 from agent_kernel.models.base import RequestedCall, ToolCallDelta
-from agent_kernel.models.faults import Fault
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextItem, is_storable
+from agent_kernel.models.service_faults import Fault
 
 PARTS_APART = "\n\n"
 

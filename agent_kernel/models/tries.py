@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable
 
 from agent_kernel.models.base import Delay
-from agent_kernel.models.faults import Fault, ServiceLabel, cause_of, words_of
-from agent_kernel.models.retry import Clock, RetryPolicy
+from agent_kernel.models.retry_policy import Clock, RetryPolicy
+from agent_kernel.models.service_faults import Fault, ServiceLabel, cause_of, words_of
 from agent_kernel.protocol.vocabulary import DelayKind
 
 _OVERLOADED = frozenset({503, 529})

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-from agent_kernel.models.faults import Fault
+from agent_kernel.models.service_faults import Fault
 
 if TYPE_CHECKING:
     import httpx2

@@ -138,7 +138,7 @@ def history(runs: Sequence[RunState]) -> str:
 
 def code(run: RunState | None) -> str | None:
     """The code of a run, as one cell; `None` where there is none."""
-    from agent_kernel.record.cells import as_one, code_cells
+    from agent_kernel.record.as_cells import as_one, code_cells
 
     if run is None or run.end is None:
         return None

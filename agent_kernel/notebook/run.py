@@ -148,7 +148,7 @@ class Run:
         """
         from nbformat import from_dict
 
-        from agent_kernel.record.cells import all_cells, as_node, code_cells
+        from agent_kernel.record.as_cells import all_cells, as_node, code_cells
 
         end = self._state.end
         if end is None:

@@ -88,7 +88,7 @@ def _may_be_tool(value: Any) -> bool:
 def preview_of(name: str, arguments_json: str, place: "Place | None") -> "FileCard | None":
     """The card of a call that would change the file at `place`, with a diff to its present content. `None` for other
     calls. Safe in any thread."""
-    from agent_kernel.tools.review.file_cards import file_card
+    from agent_kernel.tools.review.file_changes import file_card
 
     try:
         arguments = json.loads(arguments_json)
@@ -103,7 +103,7 @@ def picture_of(address: str, notebook: str | None, cell_id: str | None) -> bytes
     `address` is a path or the name of the cell's attachment. Safe in any thread. Raises `ToolFailed`.
     """
     from agent_kernel.models.images import NoPicture, decode, plain_picture
-    from agent_kernel.tools.builtin.pictures import attached_name, read_attachment, read_picture
+    from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attachment, read_picture
 
     name = attached_name(address)
     try:

@@ -7,9 +7,9 @@ from typing import assert_never
 from agent_kernel.record import words
 from agent_kernel.record.formulas import from_latex
 from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
-from agent_kernel.record.outputs import Shown
+from agent_kernel.record.record_outputs import RecordOutput
 from agent_kernel.record.safety import clean, escape, escape_prose, render
-from agent_kernel.record.story import Aside, Call, Part, Story, text_of
+from agent_kernel.record.story import Aside, Part, RecordCall, Story, text_of
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
@@ -65,7 +65,7 @@ def to_html(story: Story) -> str:
     if story.never_begun:
         return "\n".join([*parts, *(f"<p>{escape_prose(line)}</p>" for line in _why_never_begun(story)), "</div>"])
     parts.extend(f'<div data-role="answer"{_PLACE_LOOK}>{_html_prose(answer, room)}</div>' for answer in story.answers)
-    calls = [item for item in story.transcript if isinstance(item, Call)]
+    calls = [item for item in story.transcript if isinstance(item, RecordCall)]
     raised = [output for call in calls for output in call.outputs if output.place == "above"]
     parts.extend(_html_output(output, room, pictures) for output in raised)
     if story.transcript:
@@ -123,7 +123,7 @@ def _html_aside(aside: Aside, room: _Room) -> str:
     return f"<details><summary>{escape_prose(aside.text)}</summary>\n{inside}\n</details>"
 
 
-def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
+def _html_call(call: RecordCall, room: _Room, pictures: _Room) -> str:
     summary = f" <code>{escape(call.summary)}</code>" if call.summary else ""
     head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {_html_parts(call.ending)}</summary>"
     body = [f"<details{_CALL_LOOK}{' open' if call.is_open else ''}>{head}"]
@@ -148,7 +148,7 @@ def _html_call(call: Call, room: _Room, pictures: _Room) -> str:
     return "\n".join([*body, "</details>"])
 
 
-def _html_code(call: Call) -> str:
+def _html_code(call: RecordCall) -> str:
     """The code with CSS classes by which the JupyterLab extension finds what can be copied or become a cell, also in an
     untrusted notebook: `agent-cell-3` is the third cell of the run."""
     code = truncate(call.code, _CODE)
@@ -159,7 +159,7 @@ def _html_code(call: Call) -> str:
     return f"<pre{CODE_LOOK}><code{mark}{WITHIN_LOOK}>{escape(code.text)}</code></pre>"
 
 
-def _html_output(output: Shown, room: _Room, pictures: _Room) -> str:
+def _html_output(output: RecordOutput, room: _Room, pictures: _Room) -> str:
     if not (pictures if output.kind == "image" else room).take(output.size):
         return _LEFT_OUT
     match output.kind:
@@ -206,7 +206,7 @@ def to_markdown(story: Story) -> str:
     if story.transcript:
         parts.append(f"<details>\n<summary>{story.calls_line}</summary>")
         for item in story.transcript:
-            parts.append(_markdown_call(item, room) if isinstance(item, Call) else _markdown_aside(item, room))
+            parts.append(_markdown_call(item, room) if isinstance(item, RecordCall) else _markdown_aside(item, room))
         parts.append("</details>")
     return "\n\n".join(part for part in parts if part)
 
@@ -232,7 +232,7 @@ def _markdown_aside(aside: Aside, room: _Room) -> str:
     return f"<details>\n<summary>{escape_prose(aside.text)}</summary>\n\n{inside}\n\n</details>"
 
 
-def _markdown_call(call: Call, room: _Room) -> str:
+def _markdown_call(call: RecordCall, room: _Room) -> str:
     head = " ".join(part for part in (code_span(call.tool_name), code_span(call.summary)) if part)
     body = [f"{head}: {escape_markdown(text_of(call.ending))}"]
     if call.code:
@@ -254,7 +254,7 @@ def _markdown_call(call: Call, room: _Room) -> str:
     return "\n\n".join(body)
 
 
-def _markdown_output(output: Shown) -> str:
+def _markdown_output(output: RecordOutput) -> str:
     match output.kind:
         case "text" | "error":
             return fence(output.text)

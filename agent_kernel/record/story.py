@@ -14,7 +14,7 @@ from agent_kernel.protocol.figures import spent
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warning
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import words
-from agent_kernel.record.outputs import Shown, settled_outputs, shown_outputs
+from agent_kernel.record.record_outputs import RecordOutput, settled_outputs, shown_outputs
 from agent_kernel.record.results import Result, Results
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.review.preview import preview
@@ -49,7 +49,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordCall:
     tool_name: str
     summary: str
     ending: tuple[Part, ...]
@@ -65,7 +65,7 @@ class Call:
     warnings: tuple[Warning, ...]
     language: str
     code: str
-    outputs: tuple[Shown, ...]
+    outputs: tuple[RecordOutput, ...]
     is_open: bool
     cell: int | None = None
     """Its index among the run's code that can become cells, in the order in which it ran."""
@@ -98,7 +98,7 @@ class Story:
     """Why the run failed or was stopped, or that its answer was cut off."""
     never_begun: bool
     """Whether it was stopped while it was queued."""
-    transcript: tuple[Call | Aside, ...]
+    transcript: tuple[RecordCall | Aside, ...]
     calls_line: str
     results: tuple[Result, ...]
     """The displays that may follow the record as outputs of the notebook."""
@@ -110,14 +110,14 @@ def alone(story: Story) -> Story:
     results = [
         (number, place)
         for number, item in enumerate(story.transcript)
-        if isinstance(item, Call)
+        if isinstance(item, RecordCall)
         for place, output in enumerate(item.outputs)
         if output.place == "below"
     ]
     raised = set(results[-_RAISED:])
     transcript = list(story.transcript)
     for number, item in enumerate(story.transcript):
-        if isinstance(item, Call):
+        if isinstance(item, RecordCall):
             outputs = (
                 replace(output, place="above" if (number, place) in raised else "here")
                 for place, output in enumerate(item.outputs)
@@ -204,13 +204,13 @@ def _notice_of_end(run: RunView) -> str:
 
 def _transcript(
     items: list[ToolCallView | Aside], run_id: str, recorded: bool
-) -> tuple[tuple[Call | Aside, ...], Results]:
+) -> tuple[tuple[RecordCall | Aside, ...], Results]:
     calls = [item for item in items[:_MOST_CALLS] if isinstance(item, ToolCallView)]
     outputs = {number: settled_outputs(call) for number, call in enumerate(calls, 1)}
     done = {number: outputs[number] for number, call in enumerate(calls, 1) if call.state == "success"}
     results = Results(run_id, done)
     cells = _cells([item for item in items if isinstance(item, ToolCallView)])
-    transcript: list[Call | Aside] = []
+    transcript: list[RecordCall | Aside] = []
     numbers = itertools.count(1)
     for item in items[:_MOST_CALLS]:
         if isinstance(item, ToolCallView):
@@ -231,7 +231,7 @@ def _cells(calls: Sequence[ToolCallView]) -> dict[str, int]:
     return {call.tool_call_id: number for number, call in enumerate(ran, start=1)}
 
 
-def describe(call: ToolCallView, outputs: tuple[Shown, ...] = (), *, recorded: bool = False) -> Call:
+def describe(call: ToolCallView, outputs: tuple[RecordOutput, ...] = (), *, recorded: bool = False) -> RecordCall:
     """A call in the words of the record, also one that has not ended."""
     language, code = code_of(call)
     word = words.STATES[call.state]
@@ -248,7 +248,7 @@ def describe(call: ToolCallView, outputs: tuple[Shown, ...] = (), *, recorded: b
         Part("" if end else f"{who} {when}".strip(), varies=True),
     )
     plain = [f"{word} {who}" if end else word, failure, "" if end else who]
-    return Call(
+    return RecordCall(
         tool_name=call.tool_name,
         summary=summary_of(call),
         ending=(details[0], Part(end, varies=True), *details[1:]) if end else details,
@@ -355,7 +355,7 @@ def _notes(call: ToolCallView) -> list[str]:
     return [note for note in notes if note]
 
 
-def _seen(call: ToolCallView, outputs: Sequence[Shown]) -> list[str]:
+def _seen(call: ToolCallView, outputs: Sequence[RecordOutput]) -> list[str]:
     """A note that the model was given the call's pictures; none if it was not."""
     if not call.seen_images:
         return []

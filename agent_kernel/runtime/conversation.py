@@ -15,8 +15,8 @@ from agent_kernel.errors import (
     UnknownApproval,
     UnknownRun,
 )
-from agent_kernel.log import events, runs, tool_calls
-from agent_kernel.log import images as pictures
+from agent_kernel.log import event_rows, runs, tool_calls
+from agent_kernel.log import stored_images as pictures
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import Outcome
@@ -25,7 +25,7 @@ from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import ConversationView, ImageRefs, PolicySwitchView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.runtime.clients.feed import Feed, Subscription
-from agent_kernel.runtime.clients.lists import read_progress
+from agent_kernel.runtime.clients.overview import read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.runs import last_run, lifecycle, retry
 from agent_kernel.runtime.runs import stop as stopping
@@ -34,9 +34,9 @@ from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
 from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.active_run import ActiveRun, Resources
 from agent_kernel.runtime.state.commits import commit_to
-from agent_kernel.runtime.state.run import ActiveRun, Resources
-from agent_kernel.runtime.tool_calls import approval, policy_switch, rules, undo
+from agent_kernel.runtime.tool_calls import always_allow, approval, policy_switch, undo_change
 from agent_kernel.runtime.tool_calls.shown_images import prepare_one
 from agent_kernel.runtime.turns import budget_pause, unknown_outcomes
 from agent_kernel.runtime.turns.model_turn import take_message
@@ -178,7 +178,7 @@ class Conversation:
 
     async def prompt_images(self, message_id: str | None = None) -> dict[str, ImageRefs]:
         """References to the pictures in messages of the user, by their ids: in all, or in one."""
-        return await self._log.read_apart(lambda sql: events.prompt_images(sql, self.row.number, message_id))
+        return await self._log.read_apart(lambda sql: event_rows.prompt_images(sql, self.row.number, message_id))
 
     async def pictures(self, refs: ImageRefs) -> dict[str, str]:
         """Pictures in base64, by digest."""
@@ -188,7 +188,7 @@ class Conversation:
     async def seq_before_run(self, message_id: str | None) -> int:
         """The last event before the prompt of the run that a message belongs to; of the newest run where there is no
         such message."""
-        return await self._log.read_apart(lambda sql: events.seq_before_run(sql, self.row.number, message_id))
+        return await self._log.read_apart(lambda sql: event_rows.seq_before_run(sql, self.row.number, message_id))
 
     async def has_ended(self, run_id: str) -> bool:
         """Whether a run is over. Raises `UnknownRun`."""
@@ -227,7 +227,7 @@ class Conversation:
         assert active is not None
         decided = await approval.record_decision(active, call, decision, decided_by)
         if decision.approved and decision.scope != "once":
-            await rules.rules_changed(self._resources.active)
+            await always_allow.rules_changed(self._resources.active)
         return decided
 
     async def _find_approval(self, approval_id: str, active: ActiveRun | None) -> ToolCallView:
@@ -245,8 +245,10 @@ class Conversation:
         """Remove an always-allow rule that covers this conversation. Calls that have not started are judged without it.
         Raises `UnknownRule`."""
         kept = self._resources.settings.user_rules
-        await self._log.write(lambda t: rules.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept))
-        await rules.rules_changed(self._resources.active)
+        await self._log.write(
+            lambda t: always_allow.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept)
+        )
+        await always_allow.rules_changed(self._resources.active)
 
     async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
         """Switch the policy of the active run, and of later prompts that name none. Raises `InvalidArguments` for a
@@ -259,7 +261,7 @@ class Conversation:
         switched = await policy_switch.switch(self._log, self._resources.settings, self.row, active, mode, decided_by)
         begun = self._queue.active
         if begun is not None and begun is not active:  # it has read the policy before the switch
-            await rules.rules_changed([begun])
+            await always_allow.rules_changed([begun])
         return switched
 
     async def raise_budget(
@@ -377,7 +379,7 @@ class Conversation:
             executor = last.executor if last is not None else None
         else:
             executor = active.executor
-        undone = await undo.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
+        undone = await undo_change.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
         await commit_to(self._log, self.row, undone.write)
         now = self._queue.active
         if now is not None and now.takes_messages and await take_message(now, undone.message):
@@ -388,7 +390,7 @@ class Conversation:
         else:
             await self._log_undo(undone)
 
-    async def _log_undo(self, undone: undo.Undone) -> None:
+    async def _log_undo(self, undone: undo_change.Undone) -> None:
         await self._queue.until_idle()
         await commit_to(self._log, self.row, undone.log_message)
 

@@ -17,7 +17,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.tool_call import run_tool_call
 from agent_kernel.runtime.turns.model_turn import call_model
 

@@ -11,18 +11,18 @@ from typing import Self
 
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import TooManyConversations, UnknownConversation
-from agent_kernel.log import events, runs, tool_calls
-from agent_kernel.log.rules import all_rules
+from agent_kernel.log import event_rows, runs, tool_calls
+from agent_kernel.log.saved_rules import all_rules
 from agent_kernel.log.store import AuditListener, Log
 from agent_kernel.log.transactions import Transaction
-from agent_kernel.log.turns import read_report
+from agent_kernel.log.turn_costs import read_report
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.lists import ListedCall, ListedRule, ListedRun, UsageReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
-from agent_kernel.runtime.clients import lists
+from agent_kernel.runtime.clients import overview
 from agent_kernel.runtime.clients.snapshot import read_list
 from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
 from agent_kernel.runtime.runs import recovery
@@ -30,9 +30,9 @@ from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import Stop
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.run import ModelSource, Resources
+from agent_kernel.runtime.state.active_run import ModelSource, Resources
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls import rules
+from agent_kernel.runtime.tool_calls import always_allow
 
 DEFAULT_SETTINGS = RuntimeSettings()
 MOST_EMPTY = 1_000
@@ -188,7 +188,7 @@ class Runtime:
         async with self._loading:
             return await self._load(conversation_id)
 
-    async def conversation_soon(self, conversation_id: str, seconds: float) -> Conversation:
+    async def wait_for_conversation(self, conversation_id: str, seconds: float) -> Conversation:
         """A conversation that is perhaps just being created. Raises `UnknownConversation` after this many seconds."""
         async with self._arrival:
             with suppress(UnknownConversation):
@@ -208,7 +208,7 @@ class Runtime:
         row, last = await self._log.read(
             lambda sql: (
                 row := runs.read_conversation(sql, conversation_id),
-                events.last_seq(sql, row.number),
+                event_rows.last_seq(sql, row.number),
             )
         )
         return self._remember(Conversation(self._resources, self._kernels, row, last))
@@ -232,11 +232,11 @@ class Runtime:
     async def list_calls(self, state: str | None = None) -> list[ListedCall]:
         """Calls in a state, or all, with their notebook, kernel, cell and prompt. `unanswered` are those of open runs
         with an unknown outcome and no answer."""
-        return await self._log.read_apart(lambda sql: lists.read_calls(sql, state))
+        return await self._log.read_apart(lambda sql: overview.read_calls(sql, state))
 
-    async def list_runs(self, ended: int = lists.ENDED_RUNS) -> list[ListedRun]:
+    async def list_runs(self, ended: int = overview.ENDED_RUNS) -> list[ListedRun]:
         """All open runs and the last `ended` ones that have ended, of all conversations, the oldest first."""
-        return await self._log.read_apart(lambda sql: lists.read_runs(sql, ended))
+        return await self._log.read_apart(lambda sql: overview.read_runs(sql, ended))
 
     async def rename_notebooks(self, old: str, new: str) -> None:
         """Follow the renaming of a notebook, or of a folder with notebooks."""
@@ -253,9 +253,9 @@ class Runtime:
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None) -> None:
         """Remove a saved rule, also from the active runs. Raises `UnknownRule`."""
         await self._log.write(
-            lambda t: rules.remove(t.sql, rule_id, decided_by, user_rules=self._resources.settings.user_rules)
+            lambda t: always_allow.remove(t.sql, rule_id, decided_by, user_rules=self._resources.settings.user_rules)
         )
-        await rules.rules_changed(self._resources.active)
+        await always_allow.rules_changed(self._resources.active)
 
     async def route_decision(
         self, approval_id: str, decision: Decision, *, decided_by: str | None = None

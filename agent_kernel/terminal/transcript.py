@@ -22,7 +22,7 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.figures import money, spent
 from agent_kernel.protocol.views import OutputView, RunView, ToolCallView
 from agent_kernel.record import words
-from agent_kernel.record.outputs import on_screen
+from agent_kernel.record.record_outputs import on_screen
 from agent_kernel.record.results import joined
 from agent_kernel.record.story import arguments_of, describe, text_of
 from agent_kernel.terminal.conversation import ASK_USER, Conversation

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast, get_args, overload
 
 from agent_kernel.errors import ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
-from agent_kernel.tools import langchain, schema
+from agent_kernel.tools import langchain, schema_check
 from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration, is_timeout
 from agent_kernel.tools.signatures import arguments_model, parameters_schema
 from agent_kernel.tools.tool import ApprovalFunction, Tool
@@ -64,7 +64,7 @@ def tool(
         try:
             setattr(function, _MARK, made)
         except AttributeError:
-            raise schema.refuse(
+            raise schema_check.refuse(
                 made.declaration.name, "it is not a plain function", "Write a function that calls it."
             ) from None
         return function
@@ -75,7 +75,7 @@ def tool(
 def as_tool(candidate: Any) -> Tool:
     """A tool from a `Tool`, a function (decorated or not) or a LangChain `BaseTool`. Raises `ToolDeclarationError`."""
     if isinstance(candidate, Tool):
-        schema.check(candidate.declaration)
+        schema_check.check(candidate.declaration)
         return candidate
     marked = getattr(candidate, _MARK, None)
     if isinstance(marked, Tool):
@@ -106,7 +106,9 @@ def _from_function(
     try:
         model = arguments_model(function, name, described)
     except ValueError as error:
-        raise schema.refuse(name, f"its signature can't be read ({error})", "Write a function that calls it.") from None
+        raise schema_check.refuse(
+            name, f"its signature can't be read ({error})", "Write a function that calls it."
+        ) from None
     declaration = ToolDeclaration(
         name=name,
         description=description,
@@ -115,7 +117,7 @@ def _from_function(
         read_only=read_only,
         timeout=timeout,
     )
-    schema.check(declaration)
+    schema_check.check(declaration)
     return Tool(declaration, function, approval if callable(approval) else None, model)
 
 
@@ -148,22 +150,22 @@ def _from_langchain(
         read_only=read_only,
         timeout=timeout,
     )
-    schema.check(declaration)
-    schema.check_schema(declaration.name, declaration.parameters)
+    schema_check.check(declaration)
+    schema_check.check_schema(declaration.name, declaration.parameters)
     return Tool(declaration, langchain.function_of(candidate), approval if callable(approval) else None)
 
 
 def _declared(name: str, approval: Approval | ApprovalFunction) -> DeclaredApproval:
     if not callable(approval) and approval not in get_args(Approval):
-        raise schema.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
+        raise schema_check.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
     if inspect.iscoroutinefunction(approval):
-        raise schema.refuse(name, "its approval callable is asynchronous", "Use a plain function.")
+        raise schema_check.refuse(name, "its approval callable is asynchronous", "Use a plain function.")
     return "dynamic" if callable(approval) else approval
 
 
 def _check_timeout(name: str, timeout: object) -> None:
     if timeout is not None and not is_timeout(timeout):
-        raise schema.refuse(name, "its timeout is not a number of seconds above 0", "Leave it out for no limit.")
+        raise schema_check.refuse(name, "its timeout is not a number of seconds above 0", "Leave it out for no limit.")
 
 
 def _describe(candidate: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, cast
 
-from agent_kernel.tools.schema import refuse
+from agent_kernel.tools.schema_check import refuse
 
 current_tool_call_id: ContextVar[str] = ContextVar("agent_kernel_tool_call_id", default="call")
 """The model's id of the running call, for tools with an injected call id."""

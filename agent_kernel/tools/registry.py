@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.tools.arguments import canonical, parse
 from agent_kernel.tools.declaration import ToolDeclaration
-from agent_kernel.tools.schema import check, check_schema
+from agent_kernel.tools.schema_check import check, check_schema
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

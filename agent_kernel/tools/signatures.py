@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import SchemaError
 
-from agent_kernel.tools.schema import refuse
+from agent_kernel.tools.schema_check import refuse
 
 
 class _Plain(GenerateJsonSchema):

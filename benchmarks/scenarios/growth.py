@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from agent_kernel.log import runs
-from agent_kernel.log.events import append_message
+from agent_kernel.log.event_rows import append_message
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction
 from agent_kernel.models.base import Model, ModelFacts, ModelItem, ModelRequest, ModelTurn, RequestedCall
@@ -28,7 +28,7 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.specs import stored
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.run import Commit
+from agent_kernel.runtime.state.active_run import Commit
 from agent_kernel.tools.executor import OutputSink
 from benchmarks.contenders.base import history, prose, user_text
 from benchmarks.contenders.ours import ALLOWED, ProbeExecutor

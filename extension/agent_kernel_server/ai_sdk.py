@@ -15,7 +15,7 @@ from agent_kernel.models.images import data_url
 from agent_kernel.protocol.ai_sdk import ChatRequest, SentMessage, SentPart
 from agent_kernel.protocol.commands import ApprovalResponseCommand
 from agent_kernel.protocol.views import ImageRefs
-from agent_kernel.runtime.clients.commands import handle_command, reply_for
+from agent_kernel.runtime.clients.dispatch import handle_command, reply_for
 from agent_kernel.runtime.clients.ui_answers import Answer, answer_id
 from agent_kernel.runtime.clients.ui_messages import History, UIPart
 from agent_kernel.runtime.conversation import Conversation

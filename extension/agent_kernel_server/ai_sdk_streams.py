@@ -8,7 +8,7 @@ from typing import Any
 from orjson import dumps, loads
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.runtime.clients.commands import NotAllowed, reply_for
+from agent_kernel.runtime.clients.dispatch import NotAllowed, reply_for
 from agent_kernel.runtime.clients.ui_answers import Answer, Chunk, Piece, answer_id
 from agent_kernel.runtime.clients.ui_messages import History, missing
 from agent_kernel.runtime.conversation import Conversation

@@ -59,7 +59,7 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
             raise web.HTTPError(403)
         try:
             runtime = await self.service.runtime()
-            self.conversation = await runtime.conversation_soon(conversation_id, ANNOUNCED_SECONDS)
+            self.conversation = await runtime.wait_for_conversation(conversation_id, ANNOUNCED_SECONDS)
         except UnknownConversation as error:
             raise web.HTTPError(404, str(error)) from error
         except ConfigurationError as error:  # there is no log

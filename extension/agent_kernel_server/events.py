@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.log.audit.chain import Entry
-from agent_kernel.log.audit.entries import Heard
+from agent_kernel.log.audit.entries import AuditedEntry
 
 APPROVAL_EVENT = "https://agent-kernel.org/events/approval/v1"
 OUTCOME_EVENT = "https://agent-kernel.org/events/outcome/v1"
@@ -16,14 +16,14 @@ _DECISION = ("decision", "by", "decided_by", "scope")
 _OUTCOME = ("state", "started_at", "duration_ms")
 
 
-def emitter(event_logger: Any) -> Callable[[Sequence[Heard]], None]:
+def emitter(event_logger: Any) -> Callable[[Sequence[AuditedEntry]], None]:
     """Register the schemas with a server's event logger. Returns a function, for the event loop, that emits decisions
     and outcomes of the audit trail, which are on disk already."""
     for schema in ("approval", "outcome"):
         event_logger.register_event_schema(_SCHEMAS / schema / "v1.yaml")
 
-    def emit(heard: Sequence[Heard]) -> None:
-        for one in heard:
+    def emit(audited: Sequence[AuditedEntry]) -> None:
+        for one in audited:
             schema_id, data = event_of(*one)
             event_logger.emit(schema_id=schema_id, data=data)
 

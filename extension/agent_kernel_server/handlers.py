@@ -24,8 +24,8 @@ from agent_kernel.protocol.commands import (
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus, UnknownAnswer
-from agent_kernel.runtime.clients.commands import handle_command
-from agent_kernel.runtime.clients.lists import ENDED_RUNS
+from agent_kernel.runtime.clients.dispatch import handle_command
+from agent_kernel.runtime.clients.overview import ENDED_RUNS
 from agent_kernel.runtime.clients.snapshot import tool_views
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.ai_sdk import ChatHandler, ChatMessagesHandler, ResumeHandler

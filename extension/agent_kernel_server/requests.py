@@ -20,7 +20,7 @@ from agent_kernel.errors import (
 )
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
-from agent_kernel.runtime.clients.commands import reply_for
+from agent_kernel.runtime.clients.dispatch import reply_for
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.bodies import BodyHandler
 from agent_kernel_server.identity import AUTH_RESOURCE, Action, person_of

@@ -19,7 +19,7 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Recovered, Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls.undo import file_change
+from agent_kernel.runtime.tool_calls.undo_change import file_change
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor

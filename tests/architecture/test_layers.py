@@ -55,7 +55,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("settings", "tasks"),
         ("state",),
         ("offload", "batches"),
-        ("clients.feed", "clients.snapshot", "clients.lists"),
+        ("clients.feed", "clients.snapshot", "clients.overview"),
         ("tool_calls",),
         ("turns",),
         ("graph",),

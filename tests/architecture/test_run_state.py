@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.runtime.state.run import WRITERS
+from agent_kernel.runtime.state.active_run import WRITERS
 
 RUNTIME = Path(__file__).parents[2] / "agent_kernel" / "runtime"
 OUTSIDE = [path for path in sorted(RUNTIME.rglob("*.py")) if path.parent != RUNTIME / "state"]

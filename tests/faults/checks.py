@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.log.events import frames_after
+from agent_kernel.log.event_rows import frames_after
 
 FINAL = frozenset({"invalid", "success", "error", "denied", "cancelled", "superseded", "expired", "unknown"})
 ENDED = frozenset({"complete", "cancelled", "error"})

@@ -20,7 +20,7 @@ from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdic
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime

@@ -7,7 +7,7 @@ import pytest
 
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.chat import streamed

@@ -11,8 +11,8 @@ from typing import Any
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from agent_kernel.execution.executor import outcome_of
-from agent_kernel.execution.outputs import OutputReader
+from agent_kernel.execution.kernel_executor import outcome_of
+from agent_kernel.execution.output_reader import OutputReader
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.kernel import CallEnd
 from agent_kernel.protocol.kernel_code import CALL_KEY, call_code, execute_request

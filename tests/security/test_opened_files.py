@@ -13,8 +13,8 @@ from agent_kernel.notebook.execution.undo import Backups
 from agent_kernel.tools.builtin.changes import planned_write
 from agent_kernel.tools.builtin.files import read_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
-from agent_kernel.tools.builtin.opening import open_folder
 from agent_kernel.tools.builtin.paths import resolve
+from agent_kernel.tools.builtin.safe_open import open_folder
 from agent_kernel.tools.builtin.search import list_files, search_files
 from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from tests.file_tools import edit_file, write_file

@@ -141,13 +141,13 @@ async def test_an_unknown_id_gets_a_clear_error_and_changes_nothing(
 def awaited(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The conversations that channels have asked for."""
     ids: list[str] = []
-    find = Runtime.conversation_soon
+    find = Runtime.wait_for_conversation
 
-    async def conversation_soon(runtime: Runtime, conversation_id: str, seconds: float) -> Conversation:
+    async def wait_for_conversation(runtime: Runtime, conversation_id: str, seconds: float) -> Conversation:
         ids.append(conversation_id)
         return await find(runtime, conversation_id, seconds)
 
-    monkeypatch.setattr(Runtime, "conversation_soon", conversation_soon)
+    monkeypatch.setattr(Runtime, "wait_for_conversation", wait_for_conversation)
     return ids
 
 

@@ -11,7 +11,7 @@ from jupyter_server.serverapp import ServerApp
 from tornado import web
 
 from agent_kernel.log.opening import open_to_write
-from agent_kernel.log.schema import make_tables
+from agent_kernel.log.tables import make_tables
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import standby
 from agent_kernel_server.app import LOG_NAME, AgentKernelServer

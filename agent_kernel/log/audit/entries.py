@@ -14,13 +14,13 @@ from agent_kernel.protocol.events import PolicyEvent
 from agent_kernel.protocol.views import BudgetRaise, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope, UnknownAnswer
 
-Heard = tuple[Entry, dict[str, Any]]
+AuditedEntry = tuple[Entry, dict[str, Any]]
 """A decision or an outcome, for those who listen: its entry, and its fields, with those that say which call it is
 about."""
 _CALL_FIELDS = ("conversation_id", "run_id", "tool_call_id", "approval_id", "tool_name", "digest")
 
 
-def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> Heard:
+def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -> AuditedEntry:
     """Add a decision, in the transaction that makes it. `call` is as the decision left it."""
     fields = {
         "at": call.decided_at,
@@ -31,10 +31,10 @@ def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -
         "decided_by": call.decided_by,
         "reason": call.reason,
     }
-    return _heard(append(sql, "decision", _identity(call) | fields), call)
+    return _audited(append(sql, "decision", _identity(call) | fields), call)
 
 
-def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> Heard:
+def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> AuditedEntry:
     """Add the end of a call, in the transaction that ends it."""
     fields = {
         "at": call.ended_at,
@@ -43,7 +43,7 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> Heard:
         "duration_ms": call.duration_ms,
         "reason": call.reason,
     }
-    return _heard(append(sql, "outcome", _of_call(call) | fields), call)
+    return _audited(append(sql, "outcome", _of_call(call) | fields), call)
 
 
 def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy) -> None:
@@ -146,7 +146,7 @@ def record_unknown_answer(
     append(sql, "unknown", _of_call(call) | said)
 
 
-def _heard(entry: Entry, call: ToolCallView) -> Heard:
+def _audited(entry: Entry, call: ToolCallView) -> AuditedEntry:
     return entry, {name: getattr(call, name) for name in _CALL_FIELDS} | entry.fields
 
 

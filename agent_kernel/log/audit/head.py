@@ -117,7 +117,7 @@ class HeadFile:
         try:
             note = read_note(log) or HeadNote(Head(0, NO_ENTRY))
         except ValueError as error:
-            logger.warning("%s. It is written anew: an earlier trail that was lost can't be noticed.", error)
+            logger.warning("%s. It is written again: an earlier trail that was lost can't be noticed.", error)
             note = HeadNote(Head(0, NO_ENTRY))
         self._lost = note.lost
         if (lost := missing(sql, note.head)) is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from agent_kernel.errors import ConfigurationError, RecordingNotWritten
-from agent_kernel.models.recordings import pictures
+from agent_kernel.models.recordings import recorded_pictures
 from agent_kernel.models.recordings.format import (
     LARGEST_FILE,
     LONGEST_LINE,
@@ -24,7 +24,7 @@ from agent_kernel.models.recordings.format import (
     read,
 )
 from agent_kernel.models.recordings.whole_files import replace_file
-from agent_kernel.tools.builtin.opening import open_to_append
+from agent_kernel.tools.builtin.safe_open import open_to_append
 
 LOCK_SECONDS = 30.0
 _REMEDY = (
@@ -60,7 +60,7 @@ class RecordingFile:
         step 0 its decisions go as well. `images` are base64 by digest. Raises `RecordingNotWritten`."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            pictures.save(self.path, pictures.images_of(turn.asked), images)
+            recorded_pictures.save(self.path, recorded_pictures.images_of(turn.asked), images)
         except OSError as error:
             raise self._unwritable(error) from None
         self._write(turn, settings, replaces_later)

@@ -37,7 +37,7 @@ from pydantic import (
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Effort, FinishReason
-from agent_kernel.tools.builtin.opening import FileTooLarge, read_bytes
+from agent_kernel.tools.builtin.safe_open import FileTooLarge, read_bytes
 
 VERSION = 2
 SUFFIX = ".jsonl"

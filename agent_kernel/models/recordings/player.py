@@ -23,12 +23,12 @@ from agent_kernel.models.base import (
 )
 from agent_kernel.models.recordings.asked import Question, Reader, key_of
 from agent_kernel.models.recordings.branches import only_branches, turn_after, unanswered
-from agent_kernel.models.recordings.decisions import RecordedDecisions
+from agent_kernel.models.recordings.decision_lines import RecordedDecisions
 from agent_kernel.models.recordings.differences import left_by_other_cells, parts, pictures_differ, show
 from agent_kernel.models.recordings.format import Placed, Recording
 from agent_kernel.models.recordings.occurrences import Occurrences
-from agent_kernel.models.recordings.pictures import images_of
-from agent_kernel.models.retry import Clock, SystemClock
+from agent_kernel.models.recordings.recorded_pictures import images_of
+from agent_kernel.models.retry_policy import Clock, SystemClock
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED, OnChange
 

@@ -20,7 +20,7 @@ from agent_kernel.models.base import (
     facts_of,
 )
 from agent_kernel.models.recordings.asked import Question, Reader, mapped, scrub_keys
-from agent_kernel.models.recordings.decisions import RecordedDecisions, of_scripted
+from agent_kernel.models.recordings.decision_lines import RecordedDecisions, of_scripted
 from agent_kernel.models.recordings.file import RecordingFile
 from agent_kernel.models.recordings.format import (
     Answer,

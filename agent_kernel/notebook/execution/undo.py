@@ -11,7 +11,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.vocabulary import ChangeState
 from agent_kernel.tools.builtin.changes import FileChange
 from agent_kernel.tools.builtin.files import carry_out
-from agent_kernel.tools.builtin.opening import read_bytes, remove_file, replace_file
+from agent_kernel.tools.builtin.safe_open import read_bytes, remove_file, replace_file
 
 KEPT_CALLS = 50
 KEPT_BYTES = 5 * 1024 * 1024

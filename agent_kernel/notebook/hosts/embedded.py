@@ -20,7 +20,7 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.approvals.unattended import approval_mode, unattended_decisions
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
-from agent_kernel.execution.executor import KernelCalls, KernelExecutor
+from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor
 from agent_kernel.execution.link import KernelLink
 from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.models.resolver import ModelResolver

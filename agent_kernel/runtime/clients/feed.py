@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from agent_kernel.log.events import Frame, frames_after
+from agent_kernel.log.event_rows import Frame, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.vocabulary import ErrorCode

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.protocol.commands import ClientCommand, PingCommand, ResumeCommand, ShownCommand
 from agent_kernel.protocol.events import AckEvent, ErrorEvent, PongEvent, Reply
-from agent_kernel.runtime.clients.commands import (
+from agent_kernel.runtime.clients.dispatch import (
     InvalidFrame,
     NotAllowed,
     Right,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_kernel.approvals.offers import with_offers
-from agent_kernel.log import events, runs, tool_calls
+from agent_kernel.log import event_rows, runs, tool_calls
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.events import SessionEvent
 from agent_kernel.protocol.views import ConversationView, MessageView, ToolView
@@ -31,7 +31,7 @@ def read_snapshot(sql: sqlite3.Connection, conversation_id: str) -> Snapshot:
     row = runs.read_conversation(sql, conversation_id)
     view = _read(sql, row)
     if view.runs and (last := view.runs[-1]).status == "error":
-        view.messages.extend(map(MessageView.model_validate, events.cut_off_answers(sql, row.number, last.run_id)))
+        view.messages.extend(map(MessageView.model_validate, event_rows.cut_off_answers(sql, row.number, last.run_id)))
     return Snapshot(view, _resume_from(sql, row.number, view))
 
 
@@ -73,12 +73,12 @@ def _resume_from(sql: sqlite3.Connection, conversation: int, view: ConversationV
     if not open_runs or last > _EVENTS_READ:
         return last
     known = {call.tool_call_id for call in view.tool_calls}
-    first = events.shown_only_by_events(sql, conversation, open_runs, known)
+    first = event_rows.shown_only_by_events(sql, conversation, open_runs, known)
     return last if first is None else first - 1
 
 
 def _read(sql: sqlite3.Connection, row: ConversationRow) -> ConversationView:
-    outputs = events.outputs_by_call(sql, row.number)
+    outputs = event_rows.outputs_by_call(sql, row.number)
     calls = [
         with_offers(call).model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
         for call in tool_calls.list_calls(sql, conversation=row.number)
@@ -93,8 +93,8 @@ def _read(sql: sqlite3.Connection, row: ConversationRow) -> ConversationView:
         model=row.model,
         status="awaiting_approval" if waits else "running" if goes else "idle",
         created_at=row.created_at,
-        messages=events.message_views(sql, row.number, events.START),
+        messages=event_rows.message_views(sql, row.number, event_rows.START),
         tool_calls=calls,
-        last_seq=events.last_seq(sql, row.number),
+        last_seq=event_rows.last_seq(sql, row.number),
         runs=its_runs,
     )

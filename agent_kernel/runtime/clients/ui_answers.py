@@ -32,7 +32,7 @@ CallStage = Literal["writing", "proposed", "asked", "approved", "executing", "en
 
 
 @dataclass(slots=True)
-class Call:
+class StreamedCall:
     """A call, as far as events have told of it."""
 
     name: str
@@ -74,7 +74,7 @@ class Answer:
         self.prompt_id = prompt_id
         self.run_id = run_id
         self.message_id = answer_id(prompt_id)
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, StreamedCall] = {}
         self.over = False
         self.finish: Chunk | None = None
         """How it ended: a `finish`, `abort` or `error` chunk."""
@@ -200,7 +200,7 @@ class Answer:
         pieces: list[Piece] = []
         if tool_call_id not in self.calls:
             pieces = [*self._begin_turn(), *self._end_text()]
-            self.calls[tool_call_id] = Call(name, self._step, for_page=name in self._page_tools)
+            self.calls[tool_call_id] = StreamedCall(name, self._step, for_page=name in self._page_tools)
             begin = {"type": "tool-input-start", "toolCallId": tool_call_id, "toolName": name}
             pieces.append(self._of(tool_call_id, begin))
         if event.get("tool_input") is not None:
@@ -266,7 +266,7 @@ class Answer:
             pieces.append(self._preliminary(tool_call_id, call))
         return pieces
 
-    def _preliminary(self, tool_call_id: str, call: Call) -> Piece:
+    def _preliminary(self, tool_call_id: str, call: StreamedCall) -> Piece:
         output = {"text": "", "outputs": bounded(call.outputs, RICH_CHARACTERS)}
         shown = {"type": "tool-output-available", "toolCallId": tool_call_id, "output": output, "preliminary": True}
         return self._of(tool_call_id, shown)
@@ -303,7 +303,7 @@ class Answer:
             pieces.append(Piece(_data_chunk("unknown-outcome", f"unknown-outcome-{tool_call_id}", asked), self._step))
         return pieces
 
-    def _output(self, call: Call, text: str) -> Any:
+    def _output(self, call: StreamedCall, text: str) -> Any:
         if not call.for_page:
             return {"text": text, "outputs": bounded(call.outputs, OUTPUT_CHARACTERS)}
         try:
@@ -413,8 +413,8 @@ class Answer:
             }
         )
 
-    def _call(self, event: dict[str, Any]) -> Call:
-        return self.calls.setdefault(event["tool_call_id"], Call(event.get("tool_name", ""), self._step))
+    def _call(self, event: dict[str, Any]) -> StreamedCall:
+        return self.calls.setdefault(event["tool_call_id"], StreamedCall(event.get("tool_name", ""), self._step))
 
     def _input(self, tool_call_id: str, tool_input: str) -> list[Piece]:
         """The arguments, where they are new: an edited call shows what runs."""

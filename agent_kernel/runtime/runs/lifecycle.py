@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
 from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
-from agent_kernel.log import events, tool_calls
-from agent_kernel.log.events import START, Mark
+from agent_kernel.log import event_rows, tool_calls
+from agent_kernel.log.event_rows import START, Position
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, LearnsFacts, Model
@@ -25,11 +25,11 @@ from agent_kernel.runtime.runs.specs import limits_text, script_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
 from agent_kernel.runtime.runs.time_limit import limited_in_time
 from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources, StartingPoint
 from agent_kernel.runtime.state.commits import Commit, commit_to
-from agent_kernel.runtime.state.history import Past
+from agent_kernel.runtime.state.history import History
 from agent_kernel.runtime.state.lean import wants_lean
-from agent_kernel.runtime.state.limits import conversation_budget, filled_up
-from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, Resources, StartingPoint
+from agent_kernel.runtime.state.spending import conversation_budget, filled_up
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
     StoredPolicy,
@@ -37,10 +37,15 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
     read_stored_policy,
     take_in_user_rules,
 )
-from agent_kernel.runtime.tool_calls.script import with_recorded
-from agent_kernel.runtime.turns.messages import answer_calls, move_unread_messages, read_result, write_tool_messages
+from agent_kernel.runtime.tool_calls.scripted import with_recorded
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.runtime.turns.tool_messages import (
+    answer_calls,
+    move_unread_messages,
+    read_result,
+    write_tool_messages,
+)
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 
@@ -116,7 +121,7 @@ async def _begun(
     stored_policy, mark, unknown, whole = await resources.log.read(
         lambda sql: (
             read_stored_policy(sql, row, spec.run_id),
-            events.mark(sql, row.number),
+            event_rows.current_position(sql, row.number),
             tool_calls.unknown_digests(sql, row.number),
             conversation_budget(budget, earlier_runs(sql, row.number, spec.run_id)),
         )
@@ -124,7 +129,7 @@ async def _begun(
     policy, shown = effective_policy(resources.settings, spec, stored_policy)
     past = resources.histories.take(row.number)
     if spec.replaces:
-        past = Past()  # all is read again, without what is left out from now on
+        past = History()  # all is read again, without what is left out from now on
     start = StartingPoint(mark, past, unknown=unknown)
     view = view.model_copy(update={"lean": wants_lean(spec, model)})
     run = ActiveRun(shared, spec, model, executor, view, policy, start)
@@ -233,7 +238,7 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
         await run.calls.aclose()
     run.inbox.close()
 
-    async def write_end() -> tuple[RunResult, Mark]:
+    async def write_end() -> tuple[RunResult, Position]:
         if broken is not None:
             await _end_broken(run, broken)
         return await _end(run)
@@ -269,7 +274,7 @@ async def _end_broken(run: ActiveRun, error: Exception) -> None:
     await answer_calls(run)
 
 
-async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
+async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
     status: RunStatus = "complete"
     finish: FinishReason = run.finish_reason
     if run.failure is not None:
@@ -279,7 +284,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Mark]:
     usage = run.view.usage.model_copy(update={"seconds": run.meter.rounded})
     run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None, delay=None, usage=usage)
 
-    def work(commit: Commit) -> tuple[RunResult, Mark, list[dict[str, Any]]]:
+    def work(commit: Commit) -> tuple[RunResult, Position, list[dict[str, Any]]]:
         write_tool_messages(commit, run)
         left = move_unread_messages(commit, run.run_id)
         result = write_end(commit, run.view, finish, run.last_message_id, run.begun)
@@ -329,7 +334,7 @@ async def _close(
 
 
 def write_end(
-    commit: Commit, ended: RunView, finish: FinishReason, message_id: str | None = None, begun: Mark = START
+    commit: Commit, ended: RunView, finish: FinishReason, message_id: str | None = None, begun: Position = START
 ) -> RunResult:
     """Write a run's end, and show it. `begun` is a place in the log before its beginning."""
     ended = ended.model_copy(update={"finish_reason": finish})

@@ -15,9 +15,9 @@ from agent_kernel.runtime.clients.feed import Feed
 from agent_kernel.runtime.runs import lifecycle, recovery
 from agent_kernel.runtime.runs.last_run import LastRun
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, Resources
-from agent_kernel.runtime.tool_calls import rules
-from agent_kernel.runtime.turns.messages import read_result
+from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources
+from agent_kernel.runtime.tool_calls import always_allow
+from agent_kernel.runtime.turns.tool_messages import read_result
 from agent_kernel.tools.executor import ToolExecutor
 
 logger = logging.getLogger(__name__)
@@ -150,9 +150,9 @@ class RunQueue:
         self._resources.active.add(run)
         queued.begun.set()
         try:
-            await rules.rules_changed([run])  # a rule may have changed since the policy was read
+            await always_allow.rules_changed([run])  # a rule may have changed since the policy was read
             if queued.continued:
-                await rules.check_waiting_calls(run)
+                await always_allow.check_waiting_calls(run)
             return await lifecycle.carry_out(self._resources, run, partial(self._end_unwritten, queued))
         finally:
             self.active = None

@@ -3,8 +3,8 @@
 import sqlite3
 
 from agent_kernel.approvals.limits import least
-from agent_kernel.log import events, inbox, runs, tool_calls
-from agent_kernel.log.events import START
+from agent_kernel.log import event_rows, runs, stored_messages, tool_calls
+from agent_kernel.log.event_rows import START
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import MessageEvent, RunEvent, utc_now
@@ -15,13 +15,13 @@ from agent_kernel.protocol.vocabulary import ErrorCode
 from agent_kernel.runtime.runs import lifecycle
 from agent_kernel.runtime.runs.specs import limits_text
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, StartingPoint
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.history import unanswered_calls
-from agent_kernel.runtime.state.run import ActiveRun, ConversationResources, StartingPoint
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy
-from agent_kernel.runtime.tool_calls.script import use_up
-from agent_kernel.runtime.turns.messages import move_unread_messages, read_tool_messages
+from agent_kernel.runtime.tool_calls.scripted import use_up
+from agent_kernel.runtime.turns.tool_messages import move_unread_messages, read_tool_messages
 from agent_kernel.tools.executor import ToolExecutor
 
 RESTARTED = "The server restarted while this call was running."
@@ -40,7 +40,7 @@ async def prepare(log: Log, row: ConversationRow, run: RunView) -> None:
 
     def work(commit: Commit) -> None:
         transitions.settle_all(commit, run.run_id, RESTARTED, None)
-        for message_id in events.unfinished_messages(commit.sql, commit.number, run.run_id):
+        for message_id in event_rows.unfinished_messages(commit.sql, commit.number, run.run_id):
             commit.emit(MessageEvent(run_id=run.run_id, message_id=message_id, role="assistant", content=""))
         transitions.end_unfinished_cards(commit, run.run_id)
 
@@ -71,10 +71,10 @@ async def resume(
         return StartingPoint(
             begun=START,
             past=shared.runtime.histories.take(row.number),
-            prompted=events.has_prompt(sql, row.number, spec.run_id),
+            prompted=event_rows.has_prompt(sql, row.number, spec.run_id),
             step=step,
             waiting=[call for call in calls if call.state == "awaiting_approval"],
-            messages=inbox.read_kept(sql, row.number, spec.run_id),
+            messages=stored_messages.read_kept(sql, row.number, spec.run_id),
             unknown=tool_calls.unknown_digests(sql, row.number),
         )
 
@@ -107,7 +107,7 @@ async def close(
         transitions.end_unfinished_cards(commit, run.run_id)
         open_calls = unanswered_calls(commit.sql, commit.number)
         for body in read_tool_messages(commit.sql, commit.number, open_calls, settings.step_characters):
-            events.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
+            event_rows.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
         move_unread_messages(commit, run.run_id)
         error = ErrorView(code=code, message=said)
         no_more = {"paused": None, "delay": None}

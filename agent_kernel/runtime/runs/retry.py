@@ -6,7 +6,7 @@ Whether it may is read from the log, so it works after a restart too. Its execut
 import sqlite3
 
 from agent_kernel.errors import AlreadyDecided
-from agent_kernel.log import events, runs
+from agent_kernel.log import event_rows, runs
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import MessageEvent, RunEvent
@@ -22,7 +22,7 @@ def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunVi
     ended = runs.read_run(sql, run_id)
     if ended.status != "error" or ended.error is None or ended.error.code != "LLM_ERROR":
         raise _refused(run_id, "it did not end because the model failed")
-    if runs.has_open_run(sql, conversation) or events.last_run(sql, conversation) != run_id:
+    if runs.has_open_run(sql, conversation) or event_rows.last_run(sql, conversation) != run_id:
         raise _refused(run_id, "something else was asked for since")
     return ended
 
@@ -44,7 +44,7 @@ async def reopen(log: Log, row: ConversationRow, run_id: str) -> RunView:
 
     def work(commit: Commit) -> RunView:
         ended = failed_run(commit.sql, commit.number, run_id)
-        for message_id in events.unfinished_messages(commit.sql, commit.number, run_id):
+        for message_id in event_rows.unfinished_messages(commit.sql, commit.number, run_id):
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=""))
         again = ended.model_copy(update={"status": "running", "ended_at": None, "error": None, "finish_reason": None})
         runs.save_reopened(commit.sql, again)

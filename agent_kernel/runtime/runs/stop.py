@@ -11,8 +11,8 @@ from agent_kernel.log.audit import entries
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.watch import cut_short
 from agent_kernel.tools import outcome_texts

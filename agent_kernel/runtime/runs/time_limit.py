@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.runtime.runs.stop import withdraw
-from agent_kernel.runtime.state.calls import Cut
-from agent_kernel.runtime.state.limits import seconds_left
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
+from agent_kernel.runtime.state.run_calls import Interruption
+from agent_kernel.runtime.state.spending import seconds_left
 from agent_kernel.runtime.tool_calls.watch import cut_short
 
 
@@ -61,7 +61,7 @@ class _TimeLimit:
         why = run.out_of_time or ""
         run.cut_off_model()
         running = run.calls.executions()
-        cutting = [asyncio.create_task(cut_short(run, one, Cut(why)), name="cut short") for one in running]
+        cutting = [asyncio.create_task(cut_short(run, one, Interruption(why)), name="cut short") for one in running]
         try:
             await withdraw(run, "cancelled", why)
         except LogUnavailable:

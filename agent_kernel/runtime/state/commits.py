@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from agent_kernel.log.events import Mark, append_message, mark
+from agent_kernel.log.event_rows import Position, append_message, current_position
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import Transaction, Unit
@@ -19,7 +19,7 @@ class Commit:
 
     def __init__(self, transaction: Transaction, conversation: ConversationRow) -> None:
         self.sql: sqlite3.Connection = transaction.sql
-        self.heard = transaction.heard
+        self.audited = transaction.audited
         self.number = conversation.number
         self._transaction = transaction
         self._conversation_id = conversation.conversation_id
@@ -33,10 +33,10 @@ class Commit:
         append_message(self.sql, self.number, message_id, run_id, body)
         self.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=body["content"]))
 
-    def mark(self) -> Mark:
+    def mark(self) -> Position:
         """The conversation's position in the log, including the events emitted here."""
         self._transaction.flush()
-        return mark(self.sql, self.number)
+        return current_position(self.sql, self.number)
 
 
 async def commit_to(log: Log, conversation: ConversationRow, work: Callable[[Commit], T]) -> T:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_kernel.log.compactions import last_compaction
-from agent_kernel.log.events import START, Mark, read_messages
+from agent_kernel.log.event_rows import START, Position, read_messages
 from agent_kernel.log.runs import replaced_runs, too_long_runs
 from agent_kernel.models.base import CONTEXT_CLOSE, CONTEXT_OPEN, IMAGES, WireMessage
 from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, without_bound
@@ -31,11 +31,11 @@ _KEPT_MESSAGES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class History:
     """The messages up to a place in the log, and what is known of them, so that no run goes through them again."""
 
     messages: list[WireMessage] = field(default_factory=list)
-    upto: Mark = START
+    upto: Position = START
     window: Window = field(default_factory=Window)
     call_ids: frozenset[str] = frozenset()
     """The ids that calls have had."""
@@ -47,13 +47,13 @@ class Histories:
     """Caches the pasts of the conversations that were last active."""
 
     def __init__(self) -> None:
-        self._pasts: OrderedDict[int, Past] = OrderedDict()
+        self._pasts: OrderedDict[int, History] = OrderedDict()
 
-    def take(self, conversation: int) -> Past:
+    def take(self, conversation: int) -> History:
         """Remove and return the past of a conversation, for its next run, which adds to it."""
-        return self._pasts.pop(conversation, Past())
+        return self._pasts.pop(conversation, History())
 
-    def keep(self, conversation: int, past: Past) -> None:
+    def keep(self, conversation: int, past: History) -> None:
         self._pasts[conversation] = past
         while len(self._pasts) > _KEPT or (len(self._pasts) > 1 and self._messages() > _KEPT_MESSAGES):
             self._pasts.popitem(last=False)
@@ -79,7 +79,7 @@ def with_context(prompt: str, environment: str) -> str:
     return f"{prompt}{CONTEXT_OPEN}{environment}{CONTEXT_CLOSE}" if environment else prompt
 
 
-def read_history(sql: sqlite3.Connection, conversation: int, past: Past, run_id: str) -> list[WireMessage]:
+def read_history(sql: sqlite3.Connection, conversation: int, past: History, run_id: str) -> list[WireMessage]:
     """The past and the messages since, for this run. Where all is read from the log, messages of runs whose cells were
     run again are left out, and prompts of other runs that were too long; a cached past has none of them."""
     said = [(run, wire_message(body)) for _, run, body in read_messages(sql, conversation, past.upto)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from agent_kernel.log.inbox import KeptMessage
+from agent_kernel.log.stored_messages import KeptMessage
 
 
 class Inbox:

@@ -4,12 +4,12 @@ import sqlite3
 from collections.abc import Sequence, Set
 from typing import Any
 
-from agent_kernel.log.events import START, Mark, shown_cards
+from agent_kernel.log.event_rows import START, Position, shown_cards
 from agent_kernel.models.base import IMAGES, WireMessage
 from agent_kernel.protocol.ids import new_tool_call_id
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, tokens_of, tokens_of_tools
-from agent_kernel.runtime.state.history import SYSTEM_PROMPT, Past, read_history, read_window, wire_message
+from agent_kernel.runtime.state.history import SYSTEM_PROMPT, History, read_history, read_window, wire_message
 from agent_kernel.runtime.state.window import Window
 
 LONGEST_ID = 65_536
@@ -19,7 +19,7 @@ LONGEST_ID = 65_536
 class Transcript:
     """Filled by `recall`; then changed by `turns` alone."""
 
-    def __init__(self, past: Past) -> None:
+    def __init__(self, past: History) -> None:
         self._past = past
         """The cached part of the conversation."""
         self._history: list[WireMessage] = []
@@ -47,7 +47,7 @@ class Transcript:
         conversation: int,
         spec: RunSpec,
         *,
-        cards_after: Mark | None,
+        cards_after: Position | None,
         pictures: bool,
     ) -> None:
         """Read what was said before. `cards_after` is the place after which the run has shown cards, where it has;
@@ -66,10 +66,10 @@ class Transcript:
         if cards_after is not None:  # cards that were cut off have used ids too
             self._call_ids.update(shown_cards(sql, conversation, spec.run_id, cards_after))
 
-    def past(self, upto: Mark) -> Past:
+    def past(self, upto: Position) -> History:
         """The history for the next run of the conversation. `upto` is the position of the log."""
         known = frozenset(self._call_ids), frozenset(self._special)
-        return Past(self._history[1:], upto, self._window, *known)
+        return History(self._history[1:], upto, self._window, *known)
 
     def add(self, body: dict[str, Any]) -> None:
         """Add a message that is in the log, or on its way there."""

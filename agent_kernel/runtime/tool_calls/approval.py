@@ -6,13 +6,13 @@ from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls import rules, transitions
+from agent_kernel.runtime.tool_calls import always_allow, transitions
 from agent_kernel.runtime.tool_calls.edits import checked_edit
 from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_task
 from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy, permits
-from agent_kernel.runtime.tool_calls.script import note_decision
+from agent_kernel.runtime.tool_calls.scripted import note_decision
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import parse
 
@@ -40,7 +40,7 @@ async def record_decision(
             if decision.approved and decision.scope != "once":
                 chosen = _chosen_rule(decided, decision)
                 kept = run.settings.user_rules
-                rules.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
+                always_allow.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
             return decided
 
         now = await run.commit(work)

@@ -9,7 +9,7 @@ from agent_kernel.models.redaction import Secrets
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.runtime.batches import Batcher
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.shown_images import ShownImages
 
 logger = logging.getLogger(__name__)

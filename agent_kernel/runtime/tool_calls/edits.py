@@ -5,9 +5,9 @@ from typing import Any
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.policy_check import check_policy
-from agent_kernel.runtime.tool_calls.previews import shown_call
+from agent_kernel.runtime.tool_calls.previews import preview_call
 from agent_kernel.tools.arguments import digest
 
 
@@ -22,7 +22,7 @@ async def checked_edit(
     judgement = await check_policy(run, call.tool_name, tool_input, edited=True)
     if judgement.approval == "deny":
         raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
-    shown, found = await shown_call(run, call.tool_name, tool_input, judgement.place)
+    shown, found = await preview_call(run, call.tool_name, tool_input, judgement.place)
     return tool_calls.Edit(
         tool_input=tool_input,
         digest=digest(tool_input),

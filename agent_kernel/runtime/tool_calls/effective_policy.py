@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.log.rules import put_user_rules, rules_in_force
 from agent_kernel.log.runs import ConversationRow, policy_of_run
+from agent_kernel.log.saved_rules import put_user_rules, rules_in_force
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.views import PolicyView, RuleView
 from agent_kernel.protocol.vocabulary import PolicyMode, RuleOrigin, Scope
@@ -100,7 +100,7 @@ def _dropped(rules: Sequence[RuleView], settings: RuntimeSettings) -> list[str]:
 
 
 def _scripted(spec: RunSpec) -> list[str]:
-    """A note on the run's script. What it may approve is judged by call: see `script`."""
+    """A note on the run's script. What it may approve is judged by call: see `scripted`."""
     if not spec.script:
         return []
     count = "1 decision" if len(spec.script) == 1 else f"{len(spec.script):,} decisions"

@@ -14,13 +14,13 @@ from functools import partial
 import orjson
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.log import images
+from agent_kernel.log import stored_images
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.runtime.state.calls import Cut, Execution
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.run_calls import Execution, Interruption
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
@@ -74,17 +74,17 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     outputs = CallOutputs(run, call)
     started = time.monotonic()
     try:
-        outcome, cut = await _on_executor(run, call, outputs.add)
+        outcome, interruption = await _on_executor(run, call, outputs.add)
     except BaseException:
         await outputs.aclose()
         raise
     if is_unasked(call):
         outcome = replace(outcome, content=run.secrets.clean(outcome.content))
-    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), cut)
+    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), interruption)
     outputs.settled()
 
 
-async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Cut | None]:
+async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Interruption | None]:
     """The outcome of the call, and why it was interrupted by us where it was."""
     executor = run.executor
     if executor is None:
@@ -100,14 +100,14 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
         with run.calls.executing(call.tool_call_id, running):
             async with watched(run, call, executor, running):
                 outcome = await execution
-                return outcome, None if outcome.status == "success" else running.cut
+                return outcome, None if outcome.status == "success" else running.interruption
     except KernelGone as gone:
         return Outcome("unknown", str(gone)), None
     except asyncio.CancelledError:
         current = asyncio.current_task()
         if not execution.cancelled() or (current is not None and current.cancelling()):
             raise
-        return Outcome("unknown", "It did not end when it was interrupted."), running.cut
+        return Outcome("unknown", "It did not end when it was interrupted."), running.interruption
     except Exception:
         logger.exception("The executor failed on %s", call.tool_name)
         return Outcome("unknown", "Something broke between Agent Kernel and the kernel."), None
@@ -120,11 +120,11 @@ async def finish(
     started: float,
     last_outputs: Sequence[ToolOutputEvent] = (),
     shown: Sequence[str] = (),
-    cut: Cut | None = None,
+    interruption: Interruption | None = None,
 ) -> None:
-    """Commit the outcome of a call, with the pictures that it has `shown`; `cut` is why we have interrupted it."""
-    if cut is not None:
-        outcome = _cut_short(outcome, cut)
+    """Commit the outcome of a call, with the pictures that it has `shown`; and `interruption` if there was one."""
+    if interruption is not None:
+        outcome = _cut_short(outcome, interruption)
     settings = run.settings
     limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
     shortening = partial(
@@ -136,20 +136,24 @@ async def finish(
     if shown and outcome.status != "unknown":
         pictures = await asyncio.to_thread(prepare, shown, sent=run.sends_images)
     text = f"{kept.text}\n{pictures.note}" if pictures.note else kept.text
-    result = outcome_texts.ended(call, outcome.status, text, cut=cut is not None)
+    result = outcome_texts.ended(call, outcome.status, text, cut=interruption is not None)
     duration = round((time.monotonic() - started) * 1000)
     output_file = str(kept.output_file) if kept.output_file else None
 
     def work(commit: Commit) -> None:
         for event in last_outputs:
             commit.emit(event)
-        images.keep(commit.sql, commit.number, pictures.data)
+        stored_images.keep(commit.sql, commit.number, pictures.data)
         transitions.settle(
             commit,
             call.tool_call_id,
             outcome.status,
             result,
-            reason=outcome.content if outcome.status == "unknown" else cut.reason if cut is not None else None,
+            reason=outcome.content
+            if outcome.status == "unknown"
+            else interruption.reason
+            if interruption is not None
+            else None,
             duration_ms=duration,
             truncated=kept.truncated,
             output_file=output_file,
@@ -165,9 +169,13 @@ async def finish(
         run.pictures.add(pictures.data)
 
 
-def _cut_short(outcome: Outcome, cut: Cut) -> Outcome:
+def _cut_short(outcome: Outcome, interruption: Interruption) -> Outcome:
     """The outcome of a call that we have interrupted: our reason, and its output so far."""
-    content = f"{cut.reason} {outcome.content}" if outcome.status == "unknown" else f"{cut.reason}\n{outcome.content}"
+    content = (
+        f"{interruption.reason} {outcome.content}"
+        if outcome.status == "unknown"
+        else f"{interruption.reason}\n{outcome.content}"
+    )
     if outcome.status == "unknown":
         return replace(outcome, content=content)
-    return replace(outcome, status="error" if cut.failed else "cancelled", content=content)
+    return replace(outcome, status="error" if interruption.failed else "cancelled", content=content)

@@ -8,12 +8,12 @@ from typing import Any
 
 from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
 from agent_kernel.errors import KernelGone
-from agent_kernel.log.rules import rules_in_force
+from agent_kernel.log.saved_rules import rules_in_force
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
 from agent_kernel.runtime.offload import read
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.declarations import OPENS_FILES

@@ -15,9 +15,9 @@ from agent_kernel.protocol.events import PolicyEvent
 from agent_kernel.protocol.views import PolicySwitchView
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.settings import RuntimeSettings
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit, commit_to
-from agent_kernel.runtime.state.run import ActiveRun
-from agent_kernel.runtime.tool_calls.rules import check_waiting_calls
+from agent_kernel.runtime.tool_calls.always_allow import check_waiting_calls
 
 
 def refuse_above(settings: RuntimeSettings, mode: PolicyMode, run: ActiveRun | None = None) -> None:

@@ -12,19 +12,19 @@ from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.runtime.offload import read
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
-from agent_kernel.tools.review.file_cards import RUNS_BY_ITSELF, runs_by_itself
+from agent_kernel.tools.review.file_changes import RUNS_BY_ITSELF, runs_by_itself
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 
 logger = logging.getLogger(__name__)
 _PREVIEW_SECONDS = 3.0
 NOT_READ = "What the file holds now could not be read."
 
-Shown = tuple[Preview | None, Sequence[Warning]]
+PreviewAndWarnings = tuple[Preview | None, Sequence[Warning]]
 
 
-async def shown_call(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> Shown:
+async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> PreviewAndWarnings:
     """The preview of valid arguments and its warnings, for the file at `place`, by which the call was judged.
 
     Raises `InvalidArguments` for a change of a file that is refused without asking.
@@ -55,7 +55,7 @@ async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None
     """
     if call.tool_name not in CHANGES_FILES:
         return call
-    shown, found = await shown_call(run, call.tool_name, call.tool_input, place)
+    shown, found = await preview_call(run, call.tool_name, call.tool_input, place)
     if shown == call.preview and list(found) == call.warnings:
         return call
     number = run.conversation.number

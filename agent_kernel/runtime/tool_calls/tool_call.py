@@ -10,12 +10,12 @@ from agent_kernel.errors import AlreadyDecided, IllegalTransition, InvalidArgume
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, reserve_turn, start_task
 from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import with_file_card
-from agent_kernel.runtime.tool_calls.script import note_decision, scripted_verdict
+from agent_kernel.runtime.tool_calls.scripted import note_decision, scripted_verdict
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.builtin.places import UNKNOWN
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
-from agent_kernel.log import events, tool_calls
+from agent_kernel.log import event_rows, tool_calls
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
@@ -45,7 +45,7 @@ def settle(
     if reason is not None:
         columns["reason"] = reason
     call = tool_calls.move(
-        commit.sql, commit.number, tool_call_id, state, commit.heard, result=result, ended_at=utc_now(), **columns
+        commit.sql, commit.number, tool_call_id, state, commit.audited, result=result, ended_at=utc_now(), **columns
     )
     show_end(commit, call)
     return call
@@ -71,7 +71,7 @@ def cut_off(run_id: str, tool_call_id: str) -> ToolCompleteEvent:
 
 def end_unfinished_cards(commit: Commit, run_id: str) -> None:
     """End the cards of calls that the model did not finish writing."""
-    for tool_call_id in events.unfinished_cards(commit.sql, commit.number, run_id):
+    for tool_call_id in event_rows.unfinished_cards(commit.sql, commit.number, run_id):
         commit.emit(cut_off(run_id, tool_call_id))
 
 
@@ -88,7 +88,7 @@ def settle_all(commit: Commit, run_id: str, unknown: str, cancelled: str | None)
 
 def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
     asked = tool_calls.move(
-        commit.sql, commit.number, call.tool_call_id, "awaiting_approval", commit.heard, place=call.place
+        commit.sql, commit.number, call.tool_call_id, "awaiting_approval", commit.audited, place=call.place
     )
     scopes, offered = ["once", *RULE_SCOPES], offered_rules(call)
     _show(commit, ApprovalRequestEvent, call, scopes=scopes, rules=offered, expires_at=expires_at)
@@ -107,7 +107,7 @@ def apply_verdict(
     """Commit a decision with what follows from it: the end of the call if it was denied, its start where it `starts` at
     once. Raises as `log.tool_calls.commit_decision`."""
     call = tool_calls.commit_decision(
-        commit.sql, approval_id, verdict, commit.heard, denial=denial, seen_digest=seen_digest, starts=starts
+        commit.sql, approval_id, verdict, commit.audited, denial=denial, seen_digest=seen_digest, starts=starts
     )
     _show(commit, ApprovalResponseEvent, call, approved=verdict.approved)
     if not verdict.approved:

@@ -8,9 +8,9 @@ from math import inf
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.runtime.state.calls import Cut, Execution
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.run_calls import Execution, Interruption
 from agent_kernel.runtime.tool_calls.transitions import show_queue_position
 from agent_kernel.tools.executor import ToolExecutor
 
@@ -79,7 +79,7 @@ async def _watch(
             break
         await asyncio.sleep(min(pause, due - now()))
         pause = min(2 * pause, LONGEST_PAUSE)
-    await cut_short(run, running, Cut(f"Timed out after {limit:g} s.", failed=True))
+    await cut_short(run, running, Interruption(f"Timed out after {limit:g} s.", failed=True))
 
 
 async def _show(run: ActiveRun, call: ToolCallView, cell: int | None) -> None:
@@ -90,13 +90,13 @@ async def _show(run: ActiveRun, call: ToolCallView, cell: int | None) -> None:
     await run.commit(work)
 
 
-async def cut_short(run: ActiveRun, running: Execution, cut: Cut | None) -> None:
-    """Interrupt a running call, and give it some time to end before its outcome counts as unknown. `cut` is the reason
-    where no person asked for it; the first reason stays."""
+async def cut_short(run: ActiveRun, running: Execution, interruption: Interruption | None) -> None:
+    """Interrupt a running call, and give it some time to end before its outcome counts as unknown. `interruption` has
+    the reason where no person asked for it; the first reason stays."""
     executor = run.executor
     if executor is None:
         return
-    running.cut_for(cut)
+    running.interrupted_for(interruption)
     await executor.interrupt(running.approval_id)
     await asyncio.wait({running.task}, timeout=run.settings.stop_seconds)
     running.task.cancel()

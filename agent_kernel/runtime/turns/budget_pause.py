@@ -15,9 +15,9 @@ from agent_kernel.protocol.events import ErrorEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
 from agent_kernel.protocol.views import BudgetRaise, ConversationBudget, PauseView, RunView, Usage
 from agent_kernel.protocol.vocabulary import BudgetOf
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.limits import check, raised, together, unpriced, with_raised
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.spending import check, raised, together, unpriced, with_raised
 from agent_kernel.runtime.turns.spending import ready
 
 

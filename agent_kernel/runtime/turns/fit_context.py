@@ -11,9 +11,9 @@ from agent_kernel.log.runs import note_too_long
 from agent_kernel.models.base import TokenUsage, WireMessage, facts_of
 from agent_kernel.models.length import larger_context
 from agent_kernel.protocol.views import NoticeView
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.compaction import Compaction, shorten, tokens_of
-from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.turns.budget_pause import within_budget
 from agent_kernel.runtime.turns.compaction_plan import last_step, least, plan, planned
 from agent_kernel.runtime.turns.spending import note_unknown_cost, spend

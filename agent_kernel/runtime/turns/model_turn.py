@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
-from agent_kernel.log import images, inbox, tool_calls
-from agent_kernel.log.events import append_message
+from agent_kernel.log import stored_images, stored_messages, tool_calls
+from agent_kernel.log.event_rows import append_message
 from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall
 from agent_kernel.models.no_answer import NoAnswer
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
@@ -13,17 +13,17 @@ from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.runtime.offload import in_slices, read
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.limits import calls_left
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.spending import calls_left
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.runtime.turns.budget_pause import within_budget
 from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits, learn, shortened_after
-from agent_kernel.runtime.turns.messages import answer_calls, write_tool_messages
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
 from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
 from agent_kernel.runtime.turns.stream import TurnStream
+from agent_kernel.runtime.turns.tool_messages import answer_calls, write_tool_messages
 from agent_kernel.runtime.turns.unknown_outcomes import wait_for_answers
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
@@ -75,9 +75,11 @@ async def take_message(
     """Keep a person's message, with the pictures that were `sent` with it, in the log for the next model call. False
     where the run has ended."""
     run_id = run.run_id
-    message = await run.commit(lambda commit: inbox.keep(commit.sql, commit.number, run_id, content, message_id, sent))
+    message = await run.commit(
+        lambda commit: stored_messages.keep(commit.sql, commit.number, run_id, content, message_id, sent)
+    )
     if not run.inbox.is_open:
-        await run.commit(lambda commit: inbox.drop(commit.sql, message))
+        await run.commit(lambda commit: stored_messages.drop(commit.sql, message))
         return False
     run.inbox.add(message)
     return True
@@ -88,7 +90,7 @@ async def add_user_message(
     content: str,
     environment: str = "",
     pictures: Prepared = NO_PICTURES,
-    kept: inbox.KeptMessage | None = None,
+    kept: stored_messages.KeptMessage | None = None,
     message_id: str | None = None,
 ) -> None:
     body: dict[str, object] = {"role": "user", "content": content, "environment": environment}
@@ -97,10 +99,10 @@ async def add_user_message(
 
     def work(commit: Commit) -> None:
         write_tool_messages(commit, run)
-        images.keep(commit.sql, commit.number, pictures.data)
+        stored_images.keep(commit.sql, commit.number, pictures.data)
         commit.add_user_message(run.run_id, body, message_id)
         if kept is not None:
-            inbox.drop(commit.sql, kept)
+            stored_messages.drop(commit.sql, kept)
 
     await run.commit(work)
     run.transcript.note_written()
@@ -230,7 +232,7 @@ def _propose_beyond(commit: Commit, proposal: tool_calls.Proposal, fault: str | 
 def _note_seen(commit: Commit, seen: Mapping[str, int]) -> None:
     """Note the pictures of the request that the model has answered."""
     for tool_call_id, count in seen.items():
-        run_id = images.note_seen(commit.sql, commit.number, tool_call_id, count)
+        run_id = stored_images.note_seen(commit.sql, commit.number, tool_call_id, count)
         if run_id is not None:
             commit.emit(ToolSeenEvent(run_id=run_id, tool_call_id=tool_call_id, images=count))
 

@@ -9,11 +9,11 @@ from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.runtime.tool_calls.shown_images import MOST_IMAGES, NO_PICTURES, Prepared, prepare_one
-from agent_kernel.tools.builtin.pictures import attached_name
+from agent_kernel.tools.builtin.prompt_pictures import attached_name
 from agent_kernel.tools.executor import ToolExecutor
 
 if TYPE_CHECKING:
-    from agent_kernel.runtime.state.run import ActiveRun
+    from agent_kernel.runtime.state.active_run import ActiveRun
 
 READ_SECONDS = 10.0
 _MARK = "!["

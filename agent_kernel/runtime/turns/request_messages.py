@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from agent_kernel.log import images
+from agent_kernel.log import stored_images
 from agent_kernel.models.base import IMAGES, WireMessage
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 
 MOST_IMAGES, FEW_IMAGES = 20, 10
 """When a conversation has more pictures than the first, the oldest are left out down to the second. So the beginning of
@@ -23,7 +23,7 @@ async def request_messages(run: ActiveRun) -> Sequence[WireMessage]:
     wanted = {said[index][IMAGES][place]["digest"] for index, places in zip(at, kept, strict=True) for place in places}
     if missing := pictures.begin_request(wanted):
         number = run.conversation.number
-        pictures.add_encoded(await run.log.read(lambda sql: images.read(sql, number, missing)))
+        pictures.add_encoded(await run.log.read(lambda sql: stored_images.read(sql, number, missing)))
     messages = list(said)
     for index, places in zip(at, kept, strict=True):
         messages[index] = pictures.attach(messages[index], places)

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from agent_kernel.log.runs import save_spent
-from agent_kernel.log.turns import COST_DIGITS, Turn, add_turn
+from agent_kernel.log.turn_costs import COST_DIGITS, Turn, add_turn
 from agent_kernel.models import prices
 from agent_kernel.models.base import Model, TokenUsage, facts_of
 from agent_kernel.models.prices import TurnCost
 from agent_kernel.models.usage import COUNTS
 from agent_kernel.protocol.events import UsageEvent
 from agent_kernel.protocol.views import Usage
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.limits import together
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.spending import together
 
 
 async def spend(

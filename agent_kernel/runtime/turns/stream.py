@@ -31,7 +31,7 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.runtime.batches import Batcher
 from agent_kernel.runtime.offload import read
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.turns.request_messages import request_messages
 

@@ -7,13 +7,13 @@ always need an approval, whatever the policy.
 from collections.abc import Sequence
 
 from agent_kernel.errors import AlreadyDecided, IllegalTransition
-from agent_kernel.log import inbox, tool_calls
+from agent_kernel.log import stored_messages, tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.protocol.events import ToolAnsweredEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.protocol.vocabulary import UnknownAnswer
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
-from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.runtime.turns.budget_pause import wait_for_answer, wait_for_client
 
 
@@ -41,7 +41,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
     if call.state != "unknown":
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: its outcome is not in question.")
 
-    def work(commit: Commit) -> inbox.KeptMessage | None:
+    def work(commit: Commit) -> stored_messages.KeptMessage | None:
         if not tool_calls.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
             first = tool_calls.read_call(commit.sql, commit.number, call.tool_call_id)
             raise AlreadyDecided("Already decided: somebody has answered for this call.", first.model_dump())
@@ -51,7 +51,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
         )
         if said == "continue":
             return None
-        return inbox.keep(commit.sql, commit.number, call.run_id, retry_text(call))
+        return stored_messages.keep(commit.sql, commit.number, call.run_id, retry_text(call))
 
     message = await run.commit(work)
     if message is not None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin.declarations import MOST_CHANGED
-from agent_kernel.tools.builtin.opening import read_start
 from agent_kernel.tools.builtin.paths import PROBED, TextFile, existing, failed, is_binary, place_of, read_text
+from agent_kernel.tools.builtin.safe_open import read_start
 
 _MATCHES_SHOWN = 10
 _NEAR_LINES = 5_000

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.builtin.opening import FileTooLarge, is_link_on_the_way, read_bytes, replace_file
+from agent_kernel.tools.builtin.safe_open import FileTooLarge, is_link_on_the_way, read_bytes, replace_file
 
 MAX_BYTES = 20 * 1024 * 1024
 PROBED = 8192
@@ -76,7 +76,7 @@ def read_text(place: Path, shown: str, most: int = MAX_BYTES) -> TextFile:
 
 
 def failed(error: OSError, shown: str, done: Literal["read", "listed", "written"]) -> ToolFailed:
-    """The `ToolFailed` for an error of `opening`."""
+    """The `ToolFailed` for an error of `safe_open`."""
     if isinstance(error, IsADirectoryError):
         return ToolFailed(
             f"{shown!r} is not a regular file." if done == "written" else f"{shown!r} is a folder. Use list_files."

@@ -1,7 +1,7 @@
 """Resolves the path of a file tool's call, and says what may be done there unasked.
 
 A path is resolved once for a call. Policy, rules and the card go by that place, and the call opens nothing else (see
-`opening`).
+`safe_open`).
 """
 
 import os

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from pathspec import GitIgnoreSpec
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.builtin.opening import OpenFolder, open_folder
 from agent_kernel.tools.builtin.paths import PROBED, existing, failed, is_binary
+from agent_kernel.tools.builtin.safe_open import OpenFolder, open_folder
 
 ENTRIES = 500
 _MATCHES = 200

@@ -10,7 +10,7 @@ from agent_kernel.tools.builtin.line_changes import changed_lines
 from agent_kernel.tools.review.findings import Finding, gather
 from agent_kernel.tools.review.hidden import hidden_characters
 from agent_kernel.tools.review.python import read_python
-from agent_kernel.tools.review.shell import read_command
+from agent_kernel.tools.review.shell_effects import read_command
 from agent_kernel.tools.review.shown_diff import ShownDiff, lines_of, shown_diff
 
 _LANGUAGES = {

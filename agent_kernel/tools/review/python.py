@@ -14,7 +14,7 @@ from agent_kernel.tools.review.effects import words
 from agent_kernel.tools.review.findings import Effect, Finding
 from agent_kernel.tools.review.python_magics import magic, plain_python
 from agent_kernel.tools.review.python_names import Names
-from agent_kernel.tools.review.shell import read_command
+from agent_kernel.tools.review.shell_effects import read_command
 
 _LARGEST = 100_000
 """The longest code that is parsed, in characters. Parsing that much holds the GIL for up to 0.15 s."""

@@ -7,7 +7,7 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from agent_kernel.errors import AgentKernelError, KernelGone
-from agent_kernel.execution.executor import KernelCalls, KernelExecutor
+from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor
 from agent_kernel.execution.link import KernelLink, RequestFailed, RequestRefused, Unreachable
 from agent_kernel.protocol.first_prompt import DeclareRun, Hello, RunAnnounced, RunDeclaration, Serve
 from agent_kernel.protocol.kernel import FinishRun, KeptChange, ListChanges, failed_run

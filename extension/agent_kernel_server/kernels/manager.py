@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.execution.executor import KernelExecutor
+from agent_kernel.execution.kernel_executor import KernelExecutor
 from agent_kernel.protocol.kernel import KeptChange
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle

@@ -14,7 +14,7 @@ from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.approvals.shell_rules import allows, restricts
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
-from agent_kernel.tools.review.shell import read_command
+from agent_kernel.tools.review.shell_effects import read_command
 from agent_kernel.tools.review.shell_programs import running
 from tests.cpu import bounded
 

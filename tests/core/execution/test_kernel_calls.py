@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.execution import executor
+from agent_kernel.execution import kernel_executor
 from agent_kernel.execution.connection import Receive
-from agent_kernel.execution.executor import KernelCalls, KernelExecutor
+from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor
 from agent_kernel.execution.link import KernelLink
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.kernel import CallEnd
@@ -107,7 +107,7 @@ async def test_what_the_kernel_refuses_is_the_calls_error() -> None:
 async def test_an_end_whose_event_is_lost_is_collected_and_what_is_missing_is_said(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(executor, "EVENT_SECONDS", 0.01)
+    monkeypatch.setattr(kernel_executor, "EVENT_SECONDS", 0.01)
     kernel = SilentKernel()
     await kernel.has_sent(RUN, OFFER)
     kernel.answer(1, status="ok")
@@ -115,7 +115,7 @@ async def test_an_end_whose_event_is_lost_is_collected_and_what_is_missing_is_sa
     kernel.answer(3, ok=True, state="done", end={"status": "success", "text": text})
     outcome = await kernel.outcome
     assert outcome.status == "success"
-    assert outcome.content.splitlines() == [*([text] if text else []), executor._LOST]
+    assert outcome.content.splitlines() == [*([text] if text else []), kernel_executor._LOST]
 
 
 async def test_an_end_that_comes_after_the_reply_is_waited_for() -> None:

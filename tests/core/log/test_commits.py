@@ -12,7 +12,7 @@ import pytest
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log import runs, store
-from agent_kernel.log.events import Frame, compress_events, frames_after
+from agent_kernel.log.event_rows import Frame, compress_events, frames_after
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import MOST_TOGETHER, Transaction
 from agent_kernel.protocol.events import TokenEvent

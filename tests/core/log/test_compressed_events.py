@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_kernel.log import events, runs, tool_calls
-from agent_kernel.log.events import EventWriter, compress_events
-from agent_kernel.log.schema import make_tables
+from agent_kernel.log import event_rows, runs, tool_calls
+from agent_kernel.log.event_rows import EventWriter, compress_events
+from agent_kernel.log.tables import make_tables
 from agent_kernel.protocol.events import (
     LoggedEvent,
     MessageEvent,
@@ -100,11 +100,11 @@ class Conversations:
         self.say(name, {"role": "tool", "tool_call_id": name, "content": result})
 
     def say(self, name: str, body: dict[str, Any]) -> None:
-        events.append_message(self.sql, 1, name, "run_a", body)
+        event_rows.append_message(self.sql, 1, name, "run_a", body)
 
     def resumed(self, number: int, after: int, limit: int) -> Iterator[str]:
         """As a client gets them that left off after a `seq`."""
-        while frames := events.frames_after(self.sql, number, f"conv_{number}", after, limit):
+        while frames := event_rows.frames_after(self.sql, number, f"conv_{number}", after, limit):
             after = frames[-1].seq
             yield from (frame.text for frame in frames)
 
@@ -122,8 +122,8 @@ def test_a_client_that_resumes_from_anywhere_gets_exactly_what_was_sent(
         for number, sent in log.sent.items():
             for after in range(len(sent) + 1):
                 assert list(log.resumed(number, after, limit)) == sent[after:]
-            assert events.last_seq(sql, number) == len(sent)
-        shown = events.outputs_by_call(sql, 1).get("c", [])
+            assert event_rows.last_seq(sql, number) == len(sent)
+        shown = event_rows.outputs_by_call(sql, 1).get("c", [])
         assert [output.text for output in shown] == log.outputs
 
 
@@ -135,7 +135,7 @@ def test_messages_are_read_as_they_were_said(results: list[str]) -> None:
         for number, result in enumerate(results):
             log.call(f"c{number}", result)
         log.say("cut", {"role": "tool", "tool_call_id": "c0", "content": "a shorter text than the call's result"})
-        said = [body for _, _, body in events.read_messages(sql, 1)]
+        said = [body for _, _, body in event_rows.read_messages(sql, 1)]
         assert said[:-1] == [
             {"role": "tool", "tool_call_id": f"c{number}", "content": result} for number, result in enumerate(results)
         ]

@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, DigestMismatch, IllegalTransition
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log.schema import make_tables
+from agent_kernel.log.tables import make_tables
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.arguments import canonical, digest
 from tests.core.runtime.turns.fuzzing import rounds

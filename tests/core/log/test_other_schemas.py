@@ -17,8 +17,8 @@ from agent_kernel import cli
 from agent_kernel.doctor import examine
 from agent_kernel.errors import OtherSchema
 from agent_kernel.log.opening import LOG_VARIABLE
-from agent_kernel.log.schema import SCHEMA, make_tables
 from agent_kernel.log.store import Log
+from agent_kernel.log.tables import SCHEMA, make_tables
 from agent_kernel.log.unfinished import needs_opening
 
 EARLIER = "is from before Agent Kernel's first release"

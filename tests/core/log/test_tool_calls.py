@@ -19,8 +19,8 @@ from agent_kernel.errors import (
 )
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log.schema import make_tables
 from agent_kernel.log.store import Log
+from agent_kernel.log.tables import make_tables
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.arguments import digest
 

@@ -9,8 +9,8 @@ from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import ModelRequest, Notice
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.faults import Fault
 from agent_kernel.models.http import MOST_AMENDMENTS, HttpModel
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta, events

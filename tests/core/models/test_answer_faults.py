@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.models.faults import Fault
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import call, calls
 from agent_kernel.testing.wire import reply
 from agent_kernel.testing.wire.chat import event_stream

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta, TokenUsage
-from agent_kernel.models.faults import Fault
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import requested, say
 from agent_kernel.testing.wire.chat import Chunk, chunks_of, delta, event_stream, usage_chunk
 from tests.core.models import test_answer

@@ -9,8 +9,8 @@ import pytest
 from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, ModelTurn, RequestedCall, ToolCallDelta, WireMessage
 from agent_kernel.models.chat import ChatApi
-from agent_kernel.models.faults import status_fault
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
+from agent_kernel.models.service_faults import status_fault
 from agent_kernel.testing import call
 from agent_kernel.testing.wire.chat import chunks_of, delta, event_stream, plain, wants_back
 from tests.core.models.test_chat import calls_from, read, turn_from

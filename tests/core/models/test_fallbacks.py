@@ -13,9 +13,9 @@ from agent_kernel.models.base import ModelRequest, Notice
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.endpoints import configured
 from agent_kernel.models.fallbacks import other_api, refuses_tools
-from agent_kernel.models.faults import Fault
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.models.suggestions import OtherModels
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say

@@ -7,9 +7,9 @@ import pytest
 
 from agent_kernel.errors import ModelRefused, ModelUnavailable
 from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.faults import FORMATS
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.models.retry_policy import RetryPolicy
+from agent_kernel.models.service_faults import FORMATS
 from agent_kernel.testing import VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.reply import Reply, failure, rate_limited

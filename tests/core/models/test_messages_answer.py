@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agent_kernel.models.anthropic_answer import MessagesReader
 from agent_kernel.models.base import ModelItem, ModelTurn, TokenUsage, ToolCallDelta
-from agent_kernel.models.faults import Fault
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import call, calls
 from agent_kernel.testing.wire.messages import (
     END,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.models.faults import DETAIL_CHARACTERS
 from agent_kernel.models.refusals import MOST_CHARACTERS, Refusal, page_text, read_refusal
+from agent_kernel.models.service_faults import DETAIL_CHARACTERS
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_fixtures import error_of

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from agent_kernel.errors import ModelRefused, ModelUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall, TokenUsage
-from agent_kernel.models.faults import Fault
 from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import VirtualClock, call, calls, say
 from agent_kernel.testing.wire.reply import Reply, event_stream, events
 from agent_kernel.testing.wire.responses import (

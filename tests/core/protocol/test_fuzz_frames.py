@@ -12,7 +12,7 @@ from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.protocol.commands import COMMAND_TYPES, MAX_FRAME_BYTES
 from agent_kernel.protocol.events import ApprovalResponseEvent, ErrorEvent
-from agent_kernel.runtime.clients.commands import InvalidFrame, handle_command, parse_frame, reply_for
+from agent_kernel.runtime.clients.dispatch import InvalidFrame, handle_command, parse_frame, reply_for
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.testing import ScriptedModel, requested, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from agent_kernel.protocol.views import MessageView, Preview, ToolCallView
-from agent_kernel.record.cells import Cell, all_cells, as_document, as_one, code_cells
+from agent_kernel.record.as_cells import Cell, all_cells, as_document, as_one, code_cells
 from agent_kernel.record.needed_names import needed_names
 from tests.core.record.record_examples import a_call, a_run, says
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import MessageView
 from agent_kernel.record import render_record
-from agent_kernel.record.cells import all_cells
+from agent_kernel.record.as_cells import all_cells
 from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
 from agent_kernel.record.so_far import render_so_far
 from tests.core.record.engines import WIDGETS, Marked, acting, markdown_it, nbconvert

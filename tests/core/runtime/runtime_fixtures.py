@@ -32,7 +32,7 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.run import Resources
+from agent_kernel.runtime.state.active_run import Resources
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import OutputSink

@@ -12,8 +12,8 @@ import pytest
 from agent_kernel import cli
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
-from agent_kernel.log.audit.entries import Heard
-from agent_kernel.log.schema import make_tables
+from agent_kernel.log.audit.entries import AuditedEntry
+from agent_kernel.log.tables import make_tables
 from agent_kernel.tools.arguments import digest
 
 CODE = '{"code":"1"}'
@@ -34,14 +34,14 @@ def propose(sql: sqlite3.Connection, name: str, conversation: int = 1) -> None:
 
 
 def approve_and_run(
-    sql: sqlite3.Connection, name: str, verdict: tool_calls.Verdict = YES, heard: list[Heard] | None = None
+    sql: sqlite3.Connection, name: str, verdict: tool_calls.Verdict = YES, audited: list[AuditedEntry] | None = None
 ) -> None:
-    heard = [] if heard is None else heard
+    audited = [] if audited is None else audited
     propose(sql, name)
-    tool_calls.commit_decision(sql, f"apr_{name}", verdict, heard, denial="Denied.")
+    tool_calls.commit_decision(sql, f"apr_{name}", verdict, audited, denial="Denied.")
     call = tool_calls.read_call(sql, 1, name)
     tool_calls.begin(sql, 1, name, call.digest)
-    tool_calls.move(sql, 1, name, "success", heard, result="1", duration_ms=3)
+    tool_calls.move(sql, 1, name, "success", audited, result="1", duration_ms=3)
 
 
 @pytest.fixture

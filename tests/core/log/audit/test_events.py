@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.log import runs, tool_calls
-from agent_kernel.log.audit.entries import Heard
+from agent_kernel.log.audit.entries import AuditedEntry
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say
@@ -22,33 +22,33 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
     path = tmp_path / "log.sqlite"
     log = await Log.open(path)
     await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
-    await log.write(lambda t: approve_and_run(t.sql, "before", heard=t.heard))
-    heard: list[int] = []
+    await log.write(lambda t: approve_and_run(t.sql, "before", audited=t.audited))
+    audited: list[int] = []
     all_heard = asyncio.Event()
 
-    def listen(entries: Sequence[Heard]) -> None:
-        heard.extend(entry.number for entry, _ in entries)
-        if len(heard) >= 3:
+    def listen(entries: Sequence[AuditedEntry]) -> None:
+        audited.extend(entry.number for entry, _ in entries)
+        if len(audited) >= 3:
             all_heard.set()
 
     log.listen_to_audit(listen)
 
     def broken(t: Any) -> None:
-        approve_and_run(t.sql, "never", heard=t.heard)
+        approve_and_run(t.sql, "never", audited=t.audited)
         raise ValueError("no")
 
-    await log.write(lambda t: approve_and_run(t.sql, "c1", heard=t.heard))
+    await log.write(lambda t: approve_and_run(t.sql, "c1", audited=t.audited))
     with pytest.raises(ValueError, match="no"):
         await log.write(broken)
     other = await Log.open(path)  # another server on the same log
-    await other.write(lambda t: approve_and_run(t.sql, "theirs", heard=t.heard))
+    await other.write(lambda t: approve_and_run(t.sql, "theirs", audited=t.audited))
     await other.aclose()
     await log.write(lambda t: propose(t.sql, "c2"))
-    await log.write(lambda t: tool_calls.commit_decision(t.sql, "apr_c2", YES, t.heard, denial=""))
+    await log.write(lambda t: tool_calls.commit_decision(t.sql, "apr_c2", YES, t.audited, denial=""))
     async with asyncio.timeout(10):
         await all_heard.wait()  # they come a moment after their commits
     await log.aclose()
-    assert heard == [3, 4, 7]
+    assert audited == [3, 4, 7]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

@@ -10,7 +10,7 @@ from agent_kernel import cli
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand, ToolRetryCommand
 from agent_kernel.protocol.events import CompleteEvent, ToolOutputEvent
-from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import InterruptibleExecutor, Stage, Stages, stage
 

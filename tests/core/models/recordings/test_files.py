@@ -20,8 +20,8 @@ from agent_kernel.errors import ConfigurationError, ModelUnavailable, RecordingN
 from agent_kernel.models.recordings import format as recordings
 from agent_kernel.models.recordings.format import RecordedImage, load
 from agent_kernel.models.recordings.names import Anew
-from agent_kernel.models.recordings.pictures import difference
 from agent_kernel.models.recordings.player import Finder, RecordedModel
+from agent_kernel.models.recordings.recorded_pictures import difference
 from agent_kernel.models.recordings.recorder import RecordingModel, record
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.own_thread import in_own_thread

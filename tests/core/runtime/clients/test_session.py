@@ -16,7 +16,7 @@ from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.events import ApprovalResponseEvent
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients import session as sessions
-from agent_kernel.runtime.clients.commands import Right, reply_for
+from agent_kernel.runtime.clients.dispatch import Right, reply_for
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.tasks import TaskOwner

@@ -21,7 +21,7 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ToolExecutor
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import UnknownRun
-from agent_kernel.log import events as logged
+from agent_kernel.log import event_rows as logged
 from agent_kernel.models.base import Delay, ModelRequest
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
@@ -18,7 +18,7 @@ from agent_kernel.protocol.commands import CancelCommand, TryNowCommand
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import ConversationView, DelayView
 from agent_kernel.record.story import make_story
-from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.turns.summary import write_summary
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted

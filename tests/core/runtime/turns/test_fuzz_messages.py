@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.resolver import Endpoint, ModelResolver
-from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.runtime.runtime import Runtime

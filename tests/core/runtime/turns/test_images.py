@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.errors import ModelUnavailable
-from agent_kernel.log import images
+from agent_kernel.log import stored_images
 from agent_kernel.models.base import ModelFacts, ModelRequest, TokenUsage
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
@@ -260,8 +260,8 @@ async def test_a_conversation_is_given_its_own_pictures_only(stages: Stages) -> 
     with seeing(PLOT, say("Done.")) as model:
         stage, _ = await plotted(stages, model)
     [digest] = model.requests[-1].images
-    assert await stage.log.read(lambda sql: images.read(sql, stage.conversation.row.number + 1, [digest])) == {}
-    kept = await stage.log.read(lambda sql: images.read(sql, stage.conversation.row.number, [digest, "another"]))
+    assert await stage.log.read(lambda sql: stored_images.read(sql, stage.conversation.row.number + 1, [digest])) == {}
+    kept = await stage.log.read(lambda sql: stored_images.read(sql, stage.conversation.row.number, [digest, "another"]))
     assert kept == dict(model.requests[-1].images)
 
 

@@ -7,7 +7,7 @@ import pytest
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.retry import RetryPolicy
+from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.testing import requested
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, each_api

@@ -10,8 +10,8 @@ from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.runtime.turns.prompt_images import picture_names
 from agent_kernel.testing import ScriptedModel, call, say
-from agent_kernel.tools.builtin import pictures
-from agent_kernel.tools.builtin.pictures import read_picture
+from agent_kernel.tools.builtin import prompt_pictures
+from agent_kernel.tools.builtin.prompt_pictures import read_picture
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
 from tests.cpu import bounded
@@ -182,7 +182,7 @@ def test_a_pipe_or_a_file_that_is_too_large_holds_nobody_up(folder: Path) -> Non
 def test_where_folders_can_not_be_opened_links_are_not_followed_either(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pictures.os, "supports_dir_fd", set())
+    monkeypatch.setattr(prompt_pictures.os, "supports_dir_fd", set())
     (folder / "out.png").symlink_to(folder.parent / "secret.png")
     assert read_picture(folder, "plots/a.png") == b"a picture"
     with pytest.raises(ToolFailed, match="links are not followed"):

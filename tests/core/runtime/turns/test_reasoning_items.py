@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_kernel.log.events import events_of, read_messages
+from agent_kernel.log.event_rows import events_of, read_messages
 from agent_kernel.log.packing import unpack
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from agent_kernel.log.events import read_messages
+from agent_kernel.log.event_rows import read_messages
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.events import ReasoningEvent, RunEvent

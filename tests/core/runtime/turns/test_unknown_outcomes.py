@@ -9,7 +9,7 @@ import pytest
 from agent_kernel.errors import AlreadyDecided, IllegalTransition, KernelGone
 from agent_kernel.protocol.commands import Decision, ToolRetryCommand
 from agent_kernel.protocol.events import ToolAnsweredEvent, ToolCompleteEvent
-from agent_kernel.runtime.clients.commands import handle_command
+from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.testing import ScriptedModel, call, calls, say

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.builtin.pictures import attached_name, read_attachment
+from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attachment
 
 NOTEBOOK = "folder/plots.ipynb"
 """As a server knows it, from its own root."""

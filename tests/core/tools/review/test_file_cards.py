@@ -14,7 +14,7 @@ from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, MOST_CHANGED
 from agent_kernel.tools.builtin.line_changes import changed_lines
 from agent_kernel.tools.builtin.places import locate
 from agent_kernel.tools.registry import ToolRegistry
-from agent_kernel.tools.review.file_cards import file_card
+from agent_kernel.tools.review.file_changes import file_card
 from agent_kernel.tools.review.shown_diff import SHOWN_LINES, SHOWN_WIDTH, WHOLE_LINES
 from tests.cpu import bounded
 

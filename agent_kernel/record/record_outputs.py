@@ -24,7 +24,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RecordOutput:
     kind: Literal["text", "error", "html", "markdown", "latex", "image"]
     text: str
     """The content, or the description of an image. It is not sanitised."""
@@ -51,12 +51,12 @@ def settled_outputs(call: ToolCallView) -> list[OutputView]:
 
 def shown_outputs(
     call: ToolCallView, call_number: int, outputs: Sequence[OutputView], results: Results
-) -> Iterator[Shown]:
+) -> Iterator[RecordOutput]:
     """The outputs, or the result's text if there are none or it says more."""
     if call.state in ("denied", "invalid", "superseded", "expired", "awaiting_approval", "proposed"):
         return
     if not outputs and call.result:
-        yield Shown("error" if call.state == "error" else "text", _bounded(call.result))
+        yield RecordOutput("error" if call.state == "error" else "text", _bounded(call.result))
     for number, output in enumerate(outputs):
         place = results.place(call_number, number)
         for shown in _shown(output):
@@ -92,37 +92,37 @@ def _merged(outputs: Iterable[OutputView]) -> Iterator[OutputView]:
         yield OutputView(kind="stream", text="".join(texts))
 
 
-def _shown(output: OutputView) -> Iterator[Shown]:
+def _shown(output: OutputView) -> Iterator[RecordOutput]:
     match output.kind:
         case "stream" | "error":
             text = _bounded(output.text)
             if text.strip():
-                yield Shown("error" if output.kind == "error" else "text", text)
+                yield RecordOutput("error" if output.kind == "error" else "text", text)
         case "display":
             yield from _display(output.data)
         case "clear":
             return
 
 
-def _display(data: dict[str, Any]) -> Iterator[Shown]:
+def _display(data: dict[str, Any]) -> Iterator[RecordOutput]:
     plain = _bounded(_content(data, "text/plain"))
     name = words.display_name(data)
     if (image := _image(data)) is not None:
-        yield Shown("image", plain or "Image", image_type=image[0], image=image[1], name=name)
+        yield RecordOutput("image", plain or "Image", image_type=image[0], image=image[1], name=name)
         return
     html, markdown = _content(data, "text/html"), _content(data, "text/markdown")
     if latex := _content(data, "text/latex").strip():
-        yield Shown("latex", _bounded(latex), plain=plain, name=name)
+        yield RecordOutput("latex", _bounded(latex), plain=plain, name=name)
     elif html and len(html) <= _HTML:
-        yield Shown("html", html, plain=plain, name=name)
+        yield RecordOutput("html", html, plain=plain, name=name)
     elif markdown:
-        yield Shown("markdown", _bounded(markdown), name=name)
+        yield RecordOutput("markdown", _bounded(markdown), name=name)
     elif WIDGET_VIEW in data:
-        yield Shown("text", f"{plain}\n({words.WIDGET})".lstrip("\n"), name=name)
+        yield RecordOutput("text", f"{plain}\n({words.WIDGET})".lstrip("\n"), name=name)
     elif plain:
-        yield Shown("text", plain, name=name)
+        yield RecordOutput("text", plain, name=name)
     elif data:
-        yield Shown("text", f"({', '.join(sorted(map(str, data)))[:200]}: not kept in this record)", name=name)
+        yield RecordOutput("text", f"({', '.join(sorted(map(str, data)))[:200]}: not kept in this record)", name=name)
 
 
 def _image(data: dict[str, Any]) -> tuple[str, str] | None:

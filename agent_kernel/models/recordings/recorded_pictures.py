@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_kernel.models.images import NoPicture, plain_picture
 from agent_kernel.models.recordings.format import Asked, RecordedImage
 from agent_kernel.models.recordings.whole_files import replace_file
-from agent_kernel.tools.builtin.opening import read_bytes
+from agent_kernel.tools.builtin.safe_open import read_bytes
 
 if TYPE_CHECKING:
     from PIL.Image import Image

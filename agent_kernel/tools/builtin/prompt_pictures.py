@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin.notebooks import NOTEBOOK_BYTES, cells_of
-from agent_kernel.tools.builtin.opening import FileTooLarge, is_link_on_the_way, read_bytes
+from agent_kernel.tools.builtin.safe_open import FileTooLarge, is_link_on_the_way, read_bytes
 
 MOST_BYTES = 20 * 1024 * 1024
 SCHEME = "attachment:"
@@ -24,7 +24,7 @@ def read_picture(root: Path, name: str) -> bytes:
 
 
 def read_below(root: Path, name: str, most: int) -> bytes:
-    """Read a file of at most `most` bytes below `root`, without following links: see `opening`. Raises
+    """Read a file of at most `most` bytes below `root`, without following links: see `safe_open`. Raises
     `FileNotFoundError`, and `ToolFailed` with a message that continues a sentence after a colon."""
     place = Path(os.path.realpath(root)).joinpath(*_parts(name))
     try:

@@ -211,7 +211,7 @@ def _rows_after(sql: sqlite3.Connection, conversation: int, seq: int, condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Position:
     """A place in a conversation. What comes later can be read from there."""
 
     position: int = 0
@@ -220,16 +220,16 @@ class Mark:
     """Of the last event."""
 
 
-START = Mark()
+START = Position()
 
 
-def mark(sql: sqlite3.Connection, conversation: int) -> Mark:
+def current_position(sql: sqlite3.Connection, conversation: int) -> Position:
     """The conversation's present position."""
     (position,) = sql.execute("SELECT max(position) FROM messages WHERE conversation = ?", (conversation,)).fetchone()
-    return Mark(position or 0, last_seq(sql, conversation))
+    return Position(position or 0, last_seq(sql, conversation))
 
 
-def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Mark = START) -> dict[str, list[OutputView]]:
+def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Position = START) -> dict[str, list[OutputView]]:
     """The live outputs of each call, in order."""
     outputs: dict[str, list[OutputView]] = {}
     for row in _rows_after(sql, conversation, after.seq, HAS_OUTPUTS):
@@ -249,7 +249,7 @@ def outputs_of(events: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[st
 
 
 def _events_of_run(
-    sql: sqlite3.Connection, conversation: int, run_id: str, after: Mark = START
+    sql: sqlite3.Connection, conversation: int, run_id: str, after: Position = START
 ) -> Iterator[dict[str, Any]]:
     for row in _rows_after(sql, conversation, after.seq):
         for _, body in events_of(row):
@@ -270,7 +270,7 @@ def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str)
 
 
 def cut_off_answers(
-    sql: sqlite3.Connection, conversation: int, run_id: str, after: Mark = START
+    sql: sqlite3.Connection, conversation: int, run_id: str, after: Position = START
 ) -> list[dict[str, Any]]:
     """What was shown of answers that never became whole, such as one whose connection was cut, as `MessageView`s."""
     begun: dict[str, list[str]] = {}
@@ -288,7 +288,7 @@ def cut_off_answers(
     ]
 
 
-def shown_cards(sql: sqlite3.Connection, conversation: int, run_id: str, after: Mark) -> set[str]:
+def shown_cards(sql: sqlite3.Connection, conversation: int, run_id: str, after: Position) -> set[str]:
     """The ids of a run's calls whose cards were shown. `after` is a place before the run's beginning."""
     events = _events_of_run(sql, conversation, run_id, after)
     return {event["tool_call_id"] for event in events if event["type"] == "tool_state"}
@@ -371,7 +371,7 @@ def _call_with_result(sql: sqlite3.Connection, conversation: int, body: dict[str
 
 
 def read_messages(
-    sql: sqlite3.Connection, conversation: int, after: Mark = START
+    sql: sqlite3.Connection, conversation: int, after: Position = START
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(message_id, run_id, body) of every message, in order."""
     rows = sql.execute(
@@ -470,7 +470,7 @@ def message_values(message_id: str, run_id: str, body: dict[str, Any]) -> dict[s
     }
 
 
-def message_views(sql: sqlite3.Connection, conversation: int, after: Mark) -> list[MessageView]:
+def message_views(sql: sqlite3.Connection, conversation: int, after: Position) -> list[MessageView]:
     """The messages of a conversation, in order."""
     said = read_messages(sql, conversation, after)
     return [MessageView.model_validate(message_values(*one)) for one in said]

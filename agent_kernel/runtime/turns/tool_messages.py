@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_kernel.errors import ModelError
-from agent_kernel.log import events, images, inbox, tool_calls
-from agent_kernel.log.events import START, Mark, append_message
+from agent_kernel.log import event_rows, stored_images, stored_messages, tool_calls
+from agent_kernel.log.event_rows import START, Position, append_message
 from agent_kernel.models.base import IMAGES, RecordsDecisions
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ImageRefs, MessageView, RunView, ToolCallView
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.repeats import EndedCall
-from agent_kernel.runtime.state.run import ActiveRun
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
@@ -32,7 +32,7 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
         ended, shown = await run.log.read(
             lambda sql: (
                 [tool_calls.read_call(sql, number, one) for one in calls],
-                images.shown_by(sql, number, calls),
+                stored_images.shown_by(sql, number, calls),
             )
         )
         results = {call.tool_call_id: call.result or "" for call in ended}
@@ -79,7 +79,7 @@ def read_tool_messages(
 ) -> list[dict[str, Any]]:
     """The tool messages of calls, from their results in the log."""
     results = {one: tool_calls.read_call(sql, conversation, one).result or "" for one in tool_call_ids}
-    return tool_messages_for(results, images.shown_by(sql, conversation, tool_call_ids), step_characters)
+    return tool_messages_for(results, stored_images.shown_by(sql, conversation, tool_call_ids), step_characters)
 
 
 def tool_messages_for(
@@ -99,26 +99,26 @@ def tool_messages_for(
 def move_unread_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:
     """Move messages that a run did not read into the conversation, for the next run's model."""
     bodies = []
-    for message in inbox.read_kept(commit.sql, commit.number, run_id):
+    for message in stored_messages.read_kept(commit.sql, commit.number, run_id):
         body: dict[str, Any] = {"role": "user", "content": message.content}
         if message.images:
             body[IMAGES] = message.images
         commit.add_user_message(run_id, body, message.message_id)
-        inbox.drop(commit.sql, message)
+        stored_messages.drop(commit.sql, message)
         bodies.append(body)
     return bodies
 
 
-def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after: Mark = START) -> RunResult:
+def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after: Position = START) -> RunResult:
     """The transcript of one run, as the log has it. `after` is a place before the run's beginning."""
-    messages = [m for m in events.message_views(sql, conversation, after) if m.run_id == view.run_id]
-    outputs = events.outputs_by_call(sql, conversation, after)
+    messages = [m for m in event_rows.message_views(sql, conversation, after) if m.run_id == view.run_id]
+    outputs = event_rows.outputs_by_call(sql, conversation, after)
     run_calls = [
         call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
         for call in tool_calls.list_calls(sql, run_id=view.run_id)
     ]
     answers = [message.content for message in messages if message.role == "assistant" and message.content]
     if view.status == "error":
-        cut_off = events.cut_off_answers(sql, conversation, view.run_id, after)
+        cut_off = event_rows.cut_off_answers(sql, conversation, view.run_id, after)
         messages += map(MessageView.model_validate, cut_off)
     return RunResult(run=view, text=answers[-1] if answers else "", messages=messages, tool_calls=run_calls)

@@ -15,24 +15,24 @@ from typing import Any, Protocol, TypeVar
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.scripted import Script, ScriptedDecision
 from agent_kernel.log import tool_calls
-from agent_kernel.log.events import Mark
-from agent_kernel.log.inbox import KeptMessage
+from agent_kernel.log.event_rows import Position
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log
+from agent_kernel.log.stored_messages import KeptMessage
 from agent_kernel.models.base import Delay, Model, facts_of
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
 from agent_kernel.protocol.views import DelayView, ErrorView, NoticeView, PolicyView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.calls import Calls
 from agent_kernel.runtime.state.commits import Commit, Commits
-from agent_kernel.runtime.state.history import Histories, Past
+from agent_kernel.runtime.state.history import Histories, History
 from agent_kernel.runtime.state.inbox import Inbox
 from agent_kernel.runtime.state.lean import lean
-from agent_kernel.runtime.state.limits import Meter
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
+from agent_kernel.runtime.state.run_calls import RunCalls
+from agent_kernel.runtime.state.spending import Meter
 from agent_kernel.runtime.state.transcript import Transcript
 from agent_kernel.runtime.state.waits import PersonWaits
 from agent_kernel.runtime.tasks import TaskOwner
@@ -93,9 +93,9 @@ class ConversationResources:
 class StartingPoint:
     """The position at which a run continues; that of a new one is its beginning."""
 
-    begun: Mark
+    begun: Position
     """A place in the log before the run's beginning."""
-    past: Past
+    past: History
     prompted: bool = False
     """Whether the prompt is in the log."""
     step: Sequence[str] = ()
@@ -132,7 +132,7 @@ class ActiveRun:
 
         self.meter, self.repeats = Meter.of(view), Repeats()
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
-        self.calls = Calls(start.step, start.waiting, start.unknown)
+        self.calls = RunCalls(start.step, start.waiting, start.unknown)
         self.waits, self.inbox = PersonWaits(), Inbox(start.messages)
         self._commits = Commits(self.log, self.conversation)
 

@@ -23,7 +23,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Interruption:
     """Why Agent Kernel itself has interrupted a call."""
 
     reason: str
@@ -38,14 +38,14 @@ class Execution:
 
     approval_id: str
     task: asyncio.Task[Outcome]
-    cut: Cut | None = None
+    interruption: Interruption | None = None
     """Set by `cut_short`; the first reason stays."""
 
-    def cut_for(self, cut: Cut | None) -> None:
-        self.cut = self.cut or cut
+    def interrupted_for(self, interruption: Interruption | None) -> None:
+        self.interruption = self.interruption or interruption
 
 
-class Calls:
+class RunCalls:
     """Steps begin and end in `turns`; the rest is changed by `tool_calls`, and by `runs` where a run is stopped."""
 
     def __init__(

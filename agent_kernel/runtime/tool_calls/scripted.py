@@ -19,7 +19,7 @@ from agent_kernel.models.base import Model, RecordsDecisions
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.edits import checked_edit
 from agent_kernel.runtime.tool_calls.execution import is_for_page
 from agent_kernel.tools.arguments import digest, parse

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.execution.link import InvalidReply, KernelLink, RequestFailed, RequestRefused
-from agent_kernel.execution.outputs import OutputReader
+from agent_kernel.execution.output_reader import OutputReader
 from agent_kernel.models.images import NoPicture, decode
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard

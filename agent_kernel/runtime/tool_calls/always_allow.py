@@ -7,10 +7,10 @@ from agent_kernel.approvals.user_rules import UserRule, UserRules
 from agent_kernel.errors import AlreadyDecided, ConfigurationError, IllegalTransition, InvalidArguments
 from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
-from agent_kernel.log.rules import add_rule, revoke_rule
 from agent_kernel.log.runs import ConversationRow
+from agent_kernel.log.saved_rules import add_rule, revoke_rule
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
-from agent_kernel.runtime.state.run import ActiveRun
+from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy, scope_keys
 from agent_kernel.runtime.tool_calls.policy_check import check_policy
 from agent_kernel.runtime.tool_calls.tool_call import commit_verdict
