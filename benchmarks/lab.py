@@ -181,10 +181,8 @@ def stage(
     *,
     extension: bool = True,
     frames: bool = True,
-    used: bool = False,
 ) -> Iterator[Stage]:
-    """A fresh JupyterLab, with or without the server extension, or one where an earlier server has run an agent
-    (`used`). Raises `Skipped` if there is no browser.
+    """A fresh JupyterLab, with or without the server extension. Raises `Skipped` if there is no browser.
 
     With `frames` the page paints all the time, in order to look at each frame: not for what else takes its processor.
     """
@@ -202,21 +200,9 @@ def stage(
         context.set_default_timeout(60_000)
         context.add_init_script(WATCH + FRAMES if frames else WATCH)
         path = lab.write_notebook("bench.ipynb", cells)
-        if used:
-            _run_an_agent(lab)
-            lab.kill()
-            lab.start_again()
         yield Stage(lab, NotebookPage(lab, context.new_page(), path), server)
         lab.close_kernels()
         browser.close()
-
-
-def _run_an_agent(lab: LabServer) -> None:
-    """One run, without a kernel."""
-    begun = lab.api("POST", "agent-kernel/api/conversations", {})
-    address = f"agent-kernel/api/conversations/{begun['conversation_id']}"
-    lab.api("POST", f"{address}/runs", {"content": "Say something.", "watched": False})
-    wait_until(lambda: lab.api("GET", address)["runs"][0]["ended_at"], "the end of the run")
 
 
 def server_variables(server: ModelServer, model: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Draws the peers beside Agent Kernel, its costs as a conversation grows, and what a person feels by its goals."""
+"""Draws the peers beside Agent Kernel, its turns as a conversation grows, and what a person feels by its goals."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,18 +19,13 @@ COMPARED = (
 FELT = (
     ("kernel_steps", "... by JupyterLab's own run of an empty cell", "a tool step"),
     ("click", "click -> the call runs in the kernel, p50", "click -> kernel"),
-    ("first_use", "first use: Run All on a fresh server -> first token on screen", "first use"),
+    ("first_use", "... above the same without the agent", "first use"),
+    ("embedded", "%load_ext -> the end of a first embedded run", "first embedded run"),
     ("page_bytes", "what each %%agent sends to the page", "bytes to the page"),
     ("idle_memory", "memory that the extension adds to an idle server", "idle memory"),
     ("saving", "... by a save without a run", "a save"),
-    ("cards", "a reload with 500 live cards, the first painted after JupyterLab itself", "500 cards, first"),
     ("cards", "... all painted after JupyterLab itself", "500 cards, all"),
     ("many_runs", "... by the p50 of one run", "100 runs, p99"),
-)
-GROWTH = (
-    (("turns",), "A turn of a long conversation", "turns so far"),
-    (("growth", "cards"), "Costs of Agent Kernel as a conversation grows", "turns so far, or cards"),
-    (("logs",), "Costs of Agent Kernel as a log grows", "conversations"),
 )
 
 
@@ -41,18 +36,14 @@ def draw(scenarios: Scenarios, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         return
-    if not {"tokens", "steps", "approvals", "turns", "growth"} <= set(scenarios):
+    if not {"tokens", "steps", "approvals", "turns"} <= set(scenarios):
         return
     mpl.rcParams["svg.hashsalt"] = "agent-kernel"
-    figure = Figure(figsize=(27, 4.6), layout="constrained")
-    bars, felt, *lines = figure.subplots(1, 5)
+    figure = Figure(figsize=(17, 4.6), layout="constrained")
+    bars, felt, lines = figure.subplots(1, 3)
     _draw_peers(bars, scenarios)
     _draw_felt(felt, scenarios)
-    series = {name: one["series"] for name, one in scenarios.items()}
-    series["logs"] = [one for one in series["growth"] if one["what"].endswith("in the log")]
-    series["growth"] = [one for one in series["growth"] if one not in series["logs"]]
-    for axes, (names, title, sizes) in zip(lines, GROWTH, strict=True):
-        _draw_growth(axes, title, sizes, [one for name in names for one in series.get(name, [])])
+    _draw_growth(lines, "A turn of a long conversation", "turns so far", scenarios["turns"]["series"])
     figure.savefig(path, metadata={"Date": None})
 
 

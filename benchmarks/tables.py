@@ -69,7 +69,7 @@ LOOP = (
         "from 0.9 to 1.8 between runs of the same code on this machine; what grows is the request",
     ),
     Line("Disk after 1,000 turns", "turns", "disk after 1,000 turns", ("raw bytes", "create_agent (50)")),
-    Line("`import agent_kernel`", "imports", "import agent_kernel", ("langgraph.graph, openai",)),
+    Line("`import agent_kernel`", "imports", "import agent_kernel", ("openai",)),
 )
 IMPORTS = "the kernel imports what a prompt needs, while the page and the server use the same cores"
 RESTORED = "the widget manager asks the kernel for the cell's widget first; then the cards are built, in slices"
@@ -99,16 +99,16 @@ FELT = (
     Line(
         "... after 3 s of reading",
         "first_use",
-        "... after 3 s of reading",
+        "first use after 3 s of reading",
         ("JupyterLab's Run All -> a cell's output on screen", "%load_ext in the kernel"),
         why=IMPORTS,
     ),
     Line(
-        "... at once, where agents have run before",
-        "first_use",
-        "... at once, where agents have run before",
-        ("JupyterLab's Run All -> a cell's output on screen", "%load_ext in the kernel"),
-        why=IMPORTS,
+        "`%load_ext` → the end of an embedded kernel's first run",
+        "embedded",
+        "%load_ext -> the end of a first embedded run",
+        ("import of LangGraph and openai",),
+        why="LangGraph, openai and pydantic are imported",
     ),
     Line(
         "What each `%%agent` sends to the page",
@@ -173,24 +173,17 @@ FELT = (
         ("raw aiohttp, log", "create_agent"),
         why="each decision, call and outcome is committed, with its audit entry and its events",
     ),
-    Line(
-        "8 runs at once, each in its own kernel, approve → the call runs, p99",
-        "many_kernels",
-        "8 runs at once, each in its own kernel, approve -> the call runs, p99",
-        ("p50", "p50 of one run"),
-        why="the kernels, the server and its log share the cores",
-    ),
     Line("Frames per second below 500 cards", "cards", "frames per second, streaming below 500 cards"),
+    Line(
+        "A letter typed in another cell while an answer streams, p95",
+        "typing",
+        "a letter in another cell while an answer streams, p95",
+        ("without a run",),
+    ),
     Line(
         "Tokens lost of 5,000 on the way to the page",
         "flood",
         "tokens lost of 5,000, as fast as the socket takes them",
-    ),
-    Line(
-        "A call that prints 100 MB",
-        "large_output",
-        "a call that prints 100 MB, with its model request",
-        ("the same in a bare python, thrown away",),
     ),
 )
 PARTS = {"loop": LOOP, "felt": FELT}

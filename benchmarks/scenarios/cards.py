@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from benchmarks.frame import Figure, Floor, Goal, Report, Series, median
+from benchmarks.frame import Figure, Floor, Goal, Report, median
 from benchmarks.lab import LOAD, UNENDING, Stage, stage
-from benchmarks.scenarios.growth import LINEAR, exponent
 from tests.e2e.lab import NotebookPage
 
-CALLS = (125, 250, 500)
+CALLS = 500
 SECONDS = 4.0
 TOKENS, MICROS = 2_000, 4_000
 """The answer below the most cards; it goes on for twice the seconds, and then is silent but does not end."""
@@ -24,14 +23,12 @@ ipywidgets.VBox([ipywidgets.HTML(f"<p class='bench-plain'>Widget number {number}
 Reload = Mapping[str, float]
 
 
-def run(rounds: int, calls: Sequence[int] = CALLS, seconds: float = SECONDS) -> Report:
-    most = calls[-1]
+def run(rounds: int, most: int = CALLS, seconds: float = SECONDS) -> Report:
     report = Report()
-    growth = [_drawn(count, most) for count in calls[:-1]]
     reloads: list[Reload] = []
     without: list[Reload] = []
     floors: list[Reload] = []
-    with _begun(most, most) as (on, requests):
+    with _begun(most) as (on, requests):
         plain = _other(on, "plain.ipynb", "print('plain')")
         widgets = _other(on, "widgets.ipynb", WIDGETS.replace("COUNT", str(most)))
         pauses = _pauses(on, seconds)
@@ -41,19 +38,14 @@ def run(rounds: int, calls: Sequence[int] = CALLS, seconds: float = SECONDS) -> 
             floors.append(_reload_widgets(on, widgets, most))
             reloads.append(_reload(on, most))
         _stop(on)
-    growth.append(median([one["drawn"] for one in reloads]))
     report.raw = {"pauses": pauses, "reloads": reloads, "without cards": without, "widgets": floors}
-    report.series.append(Series("painting cards after their snapshot", calls, growth, "ms"))
     report.figures += _after_a_reload(most, reloads, without, floors)
-    if len(calls) > 2:
-        report.figures.append(Figure(f"growth of {report.series[0].what}", exponent(report.series[0]), "", LINEAR))
     report.figures += [
         Figure(
             f"frames per second, streaming below {most} cards",
             len(pauses) / seconds,
             "1/s",
-            Goal(30, "30 a second", "at least"),
-            {"pause p50 ms": median(pauses), "longest ms": pauses[-1]},
+            beside={"pause p50 ms": median(pauses), "longest ms": pauses[-1]},
         ),
         Figure(
             f"a call in the kernel and its model request, of {most}",
@@ -65,11 +57,11 @@ def run(rounds: int, calls: Sequence[int] = CALLS, seconds: float = SECONDS) -> 
 
 
 @contextmanager
-def _begun(count: int, most: int) -> Iterator[tuple[Stage, list[dict[str, Any]]]]:
+def _begun(count: int) -> Iterator[tuple[Stage, list[dict[str, Any]]]]:
     """A notebook whose only run has made this many calls and goes on, and the requests to its model. Of its own: the
     records of earlier runs in the same notebook take JupyterLab time, some 0.4 ms a call."""
-    cells = [LOAD, f"%%agent --policy allow --model {_model(count, most)}\nGo on and on."]
-    with stage(_model(count, most), cells, UNENDING) as on:
+    cells = [LOAD, f"%%agent --policy allow --model {_model(count)}\nGo on and on."]
+    with stage(_model(count), cells, UNENDING) as on:
         on.notebook.run(0)
         on.notebook.run(1, wait=False)
         requests = on.wait_for_requests(count + 1, 180)
@@ -82,18 +74,9 @@ def _stop(on: Stage) -> None:
     on.wait_for_end()
 
 
-def _drawn(count: int, most: int) -> float:
-    """Milliseconds from the snapshot of a run with this many calls to the paint of all its cards, after a reload."""
-    with _begun(count, most) as (on, _):
-        on.notebook.save()
-        drawn = _reload(on, count)["drawn"]
-        _stop(on)
-    return drawn
-
-
-def _model(calls: int, most: int) -> str:
+def _model(calls: int) -> str:
     """The script: this many calls, then an answer that is held."""
-    return f"held:nothing:{calls}:{TOKENS}:{MICROS}" if calls == most else f"held:nothing:{calls}:5:0"
+    return f"held:nothing:{calls}:{TOKENS}:{MICROS}"
 
 
 def _after_a_reload(
@@ -107,11 +90,11 @@ def _after_a_reload(
     beside = {"since the reload": first, "JupyterLab's own output": own, "from the snapshot to all": drawn}
     return [
         Figure(f"a reload with {cards} live cards, the first painted after JupyterLab itself", first - own, "ms",
-               Goal(500, "0.5 s"), beside, Floor(floor["first"] - own, widgets)),
-        Figure("... all painted after JupyterLab itself", all_of_them - own, "ms", Goal(500, "0.5 s for all"),
+               None, beside, Floor(floor["first"] - own, widgets)),
+        Figure("... all painted after JupyterLab itself", all_of_them - own, "ms", Goal(1_500, "1.5 s for all"),
                floor=Floor(floor["all"] - own, widgets)),
         Figure("... longest frame", median([one["longest"] for one in reloads]), "ms",
-               Goal(50, "50 ms for the longest frame"),
+               Goal(100, "100 ms for the longest frame"),
                {"of a reload without cards": median([one["longest"] for one in without])},
                Floor(floor["longest"], widgets)),
     ]  # fmt: skip

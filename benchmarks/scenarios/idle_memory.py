@@ -23,7 +23,7 @@ def run(rounds: int, settled: float = SETTLED_SECONDS) -> Report:
             "memory that the extension adds to an idle server",
             more,
             "MB",
-            Goal(10, "10 MB"),
+            Goal(30, "30 MB"),
             {"with it": median(found[True]), "without": median(found[False])},
         )
     )

@@ -49,7 +49,7 @@ def run(rounds: int, runs: int = RUNS) -> Report:
             "... by the p50 of one run",
             _p99(many["ours"]) / median(alone["ours"]),
             "x",
-            Goal(5, "5 times that"),
+            Goal(15, "15 times that"),
             beside={name: _p99(many[name]) / median(alone[name]) for name in others},
             floor=Floor(_p99(many[RAW]) / median(alone[RAW]), RAW),
         ),

@@ -3,7 +3,7 @@
 from benchmarks.frame import Figure, Floor, Goal, Report, median
 from benchmarks.lab import LOAD, Stage, stage
 
-LIMIT = Goal(10, "10 kB")
+LIMIT = Goal(50, "50 kB")
 SETTLE = 500
 """Milliseconds after a run's end in which what belongs to it may still come."""
 CLOSED = 4_000

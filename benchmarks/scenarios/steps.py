@@ -31,6 +31,6 @@ def run(rounds: int) -> Report:
             (mine["wall"] - base["wall"]) / (theirs["wall"] - base["wall"])
             for mine, theirs, base in zip(found["ours"], found["create_agent"], found["raw aiohttp"], strict=True)
         ]
-        goal = Goal(0.25, "a quarter of create_agent's with its state on SQLite")
+        goal = Goal(0.5, "half of create_agent's with its state on SQLite")
         report.figures.append(Figure("... by create_agent's", median(shares), "x", goal))
     return report

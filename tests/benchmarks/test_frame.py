@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 import benchmarks.__main__ as benchmark
-from benchmarks.frame import FORBIDDEN, WITHOUT_PEERS, Figure, Floor, Goal, Report, Series, Skipped
+from benchmarks.frame import FORBIDDEN, WITHOUT_PEERS, Figure, Floor, Goal, Report, Skipped
 from benchmarks.scenarios import SCENARIOS
-from benchmarks.scenarios.growth import exponent
 from benchmarks.tables import PAGE, PARTS, Line, filled, past, table_line, unfit
 
 pytestmark = pytest.mark.soak
@@ -120,8 +119,3 @@ def test_a_goal_that_the_floor_misses_too_is_told_apart_from_one_that_is_missed(
     assert Figure("a cost", 3.0, "ms", goal, floor=Floor(1.9, "bare")).verdict == "missed"
     assert Figure("a cost", 3.0, "ms", goal, floor=Floor(2.5, "bare")).verdict == FORBIDDEN
     assert Figure("a cost", 1.0, "ms", goal, floor=Floor(2.5, "bare")).verdict == "met"
-
-
-def test_what_doubles_with_its_size_is_linear() -> None:
-    assert exponent(Series("a cost", (50, 100, 200, 400), (9.0, 10.0, 20.0, 40.0), "ms")) == pytest.approx(1.0)
-    assert exponent(Series("a cost", (50, 100, 200, 400), (9.0, 10.0, 40.0, 160.0), "ms")) == pytest.approx(2.0)
