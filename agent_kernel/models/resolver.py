@@ -2,10 +2,9 @@
 
 import threading
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from agent_kernel.errors import AgentKernelError, ConfigurationError, NoModelError
+from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models import prices
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
@@ -29,7 +28,6 @@ from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel
 from agent_kernel.models.retry_policy import Clock, RetryPolicy, SystemClock
 from agent_kernel.models.suggestions import OtherModels, near
-from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
 
@@ -343,14 +341,6 @@ class ModelResolver:
         if not path.exists() and at_root.is_file() and at_root.is_relative_to(base):
             return at_root
         return path
-
-    async def prepare(self) -> None:
-        """Build the client of the default model, which reads certificates, before the first run needs it. Whatever is
-        wrong is the run's to tell."""
-        with suppress(AgentKernelError, OSError, ValueError):
-            model = await in_own_thread(self.resolve)
-            if isinstance(model, HttpModel):
-                await model.client.get()
 
 
 def warm_up() -> None:

@@ -2,25 +2,23 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
-from jupyter_server.serverapp import ServerWebApplication
-from jupyter_server.utils import url_path_join
 from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicode, default, validate
 
+from agent_kernel.approvals.limits import checked_limits
+from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
 from agent_kernel.runtime import defaults
-from agent_kernel_server.first_requests import FirstRequests
+from agent_kernel.tools.declaration import checked_timeouts
+from agent_kernel_server.configuration import make_service, warn_of_broken
 from agent_kernel_server.front_end import front_end_route
-from agent_kernel_server.notebooks.opened_pages import OpenedPages
-from agent_kernel_server.notebooks.page_handler import CONTENTS_HANDLERS
-from agent_kernel_server.standby import Standby
-
-if TYPE_CHECKING:
-    from agent_kernel_server.service import Service
+from agent_kernel_server.handlers import HANDLERS
+from agent_kernel_server.notebooks.contents import CONTENTS_HANDLERS
+from agent_kernel_server.service import Service
 
 SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
 """A kernel is served by this extension exactly if this variable equals its `JPY_PARENT_PID`."""
@@ -36,8 +34,8 @@ class AgentKernelServer(ExtensionApp):
     description = "An agent that works in your own kernel and asks before it acts."
     load_other_extensions = True
     extension_url = "/"
-    standby: Standby | None = None
-    opened_pages: OpenedPages | None = None
+    service: Service | None = None
+    """`None` before the server has read its settings, and once it has stopped."""
 
     default_model = Unicode(
         None,
@@ -159,13 +157,6 @@ class AgentKernelServer(ExtensionApp):
         use such a variable themselves then have to set it themselves.""",
     ).tag(config=True)
 
-    warm_up = Bool(
-        True,
-        help="""Load the agent's runtime, the model client and the graph in the background as soon as a notebook with a
-        prompt is opened or a kernel loads the extension, or as the server starts where agents have run before. Else the
-        first prompt loads them.""",
-    ).tag(config=True)
-
     @default("data_dir")
     def _default_data_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "agent-kernel")
@@ -176,8 +167,6 @@ class AgentKernelServer(ExtensionApp):
 
     @validate("site_rules")
     def _validate_site_rules(self, proposal: Any) -> list[str]:
-        from agent_kernel.approvals.rules import check_rules
-
         try:
             check_rules(proposal["value"])
         except ConfigurationError as error:
@@ -186,8 +175,6 @@ class AgentKernelServer(ExtensionApp):
 
     @validate("default_budget", "conversation_budget")
     def _validate_budget(self, proposal: Any) -> dict[str, Any]:
-        from agent_kernel.approvals.limits import checked_limits
-
         try:
             return checked_limits(proposal["value"], proposal["trait"].name).given()
         except ConfigurationError as error:
@@ -195,8 +182,6 @@ class AgentKernelServer(ExtensionApp):
 
     @validate("tool_timeouts")
     def _validate_tool_timeouts(self, proposal: Any) -> dict[str, float]:
-        from agent_kernel.tools.declaration import checked_timeouts
-
         try:
             return checked_timeouts(proposal["value"], "tool_timeouts")
         except ConfigurationError as error:
@@ -213,71 +198,25 @@ class AgentKernelServer(ExtensionApp):
             names = {*ENVIRONMENT_KEYS, *(name for name in named if isinstance(name, str))}
             self._hidden = {name: os.environ.pop(name) for name in names if name in os.environ}
         if self.endpoints:
-            from agent_kernel_server.configuration import warn_of_broken
-
             warn_of_broken(self.endpoints, self.log)
-        log_path = Path(self.data_dir) / LOG_NAME
-        self.standby = Standby(
-            log_path=log_path,
-            kernel_manager=server.kernel_manager,
-            event_logger=server.event_logger,
-            make_service=lambda: _make_service(self, server, log_path, environ),
-            on_loaded=self._add_handlers,
-        )
-
-    @property
-    def service(self) -> "Service | None":
-        """`None` until an agent is used for the first time."""
-        return self.standby.service if self.standby is not None else None
-
-    def prepare(self) -> None:
-        """Load the service in the background: an agent is likely to be used soon."""
-        if self.warm_up and self.standby is not None:
-            self.standby.begin()
+        self.service = make_service(self, server, Path(self.data_dir) / LOG_NAME, environ)
 
     def initialize_handlers(self) -> None:
-        assert self.standby is not None
-        self.handlers.extend([*CONTENTS_HANDLERS, front_end_route()])
-        web_app, path = self._web_app, url_path_join(self._web_app.settings["base_url"], "agent-kernel/api/.*")
-        web_app.add_handlers(".*$", [(path, FirstRequests(web_app, self.standby))])
-
-    def _add_handlers(self, _: "Service") -> None:
-        from agent_kernel_server.handlers import HANDLERS
-
-        base_url, named = self._web_app.settings["base_url"], {"name": self.name}
-        self._web_app.add_handlers(".*$", [(url_path_join(base_url, path), one, named) for path, one in HANDLERS])
-
-    @property
-    def _web_app(self) -> ServerWebApplication:
-        assert self.serverapp is not None
-        web_app: ServerWebApplication = self.serverapp.web_app
-        return web_app
+        self.handlers.extend([*CONTENTS_HANDLERS, front_end_route(), *HANDLERS])
 
     async def _start_jupyter_server_extension(self, _: Any) -> None:
-        assert self.standby is not None
-        await self.standby.start(warm_up=self.warm_up)
-        if self.warm_up:
-            assert self.serverapp is not None
-            self.opened_pages = OpenedPages(self._web_app, self.serverapp.contents_manager, self.prepare)
-            self.opened_pages.listen()
+        assert self.service is not None
+        self.service.start()
 
     async def stop_extension(self) -> None:
         if os.environ.get(SERVER_PID_VARIABLE) == str(os.getpid()):
             del os.environ[SERVER_PID_VARIABLE]
-        if self.opened_pages is not None:
-            await self.opened_pages.aclose()
-        if self.standby is not None:
-            await self.standby.aclose()
-            self.standby = None
+        if self.service is not None:
+            await self.service.aclose()
+            self.service = None
             os.environ.update(self._hidden)
 
     def current_activity(self) -> dict[str, int] | None:
         """The number of open runs, which keep the server from being culled; `None` if there are none."""
         runs = self.service.kernels.active_runs() if self.service is not None else 0
         return {"runs": runs} if runs else None
-
-
-def _make_service(app: AgentKernelServer, server: Any, log_path: Path, environ: dict[str, str]) -> "Service":
-    from agent_kernel_server.configuration import make_service
-
-    return make_service(app, server, log_path, environ)

@@ -28,7 +28,6 @@ def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, st
         event_logger=server.event_logger,
         logger=app.log,
         gateway_seconds=app.gateway_seconds,
-        warm_up=app.warm_up,
     )
 
 

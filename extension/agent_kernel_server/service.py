@@ -1,7 +1,7 @@
 """`Service`: owns the runtime, the served kernels, the open channels, the records and the background tasks."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from logging import Logger
 from pathlib import Path
@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
-from agent_kernel.models.resolver import ModelResolver, warm_up
+from agent_kernel.models.resolver import ModelResolver
+from agent_kernel.models.resolver import warm_up as import_libraries
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.lists import FileChangeView, ListedCall, ListedRun, ModelsView
@@ -26,9 +27,8 @@ from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.version import __version__
 from agent_kernel_server.chats import Chats
 from agent_kernel_server.events import emitter
-from agent_kernel_server.kernels.manager import ServedKernels
+from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.kernels.shared import Shared
-from agent_kernel_server.kernels.tap import KERNEL_ACTIONS, EventTap
 from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
 
 PAGE_SECONDS = 60.0
@@ -66,9 +66,7 @@ class Service:
         event_logger: Any,
         logger: Logger,
         gateway_seconds: float,
-        warm_up: bool = True,
     ) -> None:
-        self._warm_up_wanted = warm_up
         self._log_path = log_path
         self._models = models
         self._settings = settings
@@ -77,7 +75,7 @@ class Service:
         self._runtime: Runtime | None = None
         self._failure: ConfigurationError | None = None
         self._failures = 0
-        self.warmed = False
+        self._is_warm = False
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
         self.tasks = TaskOwner()
@@ -85,7 +83,7 @@ class Service:
         self.streams: set[Stream] = set()
         self.chats = Chats()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        shared = Shared(self.runtime, self.list_models, self.is_shown, self.records, logger)
+        shared = Shared(self.runtime, self.list_models, self.is_shown, self.warm_up, self.records, logger)
         self.kernels = ServedKernels(shared, kernel_manager, gateway_seconds)
         self._listeners: list[tuple[str, Callable[..., Coroutine[Any, Any, None]]]] = [
             (KERNEL_ACTIONS, self.kernels.on_kernel_action),
@@ -128,14 +126,19 @@ class Service:
             )
         return runtime
 
-    def start(self, taps: Mapping[str, EventTap]) -> None:
-        """Serve the kernels, and continue the runs that an earlier server left open, in the background. `taps`: those
-        that have listened to the kernels so far."""
-        self._listen()
-        self.kernels.serve_running(taps)
+    def start(self) -> None:
+        """Serve the kernels. The log is opened in the background, and the runs go on that an earlier server left
+        open."""
+        for schema_id, listener in self._listeners:
+            self._event_logger.add_listener(schema_id=schema_id, listener=listener)
+        self.kernels.serve_running()
         self.tasks.spawn(self._recover(), "recovery")
-        if self._warm_up_wanted:
-            self.tasks.spawn(self._warm_up(), "warm-up")
+
+    def warm_up(self) -> None:
+        """Import what a first run needs, in a thread, once: it is near."""
+        if not self._is_warm:
+            self._is_warm = True
+            self.tasks.spawn(asyncio.to_thread(import_libraries), "imports")
 
     async def _recover(self) -> None:
         try:
@@ -167,12 +170,6 @@ class Service:
 
         await self.records.place(spec.widget_model_id, is_watched)
 
-    async def _warm_up(self) -> None:
-        """Import what the first run would wait for, in a thread."""
-        await asyncio.to_thread(warm_up)
-        await self._models.prepare()
-        self.warmed = True
-
     async def status(self) -> dict[str, Any]:
         """The body of `GET status`, without keys and addresses of endpoints. `trouble` is why the log can't be opened
         or written."""
@@ -181,7 +178,6 @@ class Service:
             "version": __version__,
             "protocol": PROTOCOL_VERSION,
             "model": await self._model_name(),
-            "warmed": self.warmed,
             "kernels": self.kernels.kernel_ids(),
             "channels": len(self.channels),
             "policy_cap": self._settings.policy_cap,
@@ -277,11 +273,6 @@ class Service:
         )
         handle = await conversation.start_run(spec, executor, asked_by=asked_by)
         return handle.run_id
-
-    def _listen(self) -> None:
-        """Listen to Jupyter's events for kernels that start and end, and for notebooks that are renamed."""
-        for schema_id, listener in self._listeners:
-            self._event_logger.add_listener(schema_id=schema_id, listener=listener)
 
     async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
         """A listener of Jupyter's contents events: all that knows a notebook by its path follows a rename, of it or of

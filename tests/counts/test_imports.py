@@ -40,9 +40,7 @@ def test_load_ext_imports_no_more_than_a_first_prompt_needs() -> None:
 
 
 def test_the_server_extension_is_loaded_without_the_model_client_and_the_graph() -> None:
-    loaded = modules_after(
-        "import jupyter_server.serverapp, agent_kernel_server.app, agent_kernel_server.configuration"
-    )
+    loaded = modules_after("import jupyter_server.serverapp, agent_kernel_server.app")
     assert (
         loaded & {"aiohttp", "httpx2", "langchain_core", "langgraph", "openai", "IPython.core.interactiveshell"}
         == set()

@@ -95,14 +95,11 @@ EARLY = {
 }
 
 
-@pytest.mark.parametrize("loaded", [True, False])
 @pytest.mark.parametrize("who", EARLY)
 async def test_a_client_that_keeps_its_connection_gets_its_next_answer(
-    api: Api, jp_base_url: str, jp_http_port: int, jp_auth_header: dict[str, str], who: str, loaded: bool
+    api: Api, jp_base_url: str, jp_http_port: int, jp_auth_header: dict[str, str], who: str
 ) -> None:
     """A body that was not read ends the connection, and the answer says so. A short one is read."""
-    if loaded:
-        await api.new_conversation()
     headers, body, expected = EARLY[who]
     headers = {name: value or jp_auth_header["Authorization"] for name, value in headers.items()}
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{jp_http_port}{jp_base_url}agent-kernel/api/") as client:

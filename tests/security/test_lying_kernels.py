@@ -11,7 +11,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import Liar, acting, declaration, times_run
-from tests.server.client import Api, Fetch, Kernel, loaded
+from tests.server.client import Api, Fetch, Kernel
 from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
@@ -111,10 +111,7 @@ async def test_a_run_cannot_be_declared_twice_nor_take_anothers_widget(
     assert [(run["run_id"], run["status"]) for run in view["runs"]] == [("run_a", "complete")]
 
 
-async def test_a_flood_of_announcements_leaves_room_for_others(
-    api: Api, extension: AgentKernelServer, liar: Liar, model: FakeOpenAI
-) -> None:
-    await loaded(extension)
+async def test_a_flood_of_announcements_leaves_room_for_others(api: Api, liar: Liar, model: FakeOpenAI) -> None:
     before = len(asyncio.all_tasks())
     most = 0
     # No more than ZMQ buffers for one reader: what lies beyond is lost, and the end of the cell with it.

@@ -29,10 +29,9 @@ class OpenSocket(Protocol):
     async def __call__(self, *parts: str, **options: Any) -> WebSocketClientConnection: ...
 
 
-async def loaded(extension: AgentKernelServer) -> Service:
-    """The extension's service, as after the first use of an agent."""
-    assert extension.standby is not None
-    return await extension.standby.load()
+def service_of(extension: AgentKernelServer) -> Service:
+    assert extension.service is not None
+    return extension.service
 
 
 class Api:

@@ -125,7 +125,7 @@ def jp_server_config(
     return {
         "ServerApp": {"jpserver_extensions": {"agent_kernel_server": True}, **server_traits},
         "KernelRestarter": {"time_to_dead": 0.3},  # seconds between two looks whether a kernel has died
-        "AgentKernelServer": {"warm_up": False, **extension_traits},
+        "AgentKernelServer": extension_traits,
     }
 
 

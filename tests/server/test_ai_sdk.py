@@ -14,7 +14,7 @@ from agent_kernel.testing.wire.reply import Reply
 from agent_kernel_server import ai_sdk, identity
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
-from tests.server.client import Api, Fetch, Kernel, loaded
+from tests.server.client import Api, Fetch, Kernel, service_of
 from tests.server.test_channel import Switchable
 from tests.server.test_server_routes import ReadOnly
 from tests.waiting import until
@@ -172,7 +172,7 @@ async def test_a_client_that_leaves_stops_nothing_and_the_stream_is_resumed_from
 ) -> None:
     code = "print('on')\nimport time\nwhile 'go' not in globals(): time.sleep(0.01)"
     model.add(call("run_python", code=code))
-    service = await loaded(extension)
+    service = service_of(extension)
     body = json.dumps(asking(kernel_id=kernel.kernel_id, policy="allow"))
     with pytest.raises(HTTPClientError):
         await jp_fetch("agent-kernel", "api", *CHAT, method="POST", body=body, request_timeout=3)

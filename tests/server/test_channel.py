@@ -16,7 +16,7 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server import channel, identity
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, OpenChannel, loaded
+from tests.server.client import Api, OpenChannel, service_of
 from tests.waiting import until
 
 
@@ -154,7 +154,7 @@ def awaited(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
     extension: AgentKernelServer, client: OpenChannel, awaited: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    runtime = await (await loaded(extension)).runtime()
+    runtime = await service_of(extension).runtime()
     opening = [asyncio.create_task(client("conv_soon")) for _ in range(2)]
     await until(lambda: len(awaited) == 2)
     await runtime.create_conversation(conversation_id="conv_soon")
@@ -173,7 +173,7 @@ async def test_a_page_that_leaves_before_its_run_is_announced_leaves_nothing(
     awaited: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    service, handlers = await loaded(extension), []
+    service, handlers = service_of(extension), []
     runtime = await service.runtime()
     on_close = channel.ChannelHandler.on_close
     monkeypatch.setattr(channel.ChannelHandler, "on_close", lambda self: (handlers.append(self), on_close(self)))
@@ -351,7 +351,7 @@ async def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_f
 async def test_a_page_that_leaves_leaves_nothing_behind(
     api: Api, client: OpenChannel, extension: AgentKernelServer
 ) -> None:
-    service = await loaded(extension)
+    service = service_of(extension)
     conversation_id = await api.new_conversation()
     tasks = len(asyncio.all_tasks())
     pages = [await client(conversation_id) for _ in range(5)]

@@ -9,7 +9,6 @@ from typing import Any
 
 import nbformat
 import pytest
-import pytest_asyncio
 from nbformat.sign import NotebookNotary
 
 from agent_kernel.protocol.runs import RunResult
@@ -22,7 +21,7 @@ from agent_kernel_server.notebooks import records as kept_records
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME
 from agent_kernel_server.notebooks.records import RecordKeeper
 from tests.core.record.record_examples import PNG, a_call, a_run, says
-from tests.server.client import Fetch, loaded
+from tests.server.client import Fetch, service_of
 
 PATH = "analysis.ipynb"
 TABLE = {"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "1"}
@@ -62,9 +61,9 @@ async def keep(records: RecordKeeper, widget_model_id: str, result: RunResult) -
     await records.keep(spec, result, PATH)
 
 
-@pytest_asyncio.fixture
-async def records(extension: AgentKernelServer) -> RecordKeeper:
-    return (await loaded(extension)).records
+@pytest.fixture
+def records(extension: AgentKernelServer) -> RecordKeeper:
+    return service_of(extension).records
 
 
 @pytest.fixture

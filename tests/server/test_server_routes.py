@@ -17,7 +17,8 @@ from jupyter_server.auth import Authorizer
 from agent_kernel.runtime import runtime
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
-from tests.server.client import Api, Fetch
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Fetch, service_of
 
 ROUTES = [
     ("GET", ("status",)),
@@ -131,10 +132,9 @@ async def test_a_run_asks_its_model_for_the_effort_that_the_script_wants(api: Ap
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
-    """The clock of the models of a server that begins later."""
-    clock = VirtualClock(auto=False)
-    monkeypatch.setattr("agent_kernel.models.resolver.SystemClock", lambda: clock)
+def clock(extension: AgentKernelServer) -> VirtualClock:
+    """The clock of the server's models."""
+    clock = service_of(extension)._models.clock = VirtualClock(auto=False)
     return clock
 
 

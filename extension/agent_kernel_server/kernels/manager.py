@@ -4,8 +4,11 @@ Jupyter reports a kernel's death by a callback, and a start, a restart or a shut
 waits for the kernel, so this does.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Sequence
 from typing import Any
+
+from jupyter_server.gateway.managers import GatewayKernelManager
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.execution.kernel_executor import KernelExecutor
@@ -17,9 +20,13 @@ from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.gateway import GatewayTransport, take_over
 from agent_kernel_server.kernels.kernel import ServedKernel
 from agent_kernel_server.kernels.shared import Shared
-from agent_kernel_server.kernels.tap import EventTap, is_remote, until_known
 from agent_kernel_server.kernels.transport import Listener, Transport
 from agent_kernel_server.kernels.zmq import ZmqTransport
+
+KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
+"""The id of Jupyter's events of kernels that start and end."""
+START_TRIES, START_PAUSE = 100, 0.05
+"""A kernel's start is reported before it can be looked up: how often that is tried, and the seconds in between."""
 
 
 class ServedKernels:
@@ -29,8 +36,6 @@ class ServedKernels:
         self._gateway_seconds = gateway_seconds
         self._tasks = TaskOwner()
         self._kernels: dict[str, ServedKernel] = {}
-        self._taps: dict[str, EventTap] = {}
-        """Of kernels that are about to be served."""
 
     def kernel_ids(self) -> list[str]:
         return sorted(self._kernels)
@@ -76,13 +81,10 @@ class ServedKernels:
         if kernel is not None:
             kernel.sync_run(spec, conversation, handle)
 
-    def serve_running(self, taps: Mapping[str, EventTap]) -> None:
-        """Serve the kernels that run already. `taps`: of those that have been listened to so far."""
-        self._taps = dict(taps)
+    def serve_running(self) -> None:
+        """Serve the kernels that run already."""
         for kernel_id in self._manager.list_kernel_ids():
             self.serve(kernel_id)
-        while self._taps:  # their kernels have ended
-            self._taps.popitem()[1].close()
 
     def serve(self, kernel_id: str) -> ServedKernel | None:
         """The kernel, which is served from here on; `None` for one that this server does not know."""
@@ -92,7 +94,7 @@ class ServedKernels:
         kernel = self._manager.get_kernel(kernel_id)
         served = self._kernels[kernel_id] = ServedKernel(
             kernel_id,
-            lambda listener: self._open_transport(kernel_id, kernel, listener),
+            lambda listener: self._open_transport(kernel, listener),
             self._shared,
             lambda reason: self._lost(kernel_id, reason),
         )
@@ -100,10 +102,10 @@ class ServedKernels:
         kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")
         return served
 
-    def _open_transport(self, kernel_id: str, kernel: Any, listener: Listener) -> Transport:
-        if is_remote(kernel):
+    def _open_transport(self, kernel: Any, listener: Listener) -> Transport:
+        if isinstance(kernel, GatewayKernelManager):
             return GatewayTransport(kernel, listener, self._shared.log, self._gateway_seconds)
-        return ZmqTransport(kernel, listener, self._shared.log, self._taps.pop(kernel_id, None))
+        return ZmqTransport(kernel, listener, self._shared.log)
 
     async def on_kernel_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
         """A listener of Jupyter's `kernel_actions` events."""
@@ -122,8 +124,10 @@ class ServedKernels:
                 await self._release(kernel_id, "The kernel was shut down.", by_user=True)
 
     async def _serve_started(self, kernel_id: str) -> None:
-        await until_known(self._manager, kernel_id)
-        self.serve(kernel_id)
+        for _ in range(START_TRIES):
+            if self.serve(kernel_id) is not None:
+                return
+            await asyncio.sleep(START_PAUSE)
 
     def _lost(self, kernel_id: str, reason: str) -> None:
         """The kernel died, and could not be started again."""

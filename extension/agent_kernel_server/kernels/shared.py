@@ -15,5 +15,7 @@ class Shared:
     list_models: Callable[[], Awaitable[ModelsView]]
     is_shown: Callable[[str], bool]
     """Whether an open page shows a run now."""
+    warm_up: Callable[[], None]
+    """To be called when a kernel has loaded the extension."""
     records: RecordKeeper
     log: Logger

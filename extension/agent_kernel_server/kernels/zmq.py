@@ -12,7 +12,6 @@ from zmq.eventloop.zmqstream import ZMQStream
 from agent_kernel.execution.connection import Receive
 from agent_kernel.protocol.kernel_questions import read_event
 from agent_kernel.protocol.kernel_topics import EVENT_TYPE
-from agent_kernel_server.kernels.tap import EventTap
 from agent_kernel_server.kernels.transport import Listener
 
 HEAD_FRAMES = 5
@@ -25,8 +24,8 @@ class ZmqTransport:
     remote = False
     connections = 0
 
-    def __init__(self, kernel: Any, listener: Listener, log: Logger, tap: EventTap | None = None) -> None:
-        """`kernel`: Jupyter's manager of one kernel. `tap`: the one that has listened to it so far."""
+    def __init__(self, kernel: Any, listener: Listener, log: Logger) -> None:
+        """`kernel`: Jupyter's manager of one kernel."""
         self._kernel = kernel
         self._listener = listener
         self._log = log
@@ -34,7 +33,7 @@ class ZmqTransport:
         # Message ids begin with the session's, which a clone shares: replies would reach other clients' requests.
         self._session = kernel.session.clone()
         self._session.session = uuid.uuid4().hex
-        self._published = ZmqPublished(kernel, self._session, listener, log, tap)
+        self._published = ZmqPublished(kernel, self._session, listener, log)
 
     @property
     def is_ending(self) -> bool:
@@ -65,15 +64,17 @@ class ZmqTransport:
 
 
 class ZmqPublished:
-    """Reads what a kernel publishes: its events, and what belongs to requests of this session."""
+    """Reads what a kernel publishes: its events, and what belongs to requests of this session.
 
-    def __init__(self, kernel: Any, session: Any, listener: Listener, log: Logger, tap: EventTap | None = None) -> None:
+    It stays connected over restarts, because a kernel keeps its ports."""
+
+    def __init__(self, kernel: Any, session: Any, listener: Listener, log: Logger) -> None:
         self._listener = listener
         self._log = log
         self._session = session
         self._marks = (session.session.encode(), EVENT_TYPE.encode())
-        self._tap = tap or EventTap(kernel)
-        self._tap.read(self._receive)
+        self._stream: ZMQStream = kernel.connect_iopub()
+        self._stream.on_recv(self._receive)
 
     def _receive(self, frames: list[bytes]) -> None:
         if not any(mark in frame for frame in frames[:HEAD_FRAMES] for mark in self._marks):
@@ -90,7 +91,7 @@ class ZmqPublished:
             self._log.debug("A frame from a kernel was dropped: %s", error)
 
     def close(self) -> None:
-        self._tap.close()
+        _close(self._stream)
 
 
 class ZmqWire:
@@ -128,6 +129,10 @@ class ZmqWire:
 
     def close(self) -> None:
         for stream in self._streams.values():
-            if not stream.closed():
-                stream.on_recv(None)
-                stream.close(linger=0)
+            _close(stream)
+
+
+def _close(stream: ZMQStream) -> None:
+    if not stream.closed():
+        stream.on_recv(None)
+        stream.close(linger=0)

@@ -1,4 +1,4 @@
-"""`PageContents`: a contents manager for pages, which load widgets and records of runs in place of their saved state.
+"""The contents manager for pages, which load widgets and records of runs in place of their saved state.
 
 Other readers of notebooks, such as copies, downloads or nbconvert, get what is saved.
 """
@@ -6,9 +6,14 @@ Other readers of notebooks, such as copies, downloads or nbconvert, get what is 
 from typing import Any
 
 from jupyter_core.utils import ensure_async
+from jupyter_server.services.contents import handlers
+from jupyter_server.services.contents.handlers import ContentsHandler
+from tornado import web
 
 from agent_kernel_server.notebooks.outputs import notebook_in
 from agent_kernel_server.notebooks.records import RecordKeeper
+
+EXTENSION = "agent_kernel_server"
 
 
 class PageContents:
@@ -50,3 +55,18 @@ class PageContents:
         self._records.open_runs.pre_save(model, path)
         if isinstance(model, dict):
             self._records.pre_save(model, path)
+
+
+class PageContentsHandler(ContentsHandler):
+    """In place of Jupyter's handler."""
+
+    @property
+    def contents_manager(self) -> Any:
+        return PageContents(self.settings["contents_manager"], self.settings[EXTENSION].service.records)
+
+
+CONTENTS_HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
+    # All of Jupyter's routes to contents, in its order: the pattern of the last one covers those before it.
+    (path, PageContentsHandler if one is ContentsHandler else one)
+    for path, one in handlers.default_handlers
+]

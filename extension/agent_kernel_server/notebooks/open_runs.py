@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
+from agent_kernel.record.so_far import render_so_far
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel_server.notebooks.outputs import (
@@ -66,7 +66,7 @@ class OpenRun:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.has_record.wait(), WAIT_SECONDS)
                 return
-        self.bundle = await asyncio.to_thread(_render, progress, self.spec.prompt_in_cell)
+        self.bundle = await asyncio.to_thread(render_so_far, progress, below_prompt=self.spec.prompt_in_cell)
         self._seen = last
 
 
@@ -185,10 +185,3 @@ def _put_static(output: dict[str, Any], run: OpenRun) -> None:
     """Replace a widget by the run's state, or by the text beside the widget if the state was not rendered yet."""
     output["data"] = {kind: shown for kind, shown in (run.bundle or output["data"]).items() if kind != WIDGET_MIME}
     output["metadata"] = {OPEN_RUN_MARK: run.spec.run_id}
-
-
-def _render(progress: RunProgress, below_prompt: bool) -> dict[str, str]:
-    """Called in a thread. The renderer is imported with the first run that is saved, not with the server."""
-    from agent_kernel.record.so_far import render_so_far
-
-    return render_so_far(progress, below_prompt=below_prompt)

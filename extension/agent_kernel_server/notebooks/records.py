@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from logging import Logger
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel.record import Result, place_record, render_record
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel_server.notebooks.open_runs import OpenRuns
 from agent_kernel_server.notebooks.outputs import (
@@ -33,9 +34,6 @@ from agent_kernel_server.notebooks.outputs import (
     widget_in,
 )
 from agent_kernel_server.notebooks.paths import NotebookPaths, renamed
-
-if TYPE_CHECKING:
-    from agent_kernel.record import Result
 
 CONTENTS_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 RECORD_ATTRIBUTE = "data-agent-record"
@@ -353,9 +351,7 @@ def _belongs(record: Record, path: str) -> bool:
 
 
 def _render(result: RunResult, below_prompt: bool) -> Rendered:
-    """Called in a thread. The renderer is imported with the first run that ends, not with the server."""
-    from agent_kernel.record import place_record, render_record
-
+    """Called in a thread."""
     parts = (result.run, result.messages, result.tool_calls)
     placed = place_record(*parts, below_prompt=below_prompt)
     alone, elsewhere = render_record(*parts, below_prompt=True), render_record(*parts)
