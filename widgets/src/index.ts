@@ -3,7 +3,7 @@ import { h, render as mount } from "preact";
 import { Drawings } from "./card/drawings";
 import { keepsFocus } from "./ui/focus";
 import { KernelTransport, type MessageModel } from "./channel/kernel";
-import { leaseChannel, openAhead, type Lease } from "./channel/registry";
+import { leaseChannel, type Lease } from "./channel/registry";
 import { channelAddress, SocketTransport } from "./channel/socket";
 import { keepsKeysInRecords, keepsTyping } from "./ui/notebook";
 import type { WidgetManager } from "./card/notebookRenderers";
@@ -49,17 +49,7 @@ function lease(model: Model): Lease {
     return leaseChannel(`kernel/${model.get("run_id")}`, () => new KernelTransport(model));
   }
   const id = model.get("conversation_id");
-  return leaseChannel(serverKey(id), () => new SocketTransport(channelAddress(id)));
-}
-
-/** In JupyterLab where a run begins, or a notebook with an open run is opened: the conversation comes while the widgets
- * are made, or restored. */
-export function connectAhead(conversationId: string): void {
-  openAhead(serverKey(conversationId), () => new SocketTransport(channelAddress(conversationId)));
-}
-
-function serverKey(conversationId: string): string {
-  return `server/${conversationId}`;
+  return leaseChannel(`server/${id}`, () => new SocketTransport(channelAddress(id)));
 }
 
 /** One style sheet for the page. That of a newer version takes the place of an older one's, as its cards come. */

@@ -15,7 +15,6 @@ export interface Place {
 }
 
 export interface FrontEnd {
-  connectAhead(conversationId: string): void;
   readonly default: { render(place: Place): () => void };
 }
 
@@ -40,12 +39,4 @@ export function fromServer(again = ""): Promise<FrontEnd> {
 export function keep(coming: Promise<FrontEnd>): Promise<FrontEnd> {
   loaded.set(file, coming);
   return coming;
-}
-
-/** In JupyterLab where a notebook with a prompt is opened: its first cards need not wait for what they are made of, nor
- * for what these conversations, whose runs go on, have so far. */
-export function loadAhead(conversationIds: readonly string[] = []): void {
-  fromServer()
-    .then((frontEnd) => conversationIds.forEach((id) => frontEnd.connectAhead(id)))
-    .catch(() => loaded.delete(file)); // the widget tries again, and says what to do
 }

@@ -1,51 +1,29 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { leaseChannel, openAhead } from "../src/channel/registry";
+import { leaseChannel } from "../src/channel/registry";
 import type { Transport } from "../src/channel/transport";
 
-const opened: string[] = [];
-const closed: string[] = [];
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
 
-function transport(name: string): () => Transport {
-  return () => ({
+it("gives the views of a conversation one channel, which outlives a view that moves and closes with the last", () => {
+  const said: string[] = [];
+  const open = (): Transport => ({
     receives: "always",
     greets: true,
-    start: () => opened.push(name),
+    start: () => said.push("start"),
     send: () => true,
     retryNow: () => undefined,
-    close: () => closed.push(name),
+    close: () => said.push("close"),
   });
-}
-
-beforeEach(() => {
-  vi.useFakeTimers();
-  opened.length = closed.length = 0;
-});
-afterEach(() => {
-  vi.runAllTimers();
-  vi.useRealTimers();
-});
-
-it("gives a view the channel that was opened ahead of it, and closes it when the view has gone", () => {
-  openAhead("a", transport("ahead"));
-  const leases = [leaseChannel("a", transport("view")), leaseChannel("a", transport("another"))];
+  const [first, second] = [leaseChannel("a", open), leaseChannel("a", open)];
+  first.release();
   vi.advanceTimersByTime(60_000);
-  expect([opened, closed]).toEqual([["ahead"], []]);
-  leases.forEach(({ release }) => release());
+  second.release();
+  vi.advanceTimersByTime(1_000);
+  const moved = leaseChannel("a", open);
   vi.advanceTimersByTime(60_000);
-  expect(closed).toEqual(["ahead"]);
-});
-
-it("closes a channel for which no view comes", () => {
-  openAhead("b", transport("b"));
-  vi.advanceTimersByTime(9_000);
-  expect(closed).toEqual([]);
-  vi.advanceTimersByTime(2_000);
-  expect(closed).toEqual(["b"]);
-});
-
-it("opens no channel twice, and few that nothing shows", () => {
-  const { release } = leaseChannel("shown", transport("shown"));
-  for (const key of ["shown", "1", "1", "2", "3", "4", "5", "6"]) openAhead(key, transport(key));
-  expect(opened).toEqual(["shown", "1", "2", "3", "4"]);
-  release();
+  expect([moved.channel === first.channel, said]).toEqual([true, ["start"]]);
+  moved.release();
+  vi.advanceTimersByTime(60_000);
+  expect(said).toEqual(["start", "close"]);
 });

@@ -5,7 +5,6 @@ import { INotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
 import { answerActivations } from "./activate";
-import { loadsAhead } from "./ahead";
 import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
 import { helpsWhereMissing } from "./missing";
@@ -63,14 +62,6 @@ const undo: JupyterFrontEndPlugin<void> = {
   },
 };
 
-const ahead: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:ahead",
-  description: "Loads the cards' front end when a notebook with a prompt is opened.",
-  autoStart: true,
-  requires: [INotebookTracker],
-  activate: (_, tracker: INotebookTracker) => loadsAhead(tracker),
-};
-
 const missing: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:missing",
   description: "Says what to do where a kernel has not loaded the agent.",
@@ -118,4 +109,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, undo, ahead, missing, removed, waits];
+export default [keys, cells, undo, missing, removed, waits];

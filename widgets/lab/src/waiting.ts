@@ -8,7 +8,6 @@ import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPan
 import { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
 import { Widget } from "@lumino/widgets";
-import { connectsAhead } from "./ahead";
 import { insertBelow } from "./insert";
 import { summary, type Waiting, waitingRuns } from "./waits";
 
@@ -30,7 +29,6 @@ export class WaitingRuns {
   private waiting: readonly Waiting[] = [];
   private expectUntil = 0;
   private shown: string | null = null;
-  private readonly connectAhead = connectsAhead();
   private readonly poll = new Poll({
     auto: false,
     name: "agent-kernel:waiting",
@@ -63,8 +61,7 @@ export class WaitingRuns {
 
   private watch(panel: NotebookPanel): void {
     panel.sessionContext.iopubMessage.connect((_, message) => {
-      // A first prompt has more use for the server's next moments.
-      if ((message.header.msg_type as string) === FROM_KERNEL) this.expect(ASK_EVERY_MS);
+      if ((message.header.msg_type as string) === FROM_KERNEL) this.expect();
     });
     // Outputs are folded and unfolded without a word.
     let due = false;
@@ -78,14 +75,13 @@ export class WaitingRuns {
     });
     changes.observe(panel.content.node, { childList: true, subtree: true });
     panel.disposed.connect(() => changes.disconnect());
-    this.expect(Poll.IMMEDIATE);
+    this.expect();
   }
 
-  /** `first`: when to ask, in milliseconds, if the server is not asked anyway. */
-  private expect(first: number): void {
+  private expect(): void {
     const asking = Date.now() < this.expectUntil || this.any;
     this.expectUntil = Date.now() + EXPECT_MS;
-    if (!asking) void this.poll.schedule({ interval: first, phase: "refreshed" });
+    if (!asking) void this.poll.refresh();
   }
 
   private async ask(): Promise<void> {
@@ -95,7 +91,6 @@ export class WaitingRuns {
     // Without the server extension, or its log, there is nothing to show.
     const runs: unknown = response.ok ? await response.json() : [];
     const open = Array.isArray(runs) ? runs : [];
-    this.connectAhead(this.panels(), open);
     this.waiting = waitingRuns(open);
     this.item.node.textContent = summary(this.waiting);
     this.item.setHidden(!this.any);
