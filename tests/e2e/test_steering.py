@@ -39,7 +39,7 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
     asks = call("run_python", code="print('never')")
-    model.says(say("One."), asks, call("run_python", code="print('anew')"), say("Two."), say("Three."))
+    model.says(say("One."), asks, call("run_python", code="print('again')"), say("Two."), say("Three."))
     notebook = open_notebook([LOAD, "%%agent\nFirst.", "%%agent\nSecond.", "%%agent\nThird."])
     notebook.run_through(1)
     expect(notebook.record()).to_contain_text("One.")
@@ -49,14 +49,14 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
     header = notebook.page.get_by_role("group", name="Agent run")
     expect(header).to_contain_text(f"continues from [{notebook.prompt_number(1)}]")
     header.get_by_role("button", name="New conversation", exact=True).click()
-    expect(notebook.card()).to_contain_text("print('anew')")
+    expect(notebook.card()).to_contain_text("print('again')")
     notebook.wait_for_state("awaiting_approval")
     expect(notebook.cards()).to_have_count(1)
     expect(header.get_by_role("button", name="New conversation", exact=True)).to_have_count(0)
     notebook.press("Approve")
     expect(notebook.record().nth(1)).to_contain_text("Two.")
     assert asked(model) == ["Second."]
-    assert model.tool_results() == ["anew"]
+    assert model.tool_results() == ["again"]
     notebook.run(3)
     expect(notebook.record().nth(2)).to_contain_text("Three.")
     expect(notebook.record().nth(2)).to_contain_text(f"continues from [{notebook.prompt_number(2)}]")

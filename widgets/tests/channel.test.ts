@@ -160,7 +160,7 @@ describe("a page of an embedded host", () => {
     page.close();
   });
 
-  test("does not begin anew because another page has come, which has the same messages", async () => {
+  test("does not begin again because another page has come, which has the same messages", async () => {
     const recording = half("embedded-two");
     const page = kernelView(recording);
     await settle();

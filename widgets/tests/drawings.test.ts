@@ -83,7 +83,7 @@ test("text and pictures stay the card's own", async () => {
   expect(card(root, "t1").querySelector("img")?.getAttribute("width")).toBe("64");
 });
 
-test("an update of a display updates its renderer, and other events draw nothing anew", async () => {
+test("an update of a display updates its renderer, and other events draw nothing again", async () => {
   const rendermime = new PlayedRendermime();
   notebook.manager = { rendermime };
   const root = await show((run) =>

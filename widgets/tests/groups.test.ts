@@ -1,6 +1,6 @@
 /** Groups of a run's items, which a browser leaves out when they are off screen. */
 import { expect, test } from "vitest";
-import { Groups } from "../src/run/groups";
+import { Groups } from "../src/run/cardGroups";
 import type { Item } from "../src/state";
 import { happens, settle, show, usePage } from "./page";
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { codeOf, decorateRecords } from "../lab/src/records";
-import { INSERT_CELLS, type InsertCells } from "../src/ui/cells";
+import { INSERT_CELLS, type InsertCells } from "../src/ui/makeCells";
 
 const code = (text: string, cell = ""): string =>
   `<details><pre><code class="agent-code ${cell}">${text}</code></pre></details>`;

@@ -118,7 +118,7 @@ test("a page reads again only what its snapshot lacks, and shows each of it once
   ]);
 });
 
-test("calls that have ended are not made anew by their past, and others are", () => {
+test("calls that have ended are not made again by their past, and others are", () => {
   const call = (state: string, endedAt: string | null, step = 0): object => ({ state, endedAt, step });
   const before = { calls: { a: call("success", "x"), b: call("executing", null), c: call("success", "x") } };
   const after = {

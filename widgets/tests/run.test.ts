@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { BEGIN_ANEW, type BeginAnew } from "../src/run/anew";
+import { BEGIN_CONVERSATION, type BeginConversation } from "../src/run/newConversation";
 import type { ConversationView } from "../src/protocol";
 import { fromSnapshot } from "../src/state";
 import { asks, PYTHON, shown } from "./cards";
@@ -248,13 +248,13 @@ describe("the run", () => {
     const extension = (finds: boolean): string[] => {
       const ran: string[] = [];
       const answer = (event: Event): void => {
-        const { cellId } = (event as CustomEvent<BeginAnew>).detail;
+        const { cellId } = (event as CustomEvent<BeginConversation>).detail;
         if (cellId !== null && !finds) return;
         if (cellId !== null) ran.push(cellId);
         event.preventDefault();
       };
-      document.addEventListener(BEGIN_ANEW, answer);
-      stop = () => document.removeEventListener(BEGIN_ANEW, answer);
+      document.addEventListener(BEGIN_CONVERSATION, answer);
+      stop = () => document.removeEventListener(BEGIN_CONVERSATION, answer);
       return ran;
     };
 

@@ -5,9 +5,9 @@ import { INotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
 import { answerActivations } from "./activate";
-import { answerBeginnings } from "./anew";
 import { answerInsertions, insertBelow } from "./insert";
 import { helpsWhereMissing } from "./missing";
+import { answerBeginnings } from "./newConversation";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
 import style from "./style.css";
@@ -25,7 +25,7 @@ const keys: JupyterFrontEndPlugin<void> = {
 
 const cells: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:cells",
-  description: "Copies the code of a run, makes cells of it, runs a prompt's cell anew, and makes cells active.",
+  description: "Copies the code of a run, makes cells of it, runs a prompt's cell again, and makes cells active.",
   autoStart: true,
   requires: [INotebookTracker],
   optional: [ICommandPalette],
@@ -87,7 +87,7 @@ const waits: JupyterFrontEndPlugin<void> = {
   activate: (app, tracker: INotebookTracker, palette: ICommandPalette | null, statusBar: IStatusBar | null) => {
     const waiting = new WaitingRuns(app, tracker);
     waiting.item.id = "agent-kernel-waits";
-    // The status bar shows all its items when it is drawn anew, but for those that say no.
+    // The status bar shows all its items when it is drawn again, but for those that say no.
     const place = { item: waiting.item, align: "left", rank: 100, isActive: () => waiting.any } as const;
     if (statusBar !== null) statusBar.registerStatusItem(waiting.item.id, place);
     else app.shell.add(waiting.item, "top", { rank: 10_000 });

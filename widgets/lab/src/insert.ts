@@ -1,7 +1,7 @@
 /** Makes cells of code: below the cell whose output asked for it, and nothing is run. */
 import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
 import { NotebookActions } from "@jupyterlab/notebook";
-import { INSERT_CELLS, type InsertCells } from "../../src/ui/cells";
+import { INSERT_CELLS, type InsertCells } from "../../src/ui/makeCells";
 
 const MOST_CELLS = 1_000;
 const MOST_CHARACTERS = 2_000_000;

@@ -1,7 +1,7 @@
 /** Gives records, which are plain HTML, what cards have: Copy, Insert below as a cell, and all of a run's code at once.
  *
  * A record comes from the file. Of it only text is taken, and what is added stands in the page, not in the notebook. */
-import { insertCells } from "../../src/ui/cells";
+import { insertCells } from "../../src/ui/makeCells";
 import { copyButton } from "../../src/ui/copying";
 import { RECORD } from "../../src/ui/notebook";
 

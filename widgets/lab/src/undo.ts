@@ -26,7 +26,7 @@ export class UndoOffers {
       if (records.some(({ addedNodes }) => [...addedNodes].some(holdsRecord))) look();
     });
     changes.observe(panel.content.node, { childList: true, subtree: true });
-    // A cell that ends may have changed a file; a kernel that is started anew knows no way back.
+    // A cell that ends may have changed a file; a kernel that is started again knows no way back.
     panel.sessionContext.statusChanged.connect((_, status) => {
       if (status !== "busy" && recordsOf(panel).length > 0) look();
     });

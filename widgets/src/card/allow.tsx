@@ -8,7 +8,7 @@ import { Button } from "../ui/button";
 import { Choices } from "../ui/choices";
 import { ACTIONS } from "./actions";
 import { useRun, type CallSignals } from "./context";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 
 type RuleScope = Exclude<Scope, "once">;
 

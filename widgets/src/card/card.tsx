@@ -14,7 +14,7 @@ import { Icon, icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
 import { KeyScope, KeyScopeContext } from "../ui/keys";
 import { useSeconds } from "../ui/seconds";
-import { Plain, plain } from "../ui/text";
+import { Plain, plain } from "../ui/untrustedText";
 import { AllowPanel } from "./allow";
 import { CallBody, changeCount } from "./code";
 import { useRun, type CallSignals, type CardRun, type RunSignals } from "./context";

@@ -11,7 +11,7 @@ import { Copy } from "../ui/copy";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
 import { InsertBelow } from "./insert";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 
 export const CallBody = memo(function CallBody(props: {
   name: string;

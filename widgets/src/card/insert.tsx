@@ -1,7 +1,7 @@
 /** Insert below as a cell: the code of a call, for the notebook. Where no extension would do it, it is not there. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { canInsertCells, insertCells } from "../ui/cells";
+import { canInsertCells, insertCells } from "../ui/makeCells";
 
 export function InsertBelow({ code }: { code: string }): JSX.Element | null {
   const [failed, fail] = useState(false);

@@ -5,7 +5,7 @@ import type { Problem } from "../state";
 import { timeOfDay } from "../text/format";
 import { visible } from "../text/invisible";
 import { SHARED } from "../text/words.gen";
-import { Message } from "../ui/text";
+import { Message } from "../ui/untrustedText";
 
 const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
   CONFLICT: "Your click changed nothing.",

@@ -9,7 +9,7 @@ import { useKeys } from "../ui/keys";
 import { ACTIONS } from "./actions";
 import { useRun, type CallSignals } from "./context";
 import { usePageId } from "../ui/ids";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 
 export function Question({ card }: { card: CallSignals }): JSX.Element {
   const run = useRun();

@@ -8,7 +8,7 @@ import { byWhom } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { useRun, type CallSignals } from "./context";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 
 export function statusLine(card: CallSignals, folded: boolean): JSX.Element | null {
   const call = card.call.value;

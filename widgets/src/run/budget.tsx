@@ -11,7 +11,7 @@ import type { RunController } from "./controller";
 import type { RunStore } from "./store";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 import { filled, raisedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 

@@ -4,7 +4,7 @@ import type { CallSignals, Panel } from "../card/context";
 import { isLine, type Fold } from "../card/folding";
 import type { PendingDecision } from "../channel/decisions";
 import { asksWhatNow, callOf, emptyCall, needsYou, type RunState } from "../state";
-import { retryOf, undoOf, type Asked } from "./followUps";
+import { retryOf, undoOf, type Asked } from "./endedCalls";
 
 /** The signals of a run that its calls depend on. */
 interface CallsRun {

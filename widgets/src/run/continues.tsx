@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { filled } from "../text/words";
 import { SHARED } from "../text/words.gen";
-import { beginAnew, canBeginAnew } from "./anew";
+import { beginConversation, canBeginConversation } from "./newConversation";
 import type { RunView } from "../protocol";
 
 const CONTINUES =
@@ -19,12 +19,12 @@ export function Continues({ run, gone }: { run: RunView; gone: boolean }): JSX.E
       <span class="ak-continues" title={CONTINUES}>
         {filled(SHARED.continues, { cell: run.continues })}
       </span>
-      {!gone && typeof cell === "string" && canBeginAnew() && (
+      {!gone && typeof cell === "string" && canBeginConversation() && (
         <button
           type="button"
           class="ak-btn ak-small"
           title={ANEW}
-          onClick={(event) => fail(!beginAnew(event.currentTarget, cell))}
+          onClick={(event) => fail(!beginConversation(event.currentTarget, cell))}
         >
           New conversation
         </button>

@@ -100,7 +100,7 @@ export class RunController implements CardRun {
     this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
   }
 
-  stopAhead(runId: string): void {
+  stopRunAhead(runId: string): void {
     this.dispatch({ type: "cancel", run_id: runId });
   }
 

@@ -5,7 +5,7 @@ import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
 import { useSeconds } from "../ui/seconds";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 import type { RunController } from "./controller";
 
 export function DelayBar({ controller }: { controller: RunController }): JSX.Element | null {

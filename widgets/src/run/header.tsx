@@ -12,7 +12,7 @@ import type { RunController } from "./controller";
 import type { RunStore } from "./store";
 import { Icon, type IconName } from "../ui/icon";
 import { Rules } from "./rules";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 
 /** Characters of a prompt: those that one line shows, the number from which on the whole can be opened, and what is shown then. */
 const PROMPT_LINE = 400;

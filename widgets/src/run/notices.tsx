@@ -10,7 +10,7 @@ import { Button } from "../ui/button";
 import { ProblemWords } from "../card/problem";
 import { useSeconds } from "../ui/seconds";
 import { Icon } from "../ui/icon";
-import { Message, Plain } from "../ui/text";
+import { Message, Plain } from "../ui/untrustedText";
 
 export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {
   const quiet = problem.code === "CONFLICT";

@@ -6,7 +6,7 @@ import { scopeWords } from "../card/allow";
 import { useRun } from "../card/context";
 import { Button, PressedButton } from "../ui/button";
 import { Choices } from "../ui/choices";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 
 type Rule = RunView["policy"]["rules"][number];
 

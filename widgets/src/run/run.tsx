@@ -12,14 +12,14 @@ import { cellBefore } from "../ui/focus";
 import { fieldOf } from "../ui/keyboard";
 import { KeyScopeContext } from "../ui/keys";
 import { passOn, recipientOf, SUPPRESS_SHORTCUTS } from "../ui/notebook";
-import { AheadBar, AheadRun } from "./ahead";
-import { announcement } from "./announcer";
+import { RunAheadBar, RunAheadView } from "./runAhead";
+import { announcement } from "./screenReader";
 import { Message } from "./answer";
-import { BatchBar } from "./batch";
+import { BatchBar } from "./answerAll";
 import { BudgetCard, RaiseLine } from "./budget";
 import { RunController } from "./controller";
 import { DelayBar } from "./delay";
-import { Groups } from "./groups";
+import { Groups } from "./cardGroups";
 import { Header } from "./header";
 import { ConnectionBar, Note, Notice } from "./notices";
 import type { RunStore } from "./store";
@@ -64,18 +64,18 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
           <Header controller={controller} prompt={prompt} />
           <ConnectionBar controller={controller} />
           <Interrupting store={store} />
-          <AheadBar
+          <RunAheadBar
             ahead={store.ahead.value}
             shown={aheadShown.value}
             onShow={() => (aheadShown.value = !aheadShown.value)}
-            onStop={(id) => controller.stopAhead(id)}
+            onStop={(id) => controller.stopRunAhead(id)}
           />
           <Items controller={controller} />
           <Announcements controller={controller} />
         </div>
       </KeyScopeContext.Provider>
       {aheadShown.value && first !== undefined && (
-        <AheadRun runId={first.runId} run={(id) => <Run key={id} channel={channel} runId={id} prompt="" />} />
+        <RunAheadView runId={first.runId} run={(id) => <Run key={id} channel={channel} runId={id} prompt="" />} />
       )}
     </RunContext.Provider>
   );

@@ -162,7 +162,7 @@ export class RunStore implements RunSignals {
   watch(): () => void {
     this.copy();
     const stop = this.channel.subscribe(() => this.schedule());
-    const turned = (): void => this.scheduleAnew();
+    const turned = (): void => this.reschedule();
     document.addEventListener("visibilitychange", turned);
     return () => {
       stop();
@@ -235,7 +235,7 @@ export class RunStore implements RunSignals {
   }
 
   /** Also where a page was put into the background: frames that were asked for don't come there. */
-  private scheduleAnew(): void {
+  private reschedule(): void {
     if (this.next === null) return;
     this.unschedule();
     this.schedule();

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { ReadonlySignal } from "@preact/signals";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
-import { Plain } from "../ui/text";
+import { Plain } from "../ui/untrustedText";
 
 export function Thinking({ thought }: { thought: ReadonlySignal<string> }): JSX.Element {
   const [open, setOpen] = useState(false);

@@ -126,7 +126,7 @@ function others(values: Record<string, unknown>, except: readonly string[]): (re
     .map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)] as const);
 }
 
-/** Indented for reading. Numbers keep their digits: the text is laid out anew, not parsed and printed. */
+/** Indented for reading. Numbers keep their digits: the text is laid out again, not parsed and printed. */
 export function prettyJson(text: string): string {
   let depth = 0;
   let out = "";

@@ -1,4 +1,4 @@
-/** An answer as it streams. Finished blocks stay in the page; only the last, unfinished one is made anew. */
+/** An answer as it streams. Finished blocks stay in the page; only the last, unfinished one is made again. */
 import { Marked, type Token, type TokenizerAndRendererExtension, type TokensList } from "marked";
 import { formulaAt, formulasIn, isRefused, sourceOf, type Formula } from "./formulas";
 import { safeHtml } from "./sanitize";

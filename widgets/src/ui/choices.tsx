@@ -1,7 +1,7 @@
 /** A group of radio buttons, each with a note. */
 import type { JSX } from "preact";
 import { usePageId } from "./ids";
-import { Plain } from "./text";
+import { Plain } from "./untrustedText";
 
 interface Option {
   readonly key: string;

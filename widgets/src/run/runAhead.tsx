@@ -17,7 +17,7 @@ interface Props {
   onStop: (runId: string) => void;
 }
 
-export function AheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element | null {
+export function RunAheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element | null {
   const [stopped, setStopped] = useState("");
   const first = ahead[0];
   if (first === undefined) return null;
@@ -45,7 +45,7 @@ export function AheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element |
 }
 
 /** The cards of the run ahead, live. `run` makes its view, once for each run. */
-export function AheadRun({ runId, run }: { runId: string; run: (runId: string) => JSX.Element }): JSX.Element {
+export function RunAheadView({ runId, run }: { runId: string; run: (runId: string) => JSX.Element }): JSX.Element {
   return <div class="ak-ahead">{useMemo(() => run(runId), [runId])}</div>;
 }
 

@@ -1,20 +1,21 @@
 /** Runs a cell again whose prompt is to begin a new conversation: the request to the kernel says so. */
 import { CodeCell } from "@jupyterlab/cells";
 import type { INotebookTracker } from "@jupyterlab/notebook";
-import { BEGIN_ANEW, NEW_CONVERSATION, type BeginAnew } from "../../src/run/anew";
+import { BEGIN_CONVERSATION, NEW_CONVERSATION, type BeginConversation } from "../../src/run/newConversation";
 import { placeOf } from "./insert";
 
 /** Answers cards of all notebooks in the page. */
 export function answerBeginnings(tracker: INotebookTracker): void {
-  document.addEventListener(BEGIN_ANEW, (event) => {
-    const cellId = event instanceof CustomEvent ? (event.detail as Partial<BeginAnew> | null)?.cellId : undefined;
-    if (cellId === undefined || (cellId !== null && !runAnew(tracker, event.target, cellId))) return;
+  document.addEventListener(BEGIN_CONVERSATION, (event) => {
+    const cellId =
+      event instanceof CustomEvent ? (event.detail as Partial<BeginConversation> | null)?.cellId : undefined;
+    if (cellId === undefined || (cellId !== null && !runInNewConversation(tracker, event.target, cellId))) return;
     event.preventDefault();
   });
 }
 
 /** Copies of a notebook have the same cells' ids: it is the cell of the notebook around the output. */
-function runAnew(tracker: INotebookTracker, output: EventTarget | null, cellId: string): boolean {
+function runInNewConversation(tracker: INotebookTracker, output: EventTarget | null, cellId: string): boolean {
   const panel = output instanceof Element ? placeOf(tracker, output)?.panel : undefined;
   const cell = panel?.content.widgets.find((one) => one.model.sharedModel.getId() === cellId);
   if (panel === undefined || !(cell instanceof CodeCell)) return false;

@@ -15,7 +15,7 @@ export class Groups {
   private newest = 0;
 
   /** Items stay in the group that they came into, whatever comes or goes before them: a card that moved to another one
-   * would be made anew, without what the person has opened or written in it. */
+   * would be made again, without what the person has opened or written in it. */
   of(items: readonly Item[]): readonly Group[] {
     const groups: { number: number; items: Item[] }[] = [{ number: 0, items: [] }];
     for (const item of items) {
