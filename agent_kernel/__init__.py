@@ -71,9 +71,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext agent_kernel`: register `%%agent` and `%agent`, and connect to the server."""
-    from agent_kernel.notebook.greeting import greet_server
-
-    greet_server(shell)  # first, so that the server gets ready while this kernel imports the rest
     from agent_kernel.notebook.magics import load
 
     load(shell)

@@ -18,11 +18,12 @@ from agent_kernel.execution.output_reader import OutputReader
 from agent_kernel.models.images import NoPicture, decode
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.first_prompt import DescribeEnvironment, Done
 from agent_kernel.protocol.kernel import (
     CallEnd,
     CollectCall,
     Collected,
+    DescribeEnvironment,
+    Done,
     GiveVerdict,
     InterruptCall,
     LocateCall,

@@ -7,10 +7,8 @@ from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.execution.connection import KernelConnection
-from agent_kernel.protocol.first_prompt import Refused, ReplyT, Request, content_of
-from agent_kernel.protocol.kernel import OfferCall, read_reply
+from agent_kernel.protocol.kernel import REQUEST_TYPE, OfferCall, Refused, ReplyT, Request, read_reply
 from agent_kernel.protocol.kernel_code import CALL_KEY, INSTALL_CODE, call_code, execute_request
-from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
 
 LIVENESS_SECONDS = 5.0
 """How often the kernel's process is checked while a reply is outstanding."""
@@ -67,7 +65,7 @@ class KernelLink:
 
     def send(self, request: Request[Any]) -> Sent:
         """Send a request to the kernel's executor. Raises `KernelGone`."""
-        return self._send("control", REQUEST_TYPE, content_of(request))
+        return self._send("control", REQUEST_TYPE, request.model_dump(mode="json"))
 
     async def reply(self, sent: Sent, reply_type: type[ReplyT]) -> ReplyT:
         """The reply to a request. Raises `RequestFailed`, `KernelGone`."""
@@ -83,7 +81,7 @@ class KernelLink:
     def run(self, call: OfferCall) -> Sent:
         """Queue a call behind the user's cells. The reply comes when it has run. Raises `KernelGone`."""
         content = execute_request(call_code(call.call.approval_id))
-        return self._send("shell", "execute_request", content, {CALL_KEY: content_of(call)})
+        return self._send("shell", "execute_request", content, {CALL_KEY: call.model_dump(mode="json")})
 
     def execute(self, code: str) -> Sent:
         """Queue code behind the user's cells. Raises `KernelGone`."""

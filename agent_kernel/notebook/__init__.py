@@ -20,7 +20,7 @@ def install() -> None:
 async def run_call(approval_id: str) -> None:
     """Run the approved call in the metadata of the message that is being carried out. A call that has begun is not run
     again. Raises `ValueError` where its arguments are not the approved ones."""
-    from agent_kernel.notebook.kernel.replies import run_call as run
+    from agent_kernel.notebook.kernel.requests import run_call as run
 
     await run(approval_id)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent_kernel.approvals.rules import check_rules
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry, script
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
@@ -15,8 +16,8 @@ from agent_kernel.notebook.kernel.wait import end_interrupted
 from agent_kernel.notebook.options import Budget, Policy, as_effort, as_policy
 from agent_kernel.notebook.run import Run, state_of
 from agent_kernel.notebook.tools import offered_tools, with_timeouts
-from agent_kernel.protocol.first_prompt import RunDeclaration
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
+from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
 __all__ = ["Agent", "Budget", "Policy", "last_run", "runs"]
@@ -56,8 +57,6 @@ class Agent:
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
         if self.policy is not None and self.policy.rules:
-            from agent_kernel.approvals.rules import check_rules  # a first prompt has none
-
             check_rules(self.policy.rules, [tool.declaration for tool in self.tools])
         self.budget = budget or Budget()
         self.conversation_budget = conversation_budget or Budget()

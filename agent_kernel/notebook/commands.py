@@ -1,17 +1,17 @@
 """The one-word commands of `%agent`, such as `status`: functions that return the text to print."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
+from agent_kernel.approvals.folder_file import read_limits
+from agent_kernel.notebook.execution.undo import KeptChange
 from agent_kernel.notebook.kernel.run_state import RunHost, RunState
 from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.record.as_cells import as_one, code_cells
+from agent_kernel.record.words import delayed, rule_words
 from agent_kernel.tools.review.hidden import reveal
-
-if TYPE_CHECKING:
-    from agent_kernel.notebook.execution.undo import KeptChange
-    from agent_kernel.protocol.kernel_questions import WaitingRun
 
 PROMPT_CHARACTERS = 60
 MOST_RUNS = 30
@@ -39,8 +39,6 @@ def _standing(run: RunState, tool_names: Sequence[str]) -> str:
     if view is not None and view.paused is not None:
         return f"Waiting for you ({'repeats itself' if view.paused.repeated else 'budget reached'})"
     if view is not None and view.delay is not None:
-        from agent_kernel.record.words import delayed  # it brings the parsers of Markdown and HTML
-
         return delayed(view.delay)
     return "Queued" if view is not None and view.status == "queued" else "Running"
 
@@ -61,8 +59,6 @@ def show(runs: Sequence[RunState]) -> str:
 
 def limits() -> list[str]:
     """The limits in the files of the notebook's folder, as sentences."""
-    from agent_kernel.approvals.folder_file import read_limits  # TOML and the policies: not for a first prompt
-
     found = read_limits(FOLDER)
     said = found.words()
     return [reveal(line) for line in ([f"Runs here are limited by {said}."] if said else []) + list(found.notes)]
@@ -70,8 +66,6 @@ def limits() -> list[str]:
 
 def rules(run: RunState | None) -> str:
     """The policy of a run, and each rule in force with its author. Saved rules have a number, for `remove_rule`."""
-    from agent_kernel.record.words import rule_words  # it brings the parsers of Markdown and HTML
-
     if run is None or run.view is None:
         return "No agent has run in this kernel yet. A run asks before it acts, unless its policy says otherwise."
     policy = run.view.policy
@@ -138,8 +132,6 @@ def history(runs: Sequence[RunState]) -> str:
 
 def code(run: RunState | None) -> str | None:
     """The code of a run, as one cell; `None` where there is none."""
-    from agent_kernel.record.as_cells import as_one, code_cells
-
     if run is None or run.end is None:
         return None
     return as_one(code_cells(run.end.messages, run.end.tool_calls)) or None

@@ -8,7 +8,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.inspect import Describer, user_variables
-from agent_kernel.protocol.first_prompt import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
+from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
 
 MAX_CHARACTERS = 4_000
 """Of the whole description."""

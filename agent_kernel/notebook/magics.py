@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -17,18 +17,19 @@ from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook import commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
+from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, warm_up
 from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.state import kernel_state
+from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
 from agent_kernel.notebook.recording import recorded_model
 from agent_kernel.notebook.run import state_of
+from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.notebook.tools import named_tools
 from agent_kernel.protocol.ids import new_conversation_id
+from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
-
-if TYPE_CHECKING:
-    from agent_kernel.notebook.execution.undo import KeptChange
-    from agent_kernel.protocol.kernel_questions import WaitingRun
 
 HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
@@ -131,13 +132,13 @@ class AgentMagics(Magics):
             "stop": lambda: commands.stop(state.open_runs()),
             "new": self._begin_conversation,
             "rules": lambda: commands.rules(state.last_run),
-            "undo": lambda: commands.undo(state.runs(), _changes(), host_for(state, None)),
-            "undo list": lambda: commands.changed_files(_changes()),
+            "undo": lambda: commands.undo(state.runs(), backups.changes(), host_for(state, None)),
+            "undo list": lambda: commands.changed_files(backups.changes()),
             "code": self._fill_next_input,
             "history": lambda: commands.history(state.runs()),
         }
 
-    def _waiting_runs(self) -> "dict[str, WaitingRun]":
+    def _waiting_runs(self) -> dict[str, WaitingRun]:
         hosts = {run.host for run in kernel_state().open_runs()}
         return {run.run_id: run for host in hosts for run in host.waiting_runs()}
 
@@ -155,15 +156,11 @@ class AgentMagics(Magics):
         return ""
 
     def _show_stats(self, days: int) -> None:
-        from agent_kernel.notebook.stats import stats_bundle
-
         run = last_run()
         report = host_for(kernel_state(), None).usage(days)
         display(stats_bundle(report, run.conversation_id if run is not None else self._conversation_id), raw=True)
 
     def _list_models(self) -> None:
-        from agent_kernel.notebook.model_list import LIST_SECONDS, model_list, table
-
         try:
             models = model_list().wait(LIST_SECONDS, again=True)
         except AgentKernelError as error:
@@ -198,8 +195,6 @@ class AgentMagics(Magics):
 
 def stats_days(line: str) -> int | None:
     """The days of `stats` and `stats --days N`; `None` for a line that is a prompt. Raises `UsageError`."""
-    from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
-
     words = line.replace("=", " ").split()
     if len(words) > 1 and words[1] != "--days":
         return None
@@ -254,25 +249,13 @@ def _last_run() -> str:
     return "No agent has run in this kernel yet." if run is None else f"The last run: {run!r}"
 
 
-def _changes() -> "list[KeptChange]":
-    from agent_kernel.notebook.execution.undo import backups
-
-    return backups.changes()
-
-
-def _complete(shell: InteractiveShell, event: Any) -> list[str]:
-    from agent_kernel.notebook.model_list import complete
-
-    return complete(shell, event)
-
-
 def load(shell: InteractiveShell) -> None:
     install()
     look_for_server(kernel_state())
     warm_up(kernel_state())
     shell.register_magics(AgentMagics)
     for name in _COMPLETED:
-        shell.set_hook("complete_command", _complete, str_key=name)
+        shell.set_hook("complete_command", complete, str_key=name)
 
 
 def unload(shell: InteractiveShell) -> None:

@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Self, cast, get_args
 
 from agent_kernel.approvals.limits import checked_limits
+from agent_kernel.approvals.rules import Rule
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry
 from agent_kernel.approvals.scripted import script as decisions_of
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.budgets import BudgetLimits
-from agent_kernel.protocol.first_prompt import MOST_RULE_CHARACTERS, MOST_RULES
+from agent_kernel.protocol.kernel import MOST_RULE_CHARACTERS, MOST_RULES
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 
 
@@ -51,8 +52,6 @@ class Policy:
                 f"A policy has at most {MOST_RULES} rules, each of at most {MOST_RULE_CHARACTERS} characters."
             )
         if self.rules:
-            from agent_kernel.approvals.rules import Rule  # a first prompt has none
-
             for rule in self.rules:
                 Rule.parse(rule)
 

@@ -4,16 +4,19 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_kernel.errors import RunFailed
+from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait, wait_async
+from agent_kernel.protocol.views import Usage
+from agent_kernel.record.as_cells import all_cells, as_node, code_cells
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
     # Hidden from jedi, by which the tab key completes names: it fails on a class with a property that is a `Literal`.
     from agent_kernel.notebook.kernel.run_state import Status
-    from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView, Usage
+    from agent_kernel.protocol.views import ErrorView, MessageView, ToolCallView
     from agent_kernel.protocol.vocabulary import FinishReason
 
 
@@ -74,8 +77,6 @@ class Run:
         """The tokens, calls and US dollars used so far."""
         if self._state.view is not None:
             return self._state.view.usage
-        from agent_kernel.protocol.views import Usage  # with pydantic, which a first prompt has no time for
-
         return Usage()
 
     @property
@@ -127,8 +128,6 @@ class Run:
         A file that was changed since is left as it is, and so are earlier changes of it. The next prompt tells the
         model. Raises `AgentKernelError` if a file can't be put back.
         """
-        from agent_kernel.notebook.execution.undo import backups
-
         undone: list[str] = []
         while last := [one for one in backups.changes() if one.run_id == self.run_id and one.state == "as_left"]:
             self._state.host.undo(last[-1].approval_id)
@@ -146,9 +145,7 @@ class Run:
         `whole` adds the prompt and the answer as Markdown cells, and the calls that were left out as comments, as
         `agent-kernel export --notebook` does.
         """
-        from nbformat import from_dict
-
-        from agent_kernel.record.as_cells import all_cells, as_node, code_cells
+        from nbformat import from_dict  # with jsonschema, which takes long to import
 
         end = self._state.end
         if end is None:

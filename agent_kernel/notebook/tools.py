@@ -1,41 +1,48 @@
-"""The tools that a run offers: the built-in ones, and those that the user passes.
-
-What carries out the built-in ones is imported with the first call: a prompt waits for the import of this module.
-"""
+"""The tools that a run offers: the built-in ones, and those that the user passes."""
 
 import functools
-import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
+from agent_kernel.models.images import NoPicture, decode, plain_picture
+from agent_kernel.notebook.execution.runner import approved_path, current_entry
+from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.execution.values import ToolText
+from agent_kernel.notebook.inspect import inspect_variables
+from agent_kernel.protocol.calls import Place
+from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.builtin.files import read_file
+from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attachment, read_picture
+from agent_kernel.tools.builtin.search_process import list_files, search_files
+from agent_kernel.tools.builtin.shell import run_shell
+from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
+from agent_kernel.tools.function import as_tool
 from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.review.file_changes import file_card
 from agent_kernel.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from agent_kernel.notebook.execution.values import ToolText
-    from agent_kernel.protocol.calls import Place, ToolVerdict
-    from agent_kernel.protocol.file_cards import FileCard
 
 FOLDER = Path.cwd()
 """The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
 
-IN_FOLDER = {
-    "read_notebook": "notebooks",
-    "list_files": "search_process",
-    "search_files": "search_process",
-    "read_file": "files",
+IN_FOLDER: Mapping[str, Callable[..., str]] = {
+    "read_notebook": read_notebook,
+    "list_files": list_files,
+    "search_files": search_files,
+    "read_file": read_file,
 }
-"""The modules in `tools/builtin` of the tools that only look into the notebook's folder."""
+"""The tools that only look into the notebook's folder."""
 
 
 def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool, ...]:
@@ -48,8 +55,6 @@ def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool,
     own: list[Tool] = []
     for candidate in wanted:
         if not isinstance(candidate, str):
-            from agent_kernel.tools.function import as_tool  # with pydantic, which a first prompt has no time for
-
             own.append(as_tool(candidate))
         elif candidate in builtin:
             named.append(builtin[candidate])
@@ -85,11 +90,9 @@ def _may_be_tool(value: Any) -> bool:
     return callable(value) or is_langchain(value)  # LangChain's tools can't be called
 
 
-def preview_of(name: str, arguments_json: str, place: "Place | None") -> "FileCard | None":
+def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard | None:
     """The card of a call that would change the file at `place`, with a diff to its present content. `None` for other
     calls. Safe in any thread."""
-    from agent_kernel.tools.review.file_changes import file_card
-
     try:
         arguments = json.loads(arguments_json)
         return file_card(FOLDER, name, arguments, place) if isinstance(arguments, dict) else None
@@ -102,9 +105,6 @@ def picture_of(address: str, notebook: str | None, cell_id: str | None) -> bytes
 
     `address` is a path or the name of the cell's attachment. Safe in any thread. Raises `ToolFailed`.
     """
-    from agent_kernel.models.images import NoPicture, decode, plain_picture
-    from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attachment, read_picture
-
     name = attached_name(address)
     try:
         if name is None:
@@ -122,37 +122,22 @@ def _builtin(shell: InteractiveShell) -> list[Tool]:
         return Tool(
             declaration,
             functions.get(name, _runs_elsewhere),
-            builtin_verdict=functools.partial(_verdict, name),
+            builtin_verdict=lambda arguments: builtin_verdict(name, arguments, FOLDER),
         )
 
     return [tool(declaration) for declaration in BUILTIN_TOOLS]
 
 
-def _verdict(name: str, arguments: dict[str, Any]) -> "ToolVerdict":
-    from agent_kernel.tools.builtin.verdicts import builtin_verdict  # with the first call, as the functions below
-
-    return builtin_verdict(name, arguments, FOLDER)
-
-
 def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
     def inspect(names: list[str] | None = None) -> str:
-        from agent_kernel.notebook.inspect import inspect_variables
-
         return inspect_variables(shell.user_ns, shell.user_ns_hidden, names)
 
-    def in_folder(name: str) -> Callable[..., str]:
-        def run(**arguments: Any) -> str:
-            from agent_kernel.notebook.execution.runner import approved_path
-
-            function = getattr(importlib.import_module(f"agent_kernel.tools.builtin.{IN_FOLDER[name]}"), name)
-            text: str = function(FOLDER, **arguments, approved=approved_path())
-            return text
-
-        return run
+    def in_folder(function: Callable[..., str]) -> Callable[..., str]:
+        return lambda **arguments: function(FOLDER, **arguments, approved=approved_path())
 
     return {
         "inspect_variables": inspect,
-        **{name: in_folder(name) for name in IN_FOLDER},
+        **{name: in_folder(function) for name, function in IN_FOLDER.items()},
         "edit_file": functools.partial(_change_file, "edit_file"),
         "write_file": functools.partial(_change_file, "write_file"),
         "run_shell": _run_shell,
@@ -160,10 +145,6 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
 
 
 def _change_file(name: str, **arguments: Any) -> str:
-    from agent_kernel.notebook.execution.runner import approved_path, current_entry
-    from agent_kernel.notebook.execution.undo import backups
-    from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
-
     change = planned_change(FOLDER, name, arguments, approved_path())
     assert change is not None
     entry = current_entry.get()
@@ -174,11 +155,8 @@ def _change_file(name: str, **arguments: Any) -> str:
     return backups.carry_out(entry.call.approval_id, change, arguments["path"], entry.run_id)
 
 
-def _run_shell(**arguments: Any) -> "ToolText":
+def _run_shell(**arguments: Any) -> ToolText:
     """The output is shown as it comes, and is part of the result."""
-    from agent_kernel.notebook.execution.values import ToolText
-    from agent_kernel.tools.builtin.shell import run_shell
-
     return ToolText(run_shell(FOLDER, **arguments, emit=_show))
 
 

@@ -4,7 +4,8 @@ A first prompt waits for none of it."""
 from dataclasses import dataclass
 from typing import Annotated
 
-from agent_kernel.protocol.bounds import Bounds
+from pydantic import Field
+
 from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus
 
 
@@ -13,9 +14,9 @@ class Place:
     """The resolved path of a file tool's call, with links followed. It is resolved once for a call, which is judged by
     it and opens nothing else."""
 
-    path: Annotated[str, Bounds(max_length=8_192)]
+    path: Annotated[str, Field(max_length=8_192)]
     """The absolute path; empty if it is not known."""
-    inside: Annotated[str | None, Bounds(max_length=8_192)] = None
+    inside: Annotated[str | None, Field(max_length=8_192)] = None
     """The path relative to the notebook's folder, with `/`; `None` if it is outside."""
     linked: bool = False
     """Whether the path as written goes through a link."""
@@ -50,10 +51,10 @@ class Outcome:
     status: ExecutionStatus
     content: str
     """The text for the model, untruncated within the executor's own limit."""
-    undo: Annotated[str | None, Bounds(max_length=40)] = None
+    undo: Annotated[str | None, Field(max_length=40)] = None
     """Set if `ToolExecutor.undo` can undo the call: when the replaced file was last changed (UTC, ISO 8601), or an
     empty text if there was none."""
-    output_file: Annotated[str | None, Bounds(max_length=4096)] = None
+    output_file: Annotated[str | None, Field(max_length=4096)] = None
     """The file with the whole output, if one was written."""
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from agent_kernel.protocol.bounds import Bounds
+from pydantic import Field
 
 MOST_DECISIONS = 1_000
 """In one script. Each answers one call, and runs are limited to far fewer calls."""
@@ -22,17 +22,17 @@ class ScriptedDecision:
     """
 
     approved: bool
-    tool_name: Annotated[str | None, Bounds(max_length=200)] = None
+    tool_name: Annotated[str | None, Field(max_length=200)] = None
     """The tool to match; `None` matches any."""
-    reason: Annotated[str | None, Bounds(max_length=MOST_TEXT)] = None
+    reason: Annotated[str | None, Field(max_length=MOST_TEXT)] = None
     arguments: dict[str, Any] | None = None
     """The whole arguments of the call, defaults that the model left out not added. Where there is a `digest`, they are
     only shown."""
-    digest: Annotated[str | None, Bounds(max_length=64)] = None
+    digest: Annotated[str | None, Field(max_length=64)] = None
     """The SHA-256 of the canonical arguments, as the model sent them."""
     edited_input: dict[str, Any] | None = None
     """The arguments that run in place of the model's. They are checked as a person's edit is."""
-    answer: Annotated[str | None, Bounds(max_length=MOST_TEXT)] = None
+    answer: Annotated[str | None, Field(max_length=MOST_TEXT)] = None
     """The answer to a question."""
     recorded: bool = False
     """Whether it is from a recording: the card, the record and the audit trail name that."""

@@ -1,7 +1,14 @@
-"""Generators of identifiers."""
+"""Identifiers: their types where they come from another program, and their generators."""
 
 import secrets
 import uuid
+from typing import Annotated
+
+from pydantic import Field
+
+CellId = Annotated[str, Field(max_length=200)]
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,200}$")]
+"""An id from a kernel. Its characters are restricted because it goes into URLs, frames and the server's log."""
 
 
 def new_conversation_id() -> str:

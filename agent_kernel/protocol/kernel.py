@@ -1,44 +1,97 @@
 """Requests of the server extension to a kernel, and their replies. Both ends use these models.
 
 Requests go over the control channel, which answers while the kernel's main thread is busy; they are discriminated by
-`op`. Those that a first prompt waits for are in `first_prompt`, the other direction in `kernel_events`. A kernel runs a
-user's code, so the server validates everything that comes from it, within the bounds stated here.
+`op`. `kernel_events` has the other direction. A kernel runs a user's code, so the server validates everything that
+comes from it, within the bounds stated here.
 """
 
-import functools
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from agent_kernel.protocol.bounds import Identifier
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import ApprovedCall, Place, ToolVerdict
+from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
+from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.first_prompt import (
-    Done,
-    Refused,
-    ReplyT,
-    Request,
-    RunDeclaration,
-)
+from agent_kernel.protocol.ids import CellId, Identifier
 from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
-from agent_kernel.protocol.vocabulary import CallPhase, ChangeState, ExecutionStatus
+from agent_kernel.protocol.vocabulary import CallPhase, ChangeState, Effort, ExecutionStatus, PolicyMode, StopCause
 
+REQUEST_TYPE = "agent_kernel_request"
+REPLY_TYPE = "agent_kernel_reply"
+"""The types of these messages."""
+MOST_RULES, MOST_RULE_CHARACTERS = 200, 10_000
+"""Bounds of a notebook's own rules, all of which a run's header shows."""
+MOST_REPLACED = 100
+"""The most earlier runs of a cell that a run may replace."""
+MOST_CELLS_BEFORE = 20
 MOST_CHANGES = 200
+FOLDER_OPEN = ", in the folder "
+VARIABLES_OPEN = "The user's variables:\n"
+CELLS_OPEN = "The cells that were run last:\n"
+"""Beginnings of parts of the notebook's summary, as the model reads it: recordings compare the variables alone."""
 
 
 class KernelMessage(BaseModel):
     # `hide_input_in_errors`: the server logs refused messages without their content, which may be a user's input.
-    # `defer_build`: most kernels use few of these models.
+    # `defer_build`: a process uses few of these models.
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
+
+
+class RunDeclaration(KernelMessage):
+    """A run as its cell declared it. The server validates the budgets as well."""
+
+    run_id: Identifier
+    conversation_id: Identifier
+    prompt: str
+    model: str | None = None
+    effort: Effort | None = None
+    policy: PolicyMode | None = None
+    rules: tuple[Annotated[str, Field(max_length=MOST_RULE_CHARACTERS)], ...] = Field(default=(), max_length=MOST_RULES)
+    system: str | None = None
+    budget: BudgetLimits = BudgetLimits()
+    conversation_budget: BudgetLimits = BudgetLimits()
+    tools: tuple[ToolDeclaration, ...] = ()
+    script: tuple[ScriptedDecision, ...] = Field(default=(), max_length=MOST_DECISIONS)
+    widget_model_id: str | None = None
+    replaces: tuple[Identifier, ...] = Field(default=(), max_length=MOST_REPLACED)
+    continues: int | None = Field(default=None, ge=0)
+    cell_id: CellId | None = None
+    cells_before: tuple[CellId, ...] = Field(default=(), max_length=MOST_CELLS_BEFORE)
+    """The ids of cells that the same page has run, the last first. They are in the same notebook as this cell, which
+    may not be saved yet."""
+    prompt_in_cell: bool = False
+    stop: StopCause | None = None
+    """Set if the kernel has already asked for the run to be stopped."""
 
 
 # Replies
 
 
+class Refused(KernelMessage):
+    """Replaces any reply if the kernel could not carry out the request."""
+
+    ok: Literal[False] = False
+    error: str = "The kernel refused a request."
+
+
 class Reply(KernelMessage):
     ok: Literal[True] = True
+
+
+class Done(Reply):
+    """Replies to a request that was carried out, and has no other result."""
+
+
+class Declared(Reply):
+    declaration: RunDeclaration
+
+
+class EnvironmentDescribed(Reply):
+    text: str = ""
 
 
 class CallEnd(KernelMessage):
@@ -102,29 +155,65 @@ class PictureRead(Reply):
 
 # Requests
 
+ReplyT = TypeVar("ReplyT", bound=Reply)
 
-class UpdateRun(KernelMessage, Request[Done]):
+
+class Request(KernelMessage, Generic[ReplyT]):
+    """A request, with the type of its reply."""
+
+    @classmethod
+    def reply_type(cls) -> type[ReplyT]:
+        return cast("type[ReplyT]", argument_of(cls))
+
+
+def argument_of(model: type[BaseModel]) -> type[Any]:
+    """The type that a model gives to the generic one that it derives from."""
+    argument: type[Any] = model.__mro__[1].__pydantic_generic_metadata__["args"][0]  # type: ignore[attr-defined]
+    return argument
+
+
+class Serve(Request[Done]):
+    """Tells a kernel behind a gateway that this server serves it, which its environment can't say."""
+
+    op: Literal["serve"] = "serve"
+
+
+class DeclareRun(Request[Declared]):
+    """Asks for the run that was announced."""
+
+    op: Literal["declare"] = "declare"
+    run_id: str
+
+
+class DescribeEnvironment(Request[EnvironmentDescribed]):
+    """Asks for what the model is told of the notebook."""
+
+    op: Literal["environment"] = "environment"
+    notebook_path: str | None = None
+
+
+class UpdateRun(Request[Done]):
     """Sent when the state of a run changes."""
 
     op: Literal["state"] = "state"
     run: RunView
 
 
-class FinishRun(KernelMessage, Request[Done]):
+class FinishRun(Request[Done]):
     """Sent when a run has ended."""
 
     op: Literal["finish"] = "finish"
     result: RunResult
 
 
-class ResumeRun(KernelMessage, Request[Done]):
+class ResumeRun(Request[Done]):
     """Sent when a run that had ended is tried again."""
 
     op: Literal["again"] = "again"
     run_id: str
 
 
-class OfferCall(KernelMessage, Request[Done]):
+class OfferCall(Request[Done]):
     """Offers an approved call to a cell that waits for a run. Idempotent. The execution that runs it elsewhere has this
     in its metadata."""
 
@@ -136,31 +225,31 @@ class OfferCall(KernelMessage, Request[Done]):
     """The id of that execution's message, which the outputs name as their parent."""
 
 
-class InterruptCall(KernelMessage, Request[InterruptSent]):
+class InterruptCall(Request[InterruptSent]):
     """Interrupts the call if it is running, or withdraws it if it has not begun."""
 
     op: Literal["interrupt"] = "interrupt"
     approval_id: str
 
 
-class CollectCall(KernelMessage, Request[Collected]):
+class CollectCall(Request[Collected]):
     op: Literal["collect"] = "collect"
     approval_id: str
 
 
-class LocateCall(KernelMessage, Request[WaitingBehind]):
+class LocateCall(Request[WaitingBehind]):
     op: Literal["waiting"] = "waiting"
     approval_id: str
 
 
-class UndoCall(KernelMessage, Request[Undone]):
+class UndoCall(Request[Undone]):
     """Restores the file that a call replaced."""
 
     op: Literal["undo"] = "undo"
     approval_id: str
 
 
-class GiveVerdict(KernelMessage, Request[VerdictGiven]):
+class GiveVerdict(Request[VerdictGiven]):
     """Asks for the tool's own verdict on a call."""
 
     op: Literal["verdict"] = "verdict"
@@ -169,7 +258,7 @@ class GiveVerdict(KernelMessage, Request[VerdictGiven]):
     run_id: str | None = None
 
 
-class PreviewCall(KernelMessage, Request[Previewed]):
+class PreviewCall(Request[Previewed]):
     """Describes the file change that a call would make."""
 
     op: Literal["preview"] = "preview"
@@ -178,11 +267,11 @@ class PreviewCall(KernelMessage, Request[Previewed]):
     place: Place | None = None
 
 
-class ListChanges(KernelMessage, Request[KeptChanges]):
+class ListChanges(Request[KeptChanges]):
     op: Literal["changes"] = "changes"
 
 
-class ReadPicture(KernelMessage, Request[PictureRead]):
+class ReadPicture(Request[PictureRead]):
     """Reads a picture that a prompt names."""
 
     op: Literal["picture"] = "picture"
@@ -191,7 +280,7 @@ class ReadPicture(KernelMessage, Request[PictureRead]):
     notebook_path: str | None = None
 
 
-class AnswerQuestion(KernelMessage, Request[Done]):
+class AnswerQuestion(Request[Done]):
     op: Literal["answer"] = "answer"
     question_id: str
     answer: dict[str, Any] | None = None
@@ -199,51 +288,29 @@ class AnswerQuestion(KernelMessage, Request[Done]):
     refusal: str | None = None
 
 
-RunRequest = UpdateRun | FinishRun | ResumeRun
+RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun
 CallRequest = OfferCall | InterruptCall | CollectCall | LocateCall
 ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
-KernelRequest = ReadPicture | AnswerQuestion
+KernelRequest = Serve | DescribeEnvironment | ReadPicture | AnswerQuestion
 AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
 
-
-# Reading
-
-
-@functools.cache
-def _requests() -> Mapping[str, type[AnyRequest]]:
-    return {request.model_fields["op"].default: request for request in get_args(AnyRequest)}
-
-
-@functools.cache
-def _any_request() -> TypeAdapter[AnyRequest]:
-    return TypeAdapter(Annotated[AnyRequest, Field(discriminator="op")])
+_REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(
+    Annotated[AnyRequest, Field(discriminator="op")], config=ConfigDict(defer_build=True)
+)
 
 
 def read_request(content: dict[str, Any]) -> AnyRequest:
-    """Raises `ValidationError`. Only the model of this request is built: building all of them takes longer than a call
-    in an idle kernel."""
-    known = _requests().get(content["op"]) if isinstance(content.get("op"), str) else None
-    return known.model_validate(content) if known is not None else _any_request().validate_python(content)
-
-
-@functools.cache
-def _reader(message_type: type[Any]) -> TypeAdapter[Any]:
-    # pydantic takes settings for a union, and none for a dataclass by itself.
-    either: Any = message_type | None
-    return TypeAdapter(either, config=ConfigDict(hide_input_in_errors=True))
+    """Raises `ValidationError`."""
+    return _REQUEST.validate_python(content)
 
 
 def read_reply(content: dict[str, Any], reply_type: type[ReplyT]) -> ReplyT | Refused:
     """Raises `ValidationError`."""
-    expected: Any = reply_type if content.get("ok") is True else Refused
-    found: ReplyT | Refused = _reader(expected).validate_python(content)
-    return found
+    return (reply_type if content.get("ok") is True else Refused).model_validate(content)
 
 
 def failed_run(declaration: RunDeclaration, reason: str) -> RunResult:
     """The message for the end of a run that could not start."""
-    from agent_kernel.protocol.events import utc_now  # the models of all events, which a kernel seldom needs
-
     now = utc_now()
     run = RunView(
         run_id=declaration.run_id,

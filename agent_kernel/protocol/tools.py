@@ -4,7 +4,7 @@ exchange about calls."""
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from agent_kernel.protocol.bounds import Bounds
+from pydantic import Field
 
 DeclaredApproval = Literal["ask", "allow", "deny", "dynamic"]
 """`dynamic` means that the tool's own callable is asked about each call, with its arguments. It runs with the executor;
@@ -27,5 +27,5 @@ class ToolDeclaration:
     """Read-only calls may run concurrently and are allowed in plan mode."""
     runs_in: Literal["kernel", "page"] = "kernel"
     """`page` tools such as `ask_user` are answered by a client with a `tool_result` command."""
-    timeout: Annotated[float | None, Bounds(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
+    timeout: Annotated[float | None, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
     """Seconds that a call may run until it is interrupted; `None` means no limit."""

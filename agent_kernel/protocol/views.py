@@ -28,7 +28,7 @@ ImageRefs = list[dict[str, Any]]
 
 
 class View(BaseModel):
-    # `defer_build`: most processes use few of these models, and building them all takes longer than a first prompt may.
+    # `defer_build`: a process uses few of these models.
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 

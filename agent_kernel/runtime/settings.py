@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.decisions import ScriptedDecision
-from agent_kernel.protocol.first_prompt import RunDeclaration
+from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
 from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -62,8 +62,24 @@ class RunSpec:
     @classmethod
     def from_declaration(cls, declaration: RunDeclaration) -> Self:
         """The run as a kernel declares it. The server's own fields have their defaults."""
-        names = cls.__dataclass_fields__.keys() & declaration.__dataclass_fields__.keys()
-        return cls(**{name: getattr(declaration, name) for name in names})
+        return cls(
+            run_id=declaration.run_id,
+            prompt=declaration.prompt,
+            model=declaration.model,
+            tools=declaration.tools,
+            policy=declaration.policy,
+            rules=declaration.rules,
+            script=declaration.script,
+            system=declaration.system,
+            budget=declaration.budget,
+            conversation_budget=declaration.conversation_budget,
+            effort=declaration.effort,
+            widget_model_id=declaration.widget_model_id,
+            replaces=declaration.replaces,
+            continues=declaration.continues,
+            cell_id=declaration.cell_id,
+            prompt_in_cell=declaration.prompt_in_cell,
+        )
 
 
 @dataclass(frozen=True, slots=True)

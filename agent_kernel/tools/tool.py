@@ -3,16 +3,14 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
 
 from agent_kernel.errors import InvalidArguments
+from agent_kernel.protocol.calls import ToolVerdict
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
-
-    from agent_kernel.protocol.calls import ToolVerdict
 
 ApprovalFunction = Callable[[dict[str, Any]], Approval]
 """Says whether a call may run, from its arguments as the model sent them."""
@@ -26,9 +24,9 @@ class Tool:
     function: Callable[..., Any]
     approval: ApprovalFunction | None = None
     """Asked about each call if the declared approval is `dynamic`."""
-    arguments: "type[BaseModel] | None" = None
+    arguments: type[BaseModel] | None = None
     """Coerces JSON to the hinted types; `None` if the function takes JSON values unchanged."""
-    builtin_verdict: "Callable[[dict[str, Any]], ToolVerdict] | None" = None
+    builtin_verdict: Callable[[dict[str, Any]], ToolVerdict] | None = None
     """For built-in tools, in place of `approval`: the verdict with the resolved place."""
 
     @property
@@ -46,8 +44,6 @@ class Tool:
         """
         if self.arguments is None:
             return self.function(**arguments)
-        from pydantic import ValidationError  # which a kernel's first prompt has no time for
-
         try:
             values = self.arguments.model_validate(arguments)
         except ValidationError as error:
@@ -56,19 +52,17 @@ class Tool:
         fields = type(values).model_fields
         return self.function(**{str(f.alias): getattr(values, key) for key, f in fields.items() if key in given})
 
-    def verdict(self, arguments: dict[str, Any]) -> "ToolVerdict":
+    def verdict(self, arguments: dict[str, Any]) -> ToolVerdict:
         """The tool's own verdict on a call. Any answer but `ask`, `allow` or `deny` counts as `ask`."""
         if self.builtin_verdict is not None:
             return self.builtin_verdict(arguments)
-        from agent_kernel.protocol.calls import ToolVerdict  # which a first prompt has no use for
-
         if self.declaration.approval != "dynamic":
             return ToolVerdict(self.declaration.approval)
         answer = self.approval(arguments) if self.approval is not None else "ask"
         return ToolVerdict(answer if answer in get_args(Approval) else "ask")
 
 
-def _faults(error: "ValidationError") -> str:
+def _faults(error: ValidationError) -> str:
     shown = error.errors(include_url=False, include_context=False, include_input=False)
     lines = [f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"[:300] for fault in shown[:3]]
     return "; ".join(lines)

@@ -2,24 +2,21 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
 
-from agent_kernel.protocol import kernel_topics
-from agent_kernel.protocol.first_prompt import Done, FirstMessage, FirstRequest, RunAnnounced
-from agent_kernel.protocol.kernel import AnyRequest, Reply
-from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent
+from agent_kernel.protocol.kernel import REPLY_TYPE, REQUEST_TYPE, AnyRequest, Reply
+from agent_kernel.protocol.kernel_events import EVENT_TOPIC, EVENT_TYPE, AnyQuestion, KernelEvent
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "extension" / "agent_kernel_server"
 EXECUTION = ROOT / "agent_kernel" / "execution"
 KERNEL = ROOT / "agent_kernel" / "notebook"
-REQUESTS: tuple[type[Any], ...] = get_args(FirstRequest | AnyRequest)
-EVENTS: tuple[type[Any], ...] = get_args(KernelEvent)
+REQUESTS: tuple[type[BaseModel], ...] = get_args(AnyRequest)
+EVENTS: tuple[type[BaseModel], ...] = get_args(KernelEvent)
 QUESTIONS: tuple[type[BaseModel], ...] = get_args(AnyQuestion)
 
 
@@ -40,17 +37,12 @@ def matched(folder: Path) -> set[str]:
     return {case.id for case in cases if isinstance(case, ast.Name)}
 
 
-def names(models: tuple[type[Any], ...]) -> set[str]:
+def names(models: tuple[type[BaseModel], ...]) -> set[str]:
     return {model.__name__ for model in models}
 
 
-def fields_of(message: type[Any]) -> dict[str, Any]:
-    """Of a model or a dataclass, by their names."""
-    return {one.name: one for one in fields(message)} if is_dataclass(message) else message.model_fields
-
-
-def tag(message: type[Any], field: str) -> str:
-    value: str = fields_of(message)[field].default
+def tag(message: type[BaseModel], field: str) -> str:
+    value: str = message.model_fields[field].default
     return value
 
 
@@ -74,24 +66,18 @@ def test_all_messages_can_be_told_apart_by_their_tags() -> None:
 
 
 def test_each_request_names_the_type_of_its_reply_and_each_question_that_of_its_answer() -> None:
-    assert all(issubclass(request.reply_type(), Reply | Done) for request in get_args(AnyRequest))
-    assert all(request.reply_type() in get_args(FirstMessage) for request in get_args(FirstRequest))
+    assert all(issubclass(request.reply_type(), Reply) for request in get_args(AnyRequest))
     assert all(issubclass(question.answer_type(), BaseModel) for question in get_args(AnyQuestion))
-
-
-def test_what_an_announcement_leaves_out_is_what_the_server_adds() -> None:
-    optional = [field for field in fields(RunAnnounced) if type(None) in get_args(field.type)]
-    assert [field.default for field in optional] == [None, None]
 
 
 @pytest.mark.parametrize("folder", [SERVER / "kernels", KERNEL], ids=["server", "kernel"])
 def test_neither_end_writes_the_words_of_the_wire_by_hand(folder: Path) -> None:
     words = {
-        kernel_topics.REQUEST_TYPE,
-        kernel_topics.REPLY_TYPE,
-        kernel_topics.EVENT_TYPE,
-        kernel_topics.EVENT_TOPIC,
-        *(field for model in (*REQUESTS, *EVENTS) for field in fields_of(model) if "_" in field),
+        REQUEST_TYPE,
+        REPLY_TYPE,
+        EVENT_TYPE,
+        EVENT_TOPIC,
+        *(field for model in (*REQUESTS, *EVENTS) for field in model.model_fields if "_" in field),
     }
     usual = {"run_id", "conversation_id", "cell_id", "tool_name", "tool_call_id", "approval_id", "notebook_path"}
     written = {

@@ -13,7 +13,7 @@ FLOORS = (
     {"context", "tools"},
     {"kernel"},
     {"hosts"},
-    {"commands", "greeting", "model_list", "run"},
+    {"commands", "model_list", "run"},
     {"agent"},
     {"magics"},
 )

@@ -2,10 +2,10 @@
 
 import json
 
-from agent_kernel_widgets import opened
+from agent_kernel_widgets.run import AgentRun, built
 
 
 def test_a_run_sends_a_page_little() -> None:
-    state = opened.sent_state(conversation_id="c" * 40, run_id="r" * 40, prompt="Say it.")
-    assert len(json.dumps(state)) < 5_000
-    assert len(opened.built("loader.js")) < 5_000
+    widget = AgentRun(conversation_id="c" * 40, run_id="r" * 40, prompt="Say it.")
+    assert len(json.dumps([widget.get_state(), widget.layout.get_state()])) < 8_000
+    assert len(built("loader.js")) < 5_000

@@ -139,7 +139,7 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
     kernel = start_kernel()
     kernel.run(
         "import agent_kernel.notebook as n; n.install()\n"
-        "from agent_kernel.protocol.first_prompt import RunDeclaration\n"
+        "from agent_kernel.protocol.kernel import RunDeclaration\n"
         "from agent_kernel.notebook.run import Run\n"
         "from agent_kernel.notebook.kernel.run_state import RunState\n"
         "from agent_kernel.notebook.kernel.state import kernel_state\n"
@@ -149,7 +149,7 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
         "    def cancel(self, run, cause): pass\n"
         "    def on_end(self, end): pass\n"
         "    def on_waited(self, run, end): pass\n"
-        "state = RunState(Host(), RunDeclaration('r', 'c', 'p'), (), number=1)\n"
+        "state = RunState(Host(), RunDeclaration(run_id='r', conversation_id='c', prompt='p'), (), number=1)\n"
         "kernel_state().add_run(state); run = Run(kernel_state(), state); counter = 0; loop_saw = []"
     )
     beside = "import asyncio; task = asyncio.get_running_loop().call_later(0.01, loop_saw.append, 1)\n"

@@ -1,14 +1,12 @@
 """A real kernel answers each request of the protocol with a reply of its type, or says why not."""
 
-from dataclasses import MISSING, fields
 from typing import Any, get_args
 
 import pytest
 
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import ApprovedCall
-from agent_kernel.protocol.first_prompt import FirstRequest, Refused, content_of
-from agent_kernel.protocol.kernel import AnyRequest, read_reply
+from agent_kernel.protocol.kernel import AnyRequest, Refused, read_reply
 from agent_kernel.protocol.views import PolicyView, RunView, Usage
 from tests.notebooks.kernel import TestKernel
 
@@ -46,27 +44,17 @@ def test_each_request_gets_a_reply_of_its_type(shared_kernel: TestKernel) -> Non
     for request_type in get_args(AnyRequest):
         needed = {name: FIELDS[name] for name, field in request_type.model_fields.items() if field.is_required()}
         request = request_type.model_validate(needed)
-        content = content_of(request)
+        content = request.model_dump(mode="json")
         reply = read_reply(shared_kernel.request(content.pop("op"), **content), request_type.reply_type())
         if isinstance(reply, Refused):
             refused.add(request.op)
         else:
             assert isinstance(reply, request_type.reply_type())
-    assert refused == REFUSED - {"declare"}
-
-
-def test_a_request_of_a_first_prompt_gets_a_reply_of_its_type(shared_kernel: TestKernel) -> None:
-    for request_type in get_args(FirstRequest):
-        request = request_type(**{one.name: FIELDS[one.name] for one in fields(request_type) if one.default is MISSING})
-        content = content_of(request)
-        reply = read_reply(shared_kernel.request(content.pop("op"), **content), request_type.reply_type())
-        assert isinstance(reply, request_type.reply_type() if request.op not in REFUSED else Refused)
+    assert refused == REFUSED
 
 
 @pytest.mark.parametrize("content", [{}, {"run_id": 1}, {"run_id": ["run_x"]}, {"run_id": None}])
-def test_a_request_of_a_first_prompt_that_does_not_fit_is_refused(
-    shared_kernel: TestKernel, content: dict[str, Any]
-) -> None:
+def test_a_request_that_does_not_fit_is_refused(shared_kernel: TestKernel, content: dict[str, Any]) -> None:
     assert isinstance(read_reply(shared_kernel.request("declare", **content), Refused), Refused)
 
 

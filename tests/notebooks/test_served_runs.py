@@ -93,10 +93,6 @@ def test_a_run_that_fails_when_the_next_one_has_started_leaves_its_record_at_onc
     assert kinds == ["display_data"], "the last one can be tried again"
 
 
-HELD_UP = "from agent_kernel.notebook.hosts import served\nserved.READY_SECONDS = 60"
-"""For a kernel that does not get ready for widgets and calls by itself."""
-
-
 def opened(served: TestKernel) -> list[dict[str, Any]]:
     """The widgets of runs that the kernel opens from here on."""
     found: list[dict[str, Any]] = []
@@ -107,42 +103,6 @@ def opened(served: TestKernel) -> list[dict[str, Any]]:
 
     served.listeners.append(note)
     return found
-
-
-def test_a_first_prompt_is_shown_and_sent_before_the_kernel_imports_ipywidgets(served: TestKernel) -> None:
-    order: list[str] = []
-    served.listeners.append(lambda message: order.append(message["content"].get("event", message["msg_type"])))
-    assert served.value("'ipywidgets' in sys.modules") == "False"
-    cell = served.run("%agent go")
-    assert [one for one in order if one in ("comm_open", "display_data", "announce")] == [
-        *("comm_open", "display_data", "announce"),
-    ]
-    assert len(cell.outputs) == 1
-
-
-def test_a_first_prompt_imports_what_widgets_and_calls_need_when_it_was_sent(served: TestKernel) -> None:
-    """Its imports would hold up the thread that answers the server, and the page."""
-    heavy = "[name for name in ('ipywidgets', 'pydantic') if name in sys.modules]"
-    assert served.run(f"%agent go\nprint({heavy})").streams() == "[]\n"
-    wait_until(lambda: served.value("'agent_kernel.notebook.execution.runner' in sys.modules") == "True", "imports")
-    assert served.value(heavy) == "['ipywidgets', 'pydantic']"
-
-
-def test_the_widget_of_a_first_prompt_is_opened_while_the_next_cell_goes_on(served: TestKernel) -> None:
-    """A page that is reloaded meanwhile asks for all widgets of the kernel."""
-    served.run("%agent go")
-    busy = served.send("import ipywidgets, time\nwhile len(ipywidgets.Widget.widgets) < 2: time.sleep(0.01)")
-    assert served.result(busy).ok
-
-
-def test_the_widget_of_a_first_prompt_is_like_every_other(served: TestKernel) -> None:
-    widgets = opened(served)
-    served.run("%agent go")
-    served.run("%agent go")
-    first, second = (one["data"]["state"] for one in widgets)
-    assert second.keys() == first.keys()
-    assert {name for name in first if first[name] != second[name]} == {"run_id"}
-    assert [one["target_name"] for one in widgets] == ["jupyter.widget"] * 2
 
 
 def sent(served: TestKernel, kind: str) -> list[dict[str, Any]]:
@@ -160,34 +120,18 @@ def ask_for_all_widgets(served: TestKernel) -> None:
     served.run("")
 
 
-def test_a_page_that_is_reloaded_gets_the_widget_of_a_first_prompt(served: TestKernel) -> None:
-    widgets, comms, messages = opened(served), sent(served, "comm_open"), sent(served, "comm_msg")
+def test_a_page_that_is_reloaded_gets_the_widget_of_a_run(served: TestKernel) -> None:
+    widgets, messages = opened(served), sent(served, "comm_msg")
     served.run("%agent go")
     (widget,) = widgets
-    wait_until(lambda: served.pump() or comms[1:], "the layout that the kernel's widgets share")
     ask_for_all_widgets(served)
     (answer,) = (one["data"] for one in messages if one["comm_id"] == "control")
     assert answer["states"][widget["comm_id"]]["state"].items() >= widget["data"]["state"].items()
 
 
-def test_a_page_that_is_reloaded_at_once_asks_each_widget(served: TestKernel) -> None:
-    """There is nothing yet that answers for all widgets, so JupyterLab asks each that the kernel has."""
-    widgets, closed, messages = opened(served), sent(served, "comm_close"), sent(served, "comm_msg")
-    served.run(f"{HELD_UP}\n%agent go")
-    (widget,) = widgets
-    ask_for_all_widgets(served)
-    assert [one["comm_id"] for one in closed] == ["control"]
-    known = served.ask("comm_info_request", target_name="jupyter.widget")["comms"]
-    assert known.keys() == {widget["comm_id"]}
-    served.post("comm_msg", comm_id=widget["comm_id"], data={"method": "request_state"})
-    served.run("")
-    (answer,) = (one["data"] for one in messages if one["comm_id"] == widget["comm_id"])
-    assert answer["state"].items() >= widget["data"]["state"].items()
-
-
-def test_a_page_may_ask_the_widget_of_a_first_prompt_for_the_front_end(served: TestKernel) -> None:
+def test_a_page_may_ask_the_widget_of_a_run_for_the_front_end(served: TestKernel) -> None:
     widgets, answers = opened(served), sent(served, "comm_msg")
-    served.run(f"{HELD_UP}\n%agent go")
+    served.run("%agent go")
     asked = {"method": "custom", "content": {"wants": "front_end"}}
     served.post("comm_msg", comm_id=widgets[0]["comm_id"], data=asked)
     served.run("")
@@ -198,7 +142,7 @@ def test_a_prompt_whose_cards_can_not_be_opened_says_why_and_runs_nothing(served
     served.run("sys.modules['agent_kernel_widgets'] = None")
     cell = served.run("%agent go")
     assert cell.reply["ename"] in ("ImportError", "ModuleNotFoundError")
-    assert [event["event"] for event in served.events] == ["hello"]
+    assert served.events == []
 
 
 def test_cancelling_a_run_tells_the_server(served: TestKernel) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel_widgets import AgentRun, opened
+from agent_kernel_widgets import AgentRun, run
 
 FRAME = '{"type":"token","seq":1}'
 
@@ -43,7 +43,7 @@ def test_the_page_is_told_which_run_to_show_and_how_to_reach_it() -> None:
 
 def test_a_page_of_the_server_is_sent_a_loader_and_any_other_page_all_of_the_front_end(sent: list[Any]) -> None:
     served, embedded = AgentRun(run_id="run_1"), AgentRun(run_id="run_2", transport="kernel")
-    whole = opened.built("index.js")
+    whole = run.built("index.js")
     assert embedded.get_state("_esm") == {"_esm": whole}
     assert len(served.get_state("_esm")["_esm"]) < len(whole) / 100
     for widget in (served, embedded):
@@ -53,8 +53,8 @@ def test_a_page_of_the_server_is_sent_a_loader_and_any_other_page_all_of_the_fro
 
 
 def test_a_front_end_that_was_not_built_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opened, "_STATIC", tmp_path)
-    opened.built.cache_clear()
+    monkeypatch.setattr(run, "_STATIC", tmp_path)
+    run.built.cache_clear()
     with pytest.raises(ImportError, match="npm run build"):
-        opened.built("index.js")
+        run.built("index.js")
     assert importlib.import_module("agent_kernel_widgets").__all__ == ["AgentRun"]

@@ -1,25 +1,27 @@
 """`AgentRun`, the anywidget that shows one run in a cell's output."""
 
+import functools
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
-from ipywidgets import Layout  # type: ignore[import-untyped]
-
-from agent_kernel_widgets.opened import built
 
 Command = dict[str, Any]
 
-_layouts: list[Layout] = []
+_STATIC = Path(__file__).parent / "static"
 
 
-def _shared_layout() -> Layout:
-    """One for all runs of a kernel, because a page gets each layout's 1.5 kB. The user may have closed it, as part of
-    all widgets."""
-    if not _layouts or _layouts[-1].comm is None:
-        _layouts[:] = [Layout()]
-    return _layouts[-1]
+@functools.cache
+def built(name: str) -> str:
+    path = _STATIC / name
+    if not path.is_file():
+        raise ImportError(
+            f"The front end of Agent Kernel is not built: {path.name} is missing. "
+            "In a checkout, run `npm ci` and `npm run build` in the folder `widgets`."
+        )
+    return path.read_text(encoding="utf-8").strip()
 
 
 class AgentRun(anywidget.AnyWidget):
@@ -39,20 +41,12 @@ class AgentRun(anywidget.AnyWidget):
     prompt = traitlets.Unicode().tag(sync=True)
     transport = traitlets.Enum(("server", "kernel"), default_value="server").tag(sync=True)
 
-    def __init__(self, *, transport: str = "server", opened: Any = None, **state: Any) -> None:
-        """`opened`: the comm of `opened.open_widget`, with the same state."""
-        self._opened = opened
+    def __init__(self, *, transport: str = "server", **state: Any) -> None:
+        """Raises `ImportError` where the front end is not built."""
         self._esm = built("loader.js" if transport == "server" else "index.js")
-        super().__init__(transport=transport, layout=_shared_layout(), **state)
+        super().__init__(transport=transport, **state)
         if transport == "server":
             self.on_msg(_answer_loader)
-
-    def open(self) -> None:
-        """See `ipywidgets.Widget`."""
-        if self._opened is not None:
-            self.comm = self._opened
-        else:
-            super().open()
 
     def post_frames(self, frames: Iterable[str]) -> None:
         """Send events, each as its JSON text, in the order of their `seq`."""

@@ -20,7 +20,7 @@ from agent_kernel.models.images import MEDIA_TYPES
 from agent_kernel.models.recordings.format import Asked, RecordedImage, RecordedResult, Settings
 from agent_kernel.models.recordings.normalise import Normaliser
 from agent_kernel.models.redaction import scrub
-from agent_kernel.protocol.first_prompt import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
+from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
 
 Clean = Callable[[str], str]
 _SHORT = 16

@@ -10,15 +10,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.execution.listeners import Listenable
+from agent_kernel.protocol.calls import ApprovedCall
+from agent_kernel.protocol.kernel import CallEnd, Collected, OfferCall
 from agent_kernel.protocol.vocabulary import CallPhase
-
-if TYPE_CHECKING:
-    from agent_kernel.protocol.calls import ApprovedCall
-    from agent_kernel.protocol.kernel import CallEnd, Collected, OfferCall
 
 KEPT_CALLS = 64
 """Ends that can be collected again, because a reply may be lost."""
@@ -33,11 +30,11 @@ WITHDRAWN = "The call was cancelled before it started. Nothing ran."
 class Entry:
     """One call. Its fields change only under the lock."""
 
-    call: "ApprovedCall"
+    call: ApprovedCall
     run_id: str | None
     message_id: str
     phase: CallPhase = "deposited"
-    end: "CallEnd | None" = None
+    end: CallEnd | None = None
     stopped: bool = False
     """Whether the runtime has interrupted it: after Stop or Cancel, or when its time was up."""
     skip_interrupt: bool = False
@@ -57,7 +54,7 @@ class Calls(Listenable):
         self.on_ended: Callable[[Entry], None] = lambda _: None
         """Called in any thread when a call has ended; must be quick."""
 
-    def deposit(self, request: "OfferCall", *, withdrawn: bool = False) -> None:
+    def deposit(self, request: OfferCall, *, withdrawn: bool = False) -> None:
         """Deposit a call for the main thread; with `withdrawn`, one that ends at once. A repeat changes nothing but the
         message that the call is to be run for."""
         approval_id = request.call.approval_id
@@ -94,14 +91,12 @@ class Calls(Listenable):
         with self._lock:
             self._executing.remove(entry.call.approval_id)
 
-    def finish(self, entry: Entry, end: "CallEnd") -> None:
+    def finish(self, entry: Entry, end: CallEnd) -> None:
         with self._lock:
             self._end(entry, end)
             self._notify()
 
-    def collect(self, approval_id: str) -> "Collected":
-        from agent_kernel.protocol.kernel import Collected  # with pydantic, which a first prompt has no time for
-
+    def collect(self, approval_id: str) -> Collected:
         with self._lock:
             entry = self._entries.get(approval_id)
             return Collected(state="unknown") if entry is None else Collected(state=entry.phase, end=entry.end)
@@ -139,8 +134,6 @@ class Calls(Listenable):
 
     def withdraw(self, approval_id: str) -> bool:
         """End a call that was not claimed yet. Whether there was one."""
-        from agent_kernel.protocol.kernel import CallEnd  # which a first prompt has no use for
-
         with self._lock:
             entry = self._entries.get(approval_id)
             if entry is None or entry.phase != "deposited":
@@ -148,7 +141,7 @@ class Calls(Listenable):
             self._end(entry, CallEnd(status="cancelled", text=WITHDRAWN, is_whole=True))
             return True
 
-    def _end(self, entry: Entry, end: "CallEnd") -> None:
+    def _end(self, entry: Entry, end: CallEnd) -> None:
         entry.phase, entry.end = "done", end
         self.on_ended(entry)
         done = [key for key, one in self._entries.items() if one.phase == "done"]

@@ -9,11 +9,12 @@ import threading
 import time
 from typing import Any
 
+from agent_kernel.notebook.hosts.served import ServedHost
 from agent_kernel.notebook.kernel.environment import is_attended, is_behind_gateway, is_served, kernel_of
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.run_state import RunHost
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.protocol.first_prompt import Hello
+from agent_kernel.protocol.kernel_events import Hello
 
 ASK_SECONDS = 0.25
 ASK_TRIES = 6
@@ -29,8 +30,6 @@ def host_for(state: KernelState, model: Any) -> RunHost:
 
 @functools.cache
 def _served(state: KernelState) -> RunHost:
-    from agent_kernel.notebook.hosts.served import ServedHost
-
     return ServedHost(state)
 
 

@@ -38,7 +38,7 @@ from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.kernel_questions import WaitingRun
+from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.lists import ModelsView, UsageReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView

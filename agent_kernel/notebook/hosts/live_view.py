@@ -1,19 +1,17 @@
 """The output of a run's cell: live cards while the run goes on, the static record when it has ended."""
 
 import importlib
-import threading
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
-
-if TYPE_CHECKING:
-    from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.runs import RunResult
+from agent_kernel.record import place_record, render_record
 
 Transport = Literal["server", "kernel"]
 
@@ -22,11 +20,7 @@ GOING_ON = "Agent run: going on. Its cards are shown where widgets are."
 
 
 class LiveView:
-    """The widget in the cell's output, until the record replaces it.
-
-    Where a server serves the kernel, it is shown before the widget is there (`show_opened`): what that is made of takes
-    longest to import, and neither the page nor the run needs it. What the page is sent is less that way, too.
-    """
+    """The widget in the cell's output, until the record replaces it."""
 
     def __init__(self, shell: InteractiveShell, run: RunState, transport: Transport) -> None:
         kernel: Any = kernel_of(shell)
@@ -45,33 +39,15 @@ class LiveView:
         }
         self.widget: Any = None
         """Set by `open`."""
-        self._opened: Any = None
-        self._opening = threading.Lock()
 
     def open(self) -> None:
-        """Open the widget, which shows nothing yet. Does nothing the second time. For any thread. Raises `ImportError`
-        where its front end is not built."""
-        widgets = importlib.import_module("agent_kernel_widgets")
-        with self._opening:
-            if self.widget is None:
-                self.widget = widgets.AgentRun(model_id=self.model_id, opened=self._opened, **self._state)
+        """Open the widget, which shows nothing yet. Raises `ImportError` where its front end is not built."""
+        widgets = importlib.import_module("agent_kernel_widgets")  # not in a notebook that runs without a page
+        self.widget = widgets.AgentRun(model_id=self.model_id, **self._state)
 
     def show(self) -> None:
         """Show the widget in the current cell. The record will replace it, followed by the run's results."""
         self._show(self._run_id)
-
-    def show_opened(self) -> None:
-        """Show the widget in the current cell though there is none in Python yet. `open` has to follow; a page that
-        asks for something before has it opened. Raises as `open`."""
-        opened = importlib.import_module("agent_kernel_widgets.opened")
-        self._opened = opened.open_widget(self.model_id, **self._state)
-        self._opened.on_msg(self._on_early_message)
-        self.show()
-
-    def _on_early_message(self, message: Any) -> None:
-        """JupyterLab's messages of widgets may come in a thread of their own, which has a subshell."""
-        self.open()
-        self._opened.handle_msg(message)  # by now the widget handles it
 
     def show_elsewhere(self) -> None:
         """Show the widget in another cell as well. The record that replaces it there contains the results."""
@@ -84,13 +60,11 @@ class LiveView:
         data = {VIEW: view, "text/plain": GOING_ON}
         display(data, raw=True, display_id=display_id)
 
-    def replace(self, end: "RunResult") -> None:
+    def replace(self, end: RunResult) -> None:
         """Replace the widget by the record. For any thread.
 
         The bundle has no widget view: a saved notebook that has one shows "model not found" when it is opened again.
         """
-        from agent_kernel.record import place_record, render_record
-
         placed = place_record(end.run, end.messages, end.tool_calls, below_prompt=self.prompt_in_cell)
         self._send("update_display_data", placed.record, {}, {"display_id": self._run_id})
         for result in () if end.cleared else placed.results:
@@ -130,7 +104,7 @@ class LiveViews:
             self.give_up(earlier)
         return failed
 
-    def on_end(self, end: "RunResult", *, may_stay: bool = True) -> bool:
+    def on_end(self, end: RunResult, *, may_stay: bool = True) -> bool:
         """A run has ended. Whether its cards were replaced; `may_stay` is false where it can't be tried again."""
         if not may_stay or end.run.error is None or end.run.error.code != "LLM_ERROR":
             self._replace(end)
@@ -158,16 +132,14 @@ class LiveViews:
             view.show_elsewhere()
         return view is not None
 
-    def _replace(self, end: "RunResult") -> None:
+    def _replace(self, end: RunResult) -> None:
         view = self.views.pop(end.run.run_id, None)
         if view is not None:
             view.replace(end)
 
 
-def show_record(shell: InteractiveShell, end: "RunResult") -> None:
+def show_record(shell: InteractiveShell, end: RunResult) -> None:
     """Show the record as new outputs, where no widget was shown. nbval does not compare updated displays."""
-    from agent_kernel.record import place_record
-
     kernel = kernel_of(shell)
     below = kernel is not None and is_in_cell(end.run.prompt, kernel.get_parent("shell"))
     placed = place_record(end.run, end.messages, end.tool_calls, below_prompt=below)

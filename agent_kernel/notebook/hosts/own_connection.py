@@ -18,9 +18,8 @@ from agent_kernel.execution.kernel_executor import KernelCalls
 from agent_kernel.notebook.execution.calls import Entry
 from agent_kernel.notebook.kernel.requests import answer, install
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.protocol.kernel_events import CallEnded
-from agent_kernel.protocol.kernel_questions import read_event
-from agent_kernel.protocol.kernel_topics import EVENT_TYPE, REQUEST_TYPE
+from agent_kernel.protocol.kernel import REQUEST_TYPE
+from agent_kernel.protocol.kernel_events import EVENT_TYPE, CallEnded, read_event
 from agent_kernel.runtime.tasks import TaskOwner
 
 SUBSCRIBE_SECONDS = 0.1

@@ -14,7 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.notebook.kernel.cell_requests import CellRequest, read_deleted, read_request, watch_requests
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
-from agent_kernel.protocol.first_prompt import MOST_CELLS_BEFORE
+from agent_kernel.protocol.kernel import MOST_CELLS_BEFORE
 
 _log = logging.getLogger(__name__)
 _NOTED_PAGES = 20

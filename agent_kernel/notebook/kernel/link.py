@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from agent_kernel.protocol.first_prompt import Message, RunAnnounced, content_of
-from agent_kernel.protocol.kernel_topics import EVENT_TOPIC, EVENT_TYPE
+from agent_kernel.protocol.kernel import KernelMessage
+from agent_kernel.protocol.kernel_events import EVENT_TOPIC, EVENT_TYPE, RunAnnounced
 
 ANNOUNCE_SECONDS = 1.0
 ANNOUNCE_TRIES = 15
@@ -17,8 +17,9 @@ class Link:
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
 
-    def send(self, event: Message) -> None:
-        self._kernel.session.send(self._kernel.iopub_socket, EVENT_TYPE, content_of(event), ident=EVENT_TOPIC)
+    def send(self, event: KernelMessage) -> None:
+        content = event.model_dump(mode="json")
+        self._kernel.session.send(self._kernel.iopub_socket, EVENT_TYPE, content, ident=EVENT_TOPIC)
 
     def announce(self, run: RunAnnounced, acknowledged: threading.Event, on_timeout: Callable[[], None]) -> None:
         """Announce a new run each second until `acknowledged` is set; call `on_timeout` if it never is."""

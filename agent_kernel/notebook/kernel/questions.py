@@ -2,13 +2,11 @@
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent_kernel.errors import ServerSilent
-
-if TYPE_CHECKING:
-    from agent_kernel.protocol.kernel import KernelMessage
-    from agent_kernel.protocol.kernel_questions import AnswerT, Question
+from agent_kernel.protocol.kernel import KernelMessage
+from agent_kernel.protocol.kernel_events import AnswerT, Question
 
 ASK_SECONDS = 1.0
 ASK_TRIES = 5
@@ -21,8 +19,8 @@ class Questions:
         self._open: dict[str, _OpenQuestion] = {}
 
     def ask(
-        self, send: "Callable[[KernelMessage], None]", question: "Question[AnswerT]", tries: int = ASK_TRIES
-    ) -> "AnswerT":
+        self, send: Callable[[KernelMessage], None], question: Question[AnswerT], tries: int = ASK_TRIES
+    ) -> AnswerT:
         """Send a question each second until it is answered: a server that has just started may miss the first ones.
 
         Raises `ServerSilent` after `tries` seconds without an answer, or if the server refuses to give one.
@@ -54,7 +52,7 @@ class _OpenQuestion:
         self.answer: dict[str, Any] | None = None
         self.refusal: str | None = None
 
-    def result(self, answer_type: "type[AnswerT]") -> "AnswerT":
+    def result(self, answer_type: type[AnswerT]) -> AnswerT:
         if self.answer is None:
             raise ServerSilent(self.refusal or "The Jupyter server gave no answer.")
         return answer_type.model_validate(self.answer)

@@ -2,12 +2,12 @@
 
 Requests come on the control channel, which ipykernel reads in a thread of its own, so that a kernel whose main thread
 waits still answers. ipykernel's `control_handlers` are undocumented: they are used only here.
-
-The requests that a first prompt waits for are answered here; `replies`, which carries out the others, is imported when
-the first of those comes.
 """
 
+import asyncio
+import base64
 import inspect
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -17,28 +17,63 @@ from typing import Any, assert_never
 import zmq
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.errors import ServerSilent
+from agent_kernel.errors import ServerSilent, ToolFailed
 from agent_kernel.notebook.context import describe_environment
 from agent_kernel.notebook.execution.calls import Entry
-from agent_kernel.notebook.kernel.environment import is_served, notebook_path
+from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.kernel.environment import is_served, kernel_of, notebook_path
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.notebook.kernel.status import publish_less
-from agent_kernel.protocol.first_prompt import (
+from agent_kernel.notebook.tools import picture_of, preview_of
+from agent_kernel.own_thread import in_own_thread
+from agent_kernel.protocol.calls import ToolVerdict
+from agent_kernel.protocol.kernel import (
+    REPLY_TYPE,
+    REQUEST_TYPE,
+    AnswerQuestion,
+    CallRequest,
+    CollectCall,
     Declared,
     DeclareRun,
     DescribeEnvironment,
     Done,
     EnvironmentDescribed,
-    FirstRequest,
-    Message,
+    FinishRun,
+    GiveVerdict,
+    InterruptCall,
+    InterruptSent,
+    KeptChange,
+    KeptChanges,
+    KernelRequest,
+    ListChanges,
+    LocateCall,
+    OfferCall,
+    PictureRead,
+    PreviewCall,
+    Previewed,
+    ReadPicture,
     Refused,
+    Reply,
+    ResumeRun,
+    RunRequest,
     Serve,
-    content_of,
-    read_first_request,
+    ToolRequest,
+    UndoCall,
+    Undone,
+    UpdateRun,
+    VerdictGiven,
+    WaitingBehind,
+    read_request,
 )
-from agent_kernel.protocol.kernel_code import OWN_CODE, without_await
-from agent_kernel.protocol.kernel_topics import REPLY_TYPE, REQUEST_TYPE
+from agent_kernel.protocol.kernel_code import CALL_KEY, OWN_CODE, without_await
+from agent_kernel.protocol.kernel_events import AskInterrupt, CallEnded, KernelInterrupted
+from agent_kernel.tools.arguments import digest
+
+VERDICT_SECONDS = 5.0
+MOST_CARRIED = 65_536
+"""Characters of a text that is sent with the event of the call's end, which every page of the notebook gets. A longer
+one waits until the server collects it."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,10 +86,10 @@ def install() -> None:
         link = Link(kernel)
         handler = _RequestHandler(kernel, state)
         kernel.control_handlers[REQUEST_TYPE] = handler.handle
-        state.calls.on_ended = lambda entry: _send_end(link, entry)
+        state.calls.on_ended = lambda entry: send_end(link, entry)
         publish_less(kernel)
         state.shell.input_transformers_cleanup.append(partial(_awaitable, state.shell))
-        state.interrupts.cancel_elsewhere = lambda run_id: _cancel_elsewhere(link, run_id)
+        state.interrupts.cancel_elsewhere = lambda run_id: link.send(KernelInterrupted(run_id=run_id))
         requested = _watch_interrupt_requests(kernel)
         state.interrupts.was_asked_for = lambda seconds: requested(seconds) or _server_knows(state, link, seconds)
 
@@ -85,22 +120,8 @@ def _watch_interrupt_requests(kernel: Any) -> Callable[[float], bool]:
     return requested
 
 
-def _send_end(link: Link, entry: Entry) -> None:
-    from agent_kernel.notebook.kernel.replies import send_end  # which a first prompt has no time for
-
-    send_end(link, entry)
-
-
-def _cancel_elsewhere(link: Link, run_id: str | None) -> None:
-    from agent_kernel.protocol.kernel_events import KernelInterrupted  # which a first prompt has no time for
-
-    link.send(KernelInterrupted(run_id=run_id))
-
-
 def _server_knows(state: KernelState, link: Link, seconds: float) -> bool:
     """Whether the server was asked for an interrupt within the last `seconds`. True also if it does not answer."""
-    from agent_kernel.protocol.kernel_questions import AskInterrupt  # which a first prompt has no time for
-
     if not (is_served(state.shell) or state.served_through_gateway.is_set()):
         return True
     question = AskInterrupt(through_gateway=not is_served(state.shell), seconds=round(seconds, 3))
@@ -108,6 +129,13 @@ def _server_knows(state: KernelState, link: Link, seconds: float) -> bool:
         return state.questions.ask(link.send, question, tries=1).asked_for
     except ServerSilent:
         return True
+
+
+def send_end(link: Link, entry: Entry) -> None:
+    """Have the server know that a call has ended, after all that the call has put out."""
+    end = entry.end
+    carried = end if end is not None and len(end.text) <= MOST_CARRIED else None
+    link.send(CallEnded(approval_id=entry.call.approval_id, end=carried))
 
 
 class _RequestHandler:
@@ -125,38 +153,154 @@ class _RequestHandler:
 
 
 async def answer(content: dict[str, Any], state: KernelState) -> dict[str, Any]:
-    """The content of the reply to a request."""
+    """The content of the reply to a request. The server needs one to any failure: it would wait for ever."""
+    reply: Reply | Refused
     try:
-        first = read_first_request(content)
-        reply: Message = _reply_to(first, state) if first is not None else await _carry_out(content, state)
+        reply = await _reply_to(content, state)
     except Exception as error:  # noqa: BLE001 -- it becomes the reply
-        reply = _refusal(error)
-    return content_of(reply)
+        _log.debug("A request of the server failed", exc_info=True)
+        reply = Refused(error=f"{type(error).__name__}: {error}")
+    return reply.model_dump(mode="json")
 
 
-def _reply_to(request: FirstRequest, state: KernelState) -> Done | Declared | EnvironmentDescribed:
+async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:
+    """Raises `ValidationError`, and what the request leads to."""
+    request = read_request(content)
     match request:
-        case Serve():
-            state.served_through_gateway.set()
-            return Done()
-        case DeclareRun():
-            run = state.run(request.run_id)
-            run.acknowledged.set()
-            return Declared(run.declaration())
-        case DescribeEnvironment():
-            path = notebook_path(request.notebook_path)
-            return EnvironmentDescribed(describe_environment(state.shell, path))
+        case DeclareRun() | UpdateRun() | FinishRun() | ResumeRun():
+            return _about_run(request, state)
+        case OfferCall() | InterruptCall() | CollectCall() | LocateCall():
+            return _about_call(request, state)
+        case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
+            return await _about_tool(request, state)
+        case Serve() | DescribeEnvironment() | ReadPicture() | AnswerQuestion():
+            return await _about_kernel(request, state)
         case _:
             assert_never(request)
 
 
-async def _carry_out(content: dict[str, Any], state: KernelState) -> Message:
-    from agent_kernel.notebook.kernel.replies import reply_to
+def _about_run(request: RunRequest, state: KernelState) -> Reply:
+    match request:
+        case DeclareRun():
+            run = state.run(request.run_id)
+            run.acknowledged.set()
+            return Declared(declaration=run.declaration())
+        case UpdateRun():
+            state.run(request.run.run_id).update(request.run)
+        case FinishRun():
+            state.run(request.result.run.run_id).finish(request.result)
+        case ResumeRun():
+            state.run(request.run_id).reopen()
+        case _:
+            assert_never(request)
+    return Done()
 
-    return await reply_to(content, state)
+
+def _about_call(request: CallRequest, state: KernelState) -> Reply:
+    match request:
+        case OfferCall():
+            _deposit(request, state)
+            return Done()
+        case InterruptCall():
+            return InterruptSent(sent=state.calls.interrupt(request.approval_id))
+        case CollectCall():
+            return state.calls.collect(request.approval_id)
+        case LocateCall():
+            return WaitingBehind(cell=waiting_behind(state, request.approval_id))
+        case _:
+            assert_never(request)
 
 
-def _refusal(error: Exception) -> Refused:
-    """The server needs a reply to any failure: it would wait for ever."""
-    _log.debug("A request of the server failed", exc_info=True)
-    return Refused(error=f"{type(error).__name__}: {error}")
+async def run_call(approval_id: str) -> None:
+    """See `agent_kernel.notebook.run_call`."""
+    state = kernel_state()
+    kernel = kernel_of(state.shell)
+    offered = kernel.get_parent("shell").get("metadata", {}).get(CALL_KEY) if kernel is not None else None
+    if offered is not None:
+        _deposit(OfferCall.model_validate(offered), state)
+    await state.runner.run(approval_id)
+
+
+def _deposit(request: OfferCall, state: KernelState) -> None:
+    if digest(request.call.arguments_json) != request.call.digest:
+        raise ValueError("the arguments are not the ones that were approved; nothing was run")
+    state.calls.deposit(request, withdrawn=state.was_interrupted(request.run_id))
+
+
+async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
+    match request:
+        case GiveVerdict():
+            found = await tool_verdict(state, request.tool_name, request.arguments_json, request.run_id)
+            return VerdictGiven(verdict=found)
+        case PreviewCall():
+            # A long file takes a while to compare, and the control thread has more to do.
+            card = await in_own_thread(lambda: preview_of(request.tool_name, request.arguments_json, request.place))
+            return Previewed(card=card)
+        case UndoCall():
+            try:
+                backups.undo(request.approval_id)
+            except ToolFailed as refusal:
+                return Undone(refusal=str(refusal))
+            return Undone()
+        case ListChanges():
+            changes = await asyncio.to_thread(backups.changes)
+            return KeptChanges(
+                changes=tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in changes)
+            )
+        case _:
+            assert_never(request)
+
+
+async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
+    match request:
+        case Serve():
+            state.served_through_gateway.set()
+            return Done()
+        case DescribeEnvironment():
+            path = notebook_path(request.notebook_path)
+            return EnvironmentDescribed(text=describe_environment(state.shell, path))
+        case ReadPicture():
+            return await _read_picture(request, state)
+        case AnswerQuestion():
+            state.questions.answer(request.question_id, request.answer, request.refusal)
+            return Done()
+        case _:
+            assert_never(request)
+
+
+async def _read_picture(request: ReadPicture, state: KernelState) -> PictureRead:
+    try:
+        notebook = notebook_path(request.notebook_path)
+        cell_id = state.cell_of(request.run_id)
+        raw = await in_own_thread(lambda: picture_of(request.path, notebook, cell_id))
+    except ToolFailed as refusal:
+        return PictureRead(refusal=str(refusal))
+    return PictureRead(data=base64.b64encode(raw).decode())
+
+
+def waiting_behind(state: KernelState, approval_id: str) -> int | None:
+    """The number of the cell behind which a deposited call waits; `None` once the call runs."""
+    return state.cell_number if state.calls.phase(approval_id) == "deposited" else None
+
+
+async def tool_verdict(
+    state: KernelState, tool_name: str, arguments_json: str, run_id: str | None = None
+) -> ToolVerdict:
+    """A tool's own verdict on a call; "ask" where it fails, hangs or gives no clear answer."""
+    no_answer = ToolVerdict("ask")
+    tool = state.find_tool(run_id, tool_name)
+    if tool is None:
+        return no_answer
+
+    def ask_tool() -> ToolVerdict:
+        try:
+            return tool.verdict(json.loads(arguments_json))
+        except Exception:  # noqa: BLE001 -- the function is the user's
+            _log.warning("The approval function of %s failed; the user is asked.", tool_name, exc_info=True)
+            return no_answer
+
+    try:
+        async with asyncio.timeout(VERDICT_SECONDS):
+            return await in_own_thread(ask_tool)  # the function is the user's, and may hang; so may the file system
+    except TimeoutError:
+        return no_answer

@@ -3,23 +3,20 @@
 The object that a user holds is `agent_kernel.notebook.run.Run`, a read-only view of a `RunState`.
 """
 
-import dataclasses
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
-from agent_kernel.protocol.first_prompt import RunDeclaration
+from agent_kernel.protocol.kernel import RunDeclaration, failed_run
+from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.lists import ModelsView, UsageReport
+from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from agent_kernel.protocol.kernel_questions import WaitingRun
-    from agent_kernel.protocol.lists import ModelsView, UsageReport
-    from agent_kernel.protocol.runs import RunResult
-    from agent_kernel.protocol.views import RunView
 
 Status = Literal["running", "complete", "cancelled", "error"]
 
@@ -38,7 +35,7 @@ class RunHost(Protocol):
 
     def cancel(self, run: "RunState", cause: StopCause) -> None: ...
 
-    def list_models(self) -> "Future[ModelsView]":
+    def list_models(self) -> Future[ModelsView]:
         """The models of the runtime's endpoints. The future may never be done."""
         ...
 
@@ -46,11 +43,11 @@ class RunHost(Protocol):
         """Show a run's cards in the current cell as well. False where there are none."""
         ...
 
-    def waiting_runs(self) -> "Sequence[WaitingRun]":
+    def waiting_runs(self) -> Sequence[WaitingRun]:
         """One item for each open run of this kernel. Raises `ServerSilent`."""
         ...
 
-    def on_end(self, end: "RunResult") -> None:
+    def on_end(self, end: RunResult) -> None:
         """Replace the live cards by the record, or keep them where the run can be tried again. In any thread."""
         ...
 
@@ -58,7 +55,7 @@ class RunHost(Protocol):
         """A run that had ended is tried again. In any thread."""
         ...
 
-    def on_waited(self, run: "RunState", end: "RunResult") -> None:
+    def on_waited(self, run: "RunState", end: RunResult) -> None:
         """The main thread has waited for the end: show the record now if no cards were shown."""
         ...
 
@@ -70,7 +67,7 @@ class RunHost(Protocol):
         """Remove a saved rule that applies to a conversation. Raises `AgentKernelError`."""
         ...
 
-    def usage(self, days: int) -> "UsageReport":
+    def usage(self, days: int) -> UsageReport:
         """The usage of the last `days` days, today included. Raises `ServerSilent`."""
         ...
 
@@ -126,11 +123,11 @@ class RunState(Listenable):
         return self._done.wait(timeout)
 
     @property
-    def end(self) -> "RunResult | None":
+    def end(self) -> RunResult | None:
         return self._end
 
     @property
-    def view(self) -> "RunView | None":
+    def view(self) -> RunView | None:
         """The runtime's latest view of the run; `None` until there is one."""
         return self._view
 
@@ -145,7 +142,7 @@ class RunState(Listenable):
 
     def declaration(self) -> RunDeclaration:
         """The run as the server asks for it."""
-        return dataclasses.replace(self._declaration, stop=self.stop_cause)
+        return self._declaration.model_copy(update={"stop": self.stop_cause})
 
     @property
     def widget_model_id(self) -> str | None:
@@ -154,22 +151,19 @@ class RunState(Listenable):
 
     def shown_by(self, widget_model_id: str, *, prompt_in_cell: bool) -> None:
         """Note the widget that shows the run: by its id the record finds its place in the saved notebook."""
-        self._declaration = dataclasses.replace(
-            self._declaration, widget_model_id=widget_model_id, prompt_in_cell=prompt_in_cell
-        )
+        shown = {"widget_model_id": widget_model_id, "prompt_in_cell": prompt_in_cell}
+        self._declaration = self._declaration.model_copy(update=shown)
 
-    def update(self, view: "RunView") -> None:
+    def update(self, view: RunView) -> None:
         """The runtime has sent a new view of the run."""
         self.acknowledged.set()
         self._view = view
 
     def fail(self, message: str) -> None:
         """End a run that never reached a runtime."""
-        from agent_kernel.protocol.kernel import failed_run
-
         self.finish(failed_run(self.declaration(), message))
 
-    def finish(self, end: "RunResult") -> None:
+    def finish(self, end: RunResult) -> None:
         """The runtime has ended the run. A repeat changes nothing."""
         with self._lock:
             if self._end is not None:

@@ -4,24 +4,23 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, UnknownRun
 from agent_kernel.notebook.execution.calls import Calls
+from agent_kernel.notebook.execution.runner import CallRunner
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.cells import Cells
 from agent_kernel.notebook.kernel.environment import check_version
 from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.kernel.questions import Questions
 from agent_kernel.notebook.kernel.run_state import RunState
-from agent_kernel.protocol.first_prompt import MOST_REPLACED
+from agent_kernel.notebook.tools import offered_tools
+from agent_kernel.protocol.kernel import MOST_REPLACED
 from agent_kernel.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from agent_kernel.notebook.execution.runner import CallRunner
 
 KEPT_RUNS = 200
 """How many runs can be found by id, besides the open ones. A `Run` that the user holds works without that."""
@@ -40,13 +39,7 @@ class KernelState:
         self.served_through_gateway = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self.cells = Cells(shell, self.open_runs)
-
-    @functools.cached_property
-    def runner(self) -> "CallRunner":
-        """Imported when a call may come soon: `%load_ext` and a first prompt do not wait for it."""
-        from agent_kernel.notebook.execution.runner import CallRunner
-
-        return CallRunner(self.shell, self.calls, self.find_tool, self.interrupts)
+        self.runner = CallRunner(shell, self.calls, self.find_tool, self.interrupts)
 
     def add_run(self, run: RunState) -> None:
         self._runs[run.run_id] = run
@@ -127,8 +120,6 @@ class KernelState:
     @functools.cached_property
     def _builtin(self) -> dict[str, Tool]:
         """For runs that were started over HTTP, which no cell declared."""
-        from agent_kernel.notebook.tools import offered_tools
-
         return {tool.declaration.name: tool for tool in offered_tools(self.shell, ())}
 
 

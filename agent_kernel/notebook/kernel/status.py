@@ -6,7 +6,7 @@ a cell for idle after a request. `_publish_status` is undocumented: it is used o
 
 from typing import Any
 
-from agent_kernel.protocol.kernel_topics import REQUEST_TYPE
+from agent_kernel.protocol.kernel import REQUEST_TYPE
 
 Message = dict[str, Any]
 

@@ -13,7 +13,6 @@ _JOINERS = "\u200c\u200d\ufe00-\ufe0f"
 _MOST_NAMED = 100
 _LONE_RETURN = "\r(?!\n)"
 
-# Texts, which `re` compiles when they are first used: a kernel's first prompt has no use for them.
 _IN_CODE = f"[{_CONTROLS}{_BIDIRECTIONAL}{_INVISIBLE}{_TAGS}{_JOINERS}]|{_LONE_RETURN}"
 # Joiners and variation selectors are ordinary in some scripts and in emoji.
 _IN_PROSE = f"[{_CONTROLS}{_BIDIRECTIONAL}{_INVISIBLE}{_TAGS}]|{_LONE_RETURN}"

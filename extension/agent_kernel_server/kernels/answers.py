@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from agent_kernel.errors import AgentKernelError, UnknownApproval, UnknownRule
 from agent_kernel.protocol.kernel import AnswerQuestion
-from agent_kernel.protocol.kernel_questions import (
+from agent_kernel.protocol.kernel_events import (
     Answer,
     AnyQuestion,
     AskInterrupt,

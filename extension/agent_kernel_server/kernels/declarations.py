@@ -3,21 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
-from pydantic import ConfigDict, ValidationInfo, field_validator
-from pydantic.dataclasses import dataclass
+from pydantic import ValidationInfo, field_validator
 
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.budgets import BudgetLimits
-from agent_kernel.protocol.first_prompt import Declared, RunDeclaration
+from agent_kernel.protocol.kernel import Declared, RunDeclaration
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.builtin.declarations import no_looser
 
-# `hide_input_in_errors`: the server logs what it refuses without its content, which may be a user's input.
-_checked = dataclass(frozen=True, config=ConfigDict(hide_input_in_errors=True))
 
-
-@_checked
 class CheckedDeclaration(RunDeclaration):
     @field_validator("budget", "conversation_budget", mode="before")
     @classmethod
@@ -30,7 +25,6 @@ class CheckedDeclaration(RunDeclaration):
             raise ValueError(str(error)) from None
 
 
-@_checked
 class CheckedDeclared(Declared):
     declaration: CheckedDeclaration
 

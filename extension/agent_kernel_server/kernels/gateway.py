@@ -25,8 +25,7 @@ from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, W
 
 from agent_kernel.execution.connection import Receive
 from agent_kernel.protocol.kernel import KernelMessage
-from agent_kernel.protocol.kernel_questions import read_event
-from agent_kernel.protocol.kernel_topics import EVENT_TYPE
+from agent_kernel.protocol.kernel_events import EVENT_TYPE, read_event
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.transport import Listener
 

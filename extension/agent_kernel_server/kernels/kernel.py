@@ -9,10 +9,25 @@ from weakref import WeakValueDictionary
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor
 from agent_kernel.execution.link import KernelLink, RequestFailed, RequestRefused, Unreachable
-from agent_kernel.protocol.first_prompt import DeclareRun, Hello, RunAnnounced, RunDeclaration, Serve
-from agent_kernel.protocol.kernel import FinishRun, KeptChange, ListChanges, failed_run
-from agent_kernel.protocol.kernel_events import CallEnded, CancelRun, KernelInterrupted
-from agent_kernel.protocol.kernel_questions import AnyQuestion, KernelEvent, Question
+from agent_kernel.protocol.kernel import (
+    DeclareRun,
+    FinishRun,
+    KeptChange,
+    ListChanges,
+    RunDeclaration,
+    Serve,
+    failed_run,
+)
+from agent_kernel.protocol.kernel_events import (
+    AnyQuestion,
+    CallEnded,
+    CancelRun,
+    Hello,
+    KernelEvent,
+    KernelInterrupted,
+    Question,
+    RunAnnounced,
+)
 from agent_kernel.protocol.vocabulary import StopCause
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -180,7 +195,7 @@ class ServedKernel:
     def _on_announced(self, event: RunAnnounced) -> None:
         if event.run_id in self._announced or len(self._undeclared) >= UNDECLARED_RUNS:
             return  # repeated until the declaration is asked for
-        if bool(event.through_gateway) != self._transport.remote:
+        if event.through_gateway != self._transport.remote:
             self._warn_misdirected(event.run_id)
             return
         self._announced.add(event.run_id)

@@ -10,8 +10,7 @@ import orjson
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.execution.link import KernelLink, RequestFailed, Unreachable
-from agent_kernel.protocol.first_prompt import Done, Request
-from agent_kernel.protocol.kernel import FinishRun, ResumeRun, UpdateRun
+from agent_kernel.protocol.kernel import Done, FinishRun, Request, ResumeRun, UpdateRun
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -20,8 +19,7 @@ from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.shared import Shared
 
 STATE_SECONDS = 0.25
-"""A run's state is sent to the kernel at most this often, and for the first time after as long: to read it, a kernel
-imports what the thread would be held up by that tells the server of the notebook."""
+"""A run's state is sent to the kernel at most this often."""
 
 
 class RunSync:

@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from agent_kernel.execution.connection import KernelConnection
-from agent_kernel.protocol.kernel_questions import KernelEvent
+from agent_kernel.protocol.kernel_events import KernelEvent
 
 
 class Listener(Protocol):

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from zmq.eventloop.zmqstream import ZMQStream
 
 from agent_kernel.execution.connection import Receive
-from agent_kernel.protocol.kernel_questions import read_event
-from agent_kernel.protocol.kernel_topics import EVENT_TYPE
+from agent_kernel.protocol.kernel_events import EVENT_TYPE, read_event
 from agent_kernel_server.kernels.transport import Listener
 
 HEAD_FRAMES = 5
