@@ -10,26 +10,21 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError
-from agent_kernel.terminal import command, run_options
-from agent_kernel.terminal.record_options import add_record_options
-from agent_kernel.terminal.report_options import add_report_options
+from agent_kernel.options import NOT_RUN, STDOUT, parser_of_commands
 
 if TYPE_CHECKING:
     from agent_kernel.approvals.user_rules import UserRules
     from agent_kernel.export import Form
     from agent_kernel.protocol.lists import ListedRule
 
-_STDOUT = Path("-")
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit code; argparse exits by itself after a usage error."""
-    parser = _parser()
+    parser = parser_of_commands()
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command != "demo":
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -65,80 +60,6 @@ class _CommandError(AgentKernelError):
     """Ends the command with exit code 1; the message gives advice."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="agent-kernel", description="An agent that lives in a Jupyter notebook.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    demo = commands.add_parser(
-        "demo", help="open JupyterLab on copies of the demo notebooks; other options are JupyterLab's"
-    )
-    demo.add_argument(
-        "--directory", type=Path, default=Path(".agent-kernel/demo"), help="where the copies go (%(default)s)"
-    )
-
-    run_options.add_run_options(commands)
-    add_report_options(commands)
-    add_record_options(commands)
-    command.add_options(commands)
-    _add_export(commands)
-
-    examined = commands.add_parser(
-        "doctor",
-        help="say what is missing, and what to do about it; each model endpoint is asked once, for a few tokens",
-    )
-    examined.add_argument("--offline", action="store_true", help="ask no model")
-
-    ready = commands.add_parser(
-        "setup",
-        help="have %%%%agent in each kernel without %%load_ext: a file in IPython's start-up folder",
-    )
-    ready.add_argument("--undo", action="store_true", help="remove that file")
-    ready.add_argument("--yes", action="store_true", help="do not ask first")
-
-    audit = commands.add_parser(
-        "audit", help="print every decision and outcome of the log, oldest first, one JSON object a line"
-    )
-    audit.add_argument("--log", type=Path, help="the log's file (the server's default)")
-    audit.add_argument("--conversation", metavar="ID", help="only what belongs to this conversation")
-    audit.add_argument("--since", type=_date, metavar="DATE", help="only from this day or time on (ISO 8601, UTC)")
-    audit.add_argument(
-        "--check", action="store_true", help="say whether the trail is whole; exit code 1 names the first bad entry"
-    )
-    _add_rules(commands)
-    return parser
-
-
-def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "rules",
-        help="list the rules that people saved by Always allow, or remove one",
-        description="A rule is made by a person's answer to a card, and in no other way. One that is removed allows no "
-        "call from then on, in runs that are under way too.",
-    )
-    parser.add_argument("action", nargs="?", choices=("list", "remove"), default="list")
-    parser.add_argument("rule", nargs="?", metavar="ID", help="the id of the rule to be removed, or its beginning")
-    parser.add_argument("--log", type=Path, help="the log's file (the server's default)")
-
-
-def _add_export(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "export",
-        help="write a run of the log as a notebook that repeats it without an agent, as messages, or as Markdown",
-        description="Without RUN: the last runs of the log. Without FILE: the text is printed. The log is only read, "
-        "and a server may have it open; of a run that goes on, what it did by now is written.",
-    )
-    parser.add_argument("run", nargs="?", metavar="RUN", help="a run's id, the beginning of it, or last")
-    parser.add_argument("--log", type=Path, help="the log's file (the server's default)")
-    parser.add_argument("--force", action="store_true", help="replace FILE where it exists")
-    forms = parser.add_mutually_exclusive_group()
-    for option, text in (
-        ("--notebook", "a notebook: the prompt, the code that ran, and the answer; what did not run is a comment"),
-        ("--messages", "the conversation up to the run's end, as JSON: a list of messages in OpenAI's chat format"),
-        ("--markdown", "the record of the run; this is the default"),
-    ):
-        forms.add_argument(option, nargs="?", const=_STDOUT, type=Path, metavar="FILE", help=text)
-
-
 def setup(*, undo: bool, yes: bool) -> int:
     """Write, or with `undo` remove, the file that registers `%%agent` at IPython's start. Returns the exit code.
 
@@ -172,33 +93,28 @@ def _confirmed() -> bool:
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _date(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-11-21 or 2026-11-21T08:30") from None
-
-
 def run(options: argparse.Namespace) -> int:
     """Run notebooks without a page. Returns the exit status."""
     if importlib.util.find_spec("nbclient") is None:
         print("agent-kernel: nbclient is not installed. Run: pip install nbclient", file=sys.stderr)
-        return run_options.NOT_RUN
+        return NOT_RUN
     from agent_kernel.notebook.batch.command import run_command
 
     try:
         return run_command(options)
     except ConfigurationError as error:
         print(f"agent-kernel: {error}", file=sys.stderr)
-        return run_options.NOT_RUN
+        return NOT_RUN
     except OSError as error:
         raise _CommandError(f"The report can't be written: {error}") from None
 
 
 def chat(options: argparse.Namespace) -> int:
     """Follow a conversation of a running server. Returns the exit code."""
+    from agent_kernel.terminal.chat import run_command
+
     try:
-        return command.run_command(options)
+        return run_command(options)
     except BrokenPipeError:
         return _reader_closed()
 
@@ -327,7 +243,7 @@ def _export(options: argparse.Namespace) -> int:
                 text = (form or export.as_markdown)(connection, export.read_run(connection, options.run))
             except ValueError as error:
                 raise _CommandError(f"The run can't be read: {error}") from error
-    if target != _STDOUT:
+    if target != STDOUT:
         return _write(target, text, replace=options.force)
     try:
         sys.stdout.buffer.write(f"{text}\n".encode())
@@ -344,7 +260,7 @@ def _wanted_form(options: argparse.Namespace) -> "tuple[Form | None, Path]":
     for name, form in forms.items():
         if (target := getattr(options, name)) is not None:
             return form, target
-    return None, _STDOUT
+    return None, STDOUT
 
 
 def _write(target: Path, text: str, *, replace: bool) -> int:

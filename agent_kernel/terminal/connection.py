@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
@@ -19,16 +20,17 @@ from yarl import URL
 
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.sse import EventReader
+from agent_kernel.runtime.clients.session import REPLAYED_EVENTS
 
+API = "agent-kernel/api"
 ANSWER_SECONDS = 60.0
 LOOK_SECONDS = 5.0
 """How long a server that may run the extension has, to say so."""
 SILENCE_SECONDS = 45.0
 """A stream that is silent for longer is lost: the server sends a comment each 15 seconds."""
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
-FAR_BEHIND = 50_000
-"""A client that is further behind gets a `session` in place of what it has missed (docs/protocol.md)."""
 NO_TOKEN = "The server does not take this token, or wants one: set JUPYTER_TOKEN."
+OTHER_VERSION = "The server has another version of Agent Kernel, which can't be read."
 FORBIDDEN = "The server lets nobody in without its token (JUPYTER_TOKEN), or lets you only look."
 Frame = dict[str, Any]
 
@@ -40,10 +42,9 @@ class ChatError(AgentKernelError):
 class Refused(AgentKernelError):
     """The server's answer to what was asked: nothing was done."""
 
-    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        super().__init__(str(body.get("message") or f"The server answered {status}."))
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
-        self.body = body
 
 
 class Lost(AgentKernelError):
@@ -74,7 +75,7 @@ def running_servers() -> list[Place]:
     return found
 
 
-def place_of(url: str, token: str | None, environment: Mapping[str, str] = os.environ) -> Place:
+def place_of(url: str, token: str | None) -> Place:
     """A server by its address, which may be one that Jupyter has printed, with its token. Raises `ChatError`."""
     try:
         parts = urlsplit(url if "//" in url else f"http://{url}")
@@ -85,7 +86,7 @@ def place_of(url: str, token: str | None, environment: Mapping[str, str] = os.en
     path = parts.path.split("/lab")[0].split("/tree")[0].rstrip("/") + "/"
     address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
     in_address = parse_qs(parts.query).get("token", [""])[0]
-    given = token or in_address or environment.get("JUPYTER_TOKEN", "")
+    given = token or in_address or os.environ.get("JUPYTER_TOKEN", "")
     if given:
         return Place(address, given)
     same = [one for one in running_servers() if _address(one.url) == _address(address)]
@@ -96,6 +97,10 @@ def _address(url: str) -> tuple[str, int | None, str]:
     parts = urlsplit(url)
     host = "localhost" if parts.hostname in ("127.0.0.1", "::1", "localhost") else str(parts.hostname)
     return host, parts.port, parts.path.rstrip("/")
+
+
+def path_of(conversation_id: str) -> str:
+    return f"conversations/{quote(conversation_id, safe='')}"
 
 
 class Server:
@@ -134,16 +139,11 @@ class Server:
 
     async def events(self, conversation_id: str, after: int | None) -> AsyncGenerator[Frame]:
         """The frames of one connection: a `session`, then events. Raises `Lost` at its end, `Refused`."""
-        path = f"agent-kernel/api/conversations/{quote(conversation_id, safe='')}/events"
         headers = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": str(after)})
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=LOOK_SECONDS, sock_read=SILENCE_SECONDS)
-        reader = EventReader()
+        reader, url = EventReader(), self._url(f"{API}/{path_of(conversation_id)}/events")
         try:
-            async with self._http.get(
-                self._url(path), headers=headers, timeout=timeout, allow_redirects=False
-            ) as answer:
-                if answer.status == 404:
-                    raise Refused(404, {"message": "There is no such conversation on this server."})
+            async with self._http.get(url, headers=headers, timeout=timeout, allow_redirects=False) as answer:
                 if answer.status != 200:
                     raise await _refusal(answer)
                 async for chunk in answer.content.iter_any():
@@ -163,15 +163,14 @@ async def _json(answer: aiohttp.ClientResponse) -> Any:
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> AgentKernelError:
-    body = await _json(answer)
-    body = body if isinstance(body, dict) else {}
-    if answer.status >= 500:
-        return Lost(str(Refused(answer.status, body)))
-    if answer.status in (301, 302, 303, 307, 308, 401) or (answer.status == 403 and not body.get("message")):
-        body = body | {"message": NO_TOKEN}
-    elif answer.status == 403 and body.get("message") == "Forbidden":
-        body = body | {"message": FORBIDDEN}
-    return Refused(answer.status, body)
+    body, status = await _json(answer), answer.status
+    message = str(body.get("message") or "") if isinstance(body, dict) else ""
+    if status in (301, 302, 303, 307, 308, 401) or (status == 403 and not message):
+        message = NO_TOKEN
+    elif status == 403 and message == "Forbidden":
+        message = FORBIDDEN
+    message = message or f"The server answered {status}."
+    return Lost(message) if status >= 500 else Refused(status, message)
 
 
 def _why(error: Exception) -> str:
@@ -187,35 +186,26 @@ def _why(error: Exception) -> str:
 
 async def follow(
     server: Server, conversation_id: str, after: int | None, patience: float
-) -> AsyncGenerator[Frame | Lost | None]:
+) -> AsyncGenerator[tuple[int, Frame] | Lost]:
     """The frames of a conversation after an event, none missing and none twice, over as many connections as it takes;
-    without `after`, from its present end on.
-
-    Of `session` frames only those come that have to be read: the first, and one that stands for events that are too
-    many to be sent. A `Lost` comes with each attempt that fails, `None` when there is a connection again. Raises
-    `Refused`, and `Lost` where the first attempt fails, or all do for so many seconds.
+    without `after`, from its present end on. With each comes up to which event all are there. Each connection begins
+    with a `session`; a `Lost` comes with each attempt that fails. Raises `Refused`, and `Lost` where the first attempt
+    fails, or all do for so many seconds.
     """
-    last, failures, since, is_first = after, 0, 0.0, True
+    last, failures, deadline = after, 0, 0.0
     while True:
         try:
             async with aclosing(server.events(conversation_id, last)) as frames:
                 async for frame in frames:
-                    if since:
-                        yield None
-                    failures, since = 0, 0.0
-                    seq = int(frame["last_seq" if frame["type"] == "session" else "seq"])
-                    if frame["type"] == "session":
-                        is_far = last is None or seq > last + FAR_BEHIND
-                        is_news, is_first = is_first or is_far, False
-                        last = seq if is_far else last
-                    else:
-                        is_news = last is None or seq > last
-                        last = max(seq, last or 0)
-                    if is_news:
-                        yield frame
+                    failures, deadline = 0, inf
+                    if frame["type"] != "session":
+                        last = max(int(frame["seq"]), last or 0)
+                    elif last is None or frame["last_seq"] > last + REPLAYED_EVENTS:
+                        last = int(frame["last_seq"])
+                    yield last or 0, frame
         except Lost as lost:
-            since = since or time.monotonic()
-            if is_first or time.monotonic() - since > patience:
+            deadline = min(deadline, time.monotonic() + patience)
+            if time.monotonic() > deadline:
                 raise
             yield lost
         await asyncio.sleep(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])

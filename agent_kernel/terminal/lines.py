@@ -7,16 +7,16 @@ terminal: only this program writes into the first column.
 import asyncio
 import os
 import re
-import select
 import sys
-import threading
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TextIO
 
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
+
+if sys.platform != "win32":
+    import termios
 
 MARGIN = "  "
 NARROWEST = 12
@@ -40,9 +40,9 @@ def one_line(text: str, most: int = 400) -> str:
     return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
 
 
-def cells(character: str) -> int:
-    """The most columns that a character takes in any terminal: some are wide in a part of them."""
-    return 2 if not character.isascii() and unicodedata.east_asian_width(character) in "AFW" else 1
+def cells(text: str) -> int:
+    """The most columns that a text takes in any terminal: some characters are wide in a part of them."""
+    return sum(2 if unicodedata.east_asian_width(character) in "AFW" else 1 for character in text)
 
 
 class Terminal:
@@ -67,17 +67,15 @@ class Terminal:
                 self._break()
                 left = margin
                 continue
-            if self._column and self._column + sum(map(cells, piece)) > room:
+            if self._column and self._column + cells(piece) > room:
                 self._break()
-                left = margin or MARGIN
                 piece = piece.strip(" ")
             for character in piece:
                 if self._column + cells(character) > room:
                     self._break()
-                    left = margin or MARGIN
                 if not self._column:
                     self._out.write(left)
-                    self._column = sum(map(cells, left))
+                    self._column, left = cells(left), margin or MARGIN
                 self._out.write(character)
                 self._column += cells(character)
         self._out.flush()
@@ -114,78 +112,23 @@ class Terminal:
         self.lines += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A line that a person typed."""
-
-    text: str
-    """Empty where there is no more to read."""
-    question: int
-    """Which question it was typed for."""
-
-
-class Keyboard:
-    """Reads lines in a thread of its own, each when it is asked for: between questions, an editor may have the keys."""
-
-    def __init__(self, put: Callable[[Typed], None]) -> None:
-        """`put` is called with each line in the running event loop."""
-        self.question = 0
-        """Counts the questions."""
-        self._put = put
-        self._loop = asyncio.get_running_loop()
-        self._lock = threading.Lock()
-        self._wanted = threading.Semaphore(0)
-        self._is_reading = False
-        threading.Thread(target=self._read, name="keyboard", daemon=True).start()
-
-    def ask(self) -> None:
-        """A question follows. What was typed before is forgotten, half a line too."""
-        with self._lock:
-            self.question += 1
-            forget_typed()
-        if not self._is_reading:
-            self._is_reading = True
-            self._wanted.release()
-
-    def _read(self) -> None:
-        while True:
-            self._wanted.acquire()
-            with suppress(RuntimeError):  # the loop is closed: the program ends
-                self._loop.call_soon_threadsafe(self._came, self._next())
-
-    def _came(self, typed: Typed) -> None:
-        self._is_reading = False
-        self._put(typed)
-
-    if sys.platform == "win32":
-
-        def _next(self) -> Typed:
-            question = self.question  # half a line can't be dropped here: it is the earlier question's
-            with open(sys.stdin.fileno(), encoding="utf-8", errors="replace", closefd=False) as stream:
-                return Typed(stream.readline(), question)
-    else:
-
-        def _next(self) -> Typed:
-            file = sys.stdin.fileno()
-            while True:
-                select.select([file], [], [])
-                with self._lock:  # a line is read before the next question, or is forgotten
-                    if select.select([file], [], [], 0)[0]:
-                        try:
-                            return Typed(os.read(file, 65_536).decode(errors="replace"), self.question)
-                        except OSError:  # the terminal is gone
-                            return Typed("", self.question)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def forget_typed() -> None:
-        while msvcrt.kbhit():
-            msvcrt.getwch()
-else:
-    import termios
-
-    def forget_typed() -> None:
+def forget_typed() -> None:
+    """Forget what was typed before a question, half a line too."""
+    if sys.platform != "win32":
         with suppress(OSError, termios.error):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+async def typed_line() -> str:
+    """A line that the person types; empty at the end of the input."""
+    if sys.platform == "win32":  # a thread can't be cancelled: the line that it waits for is lost with its question
+        return await asyncio.to_thread(sys.stdin.readline)
+    loop, file, typed = asyncio.get_running_loop(), sys.stdin.fileno(), asyncio.Event()
+    loop.add_reader(file, typed.set)
+    try:
+        await typed.wait()
+        return os.read(file, 65_536).decode(errors="replace")
+    except OSError:  # the terminal is gone
+        return ""
+    finally:
+        loop.remove_reader(file)

@@ -47,7 +47,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("execution",),
         ("runtime",),
         ("record",),
-        ("notebook", "testing", "terminal", "export"),
+        ("notebook", "testing", "terminal", "export", "options"),
         ("cli", "demo", "doctor"),
     ],
     "agent_kernel.runtime": [

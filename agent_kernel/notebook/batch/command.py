@@ -9,7 +9,7 @@ from agent_kernel.notebook.batch.junit import write_junit
 from agent_kernel.notebook.batch.plan import plan
 from agent_kernel.notebook.batch.pool import run_all
 from agent_kernel.notebook.batch.progress import Progress
-from agent_kernel.terminal.run_options import FAILED, INTERRUPTED, PASSED
+from agent_kernel.options import FAILED, INTERRUPTED, PASSED
 
 
 def run_command(options: argparse.Namespace) -> int:

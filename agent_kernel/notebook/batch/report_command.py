@@ -10,7 +10,7 @@ from agent_kernel.notebook.batch.junit import write_junit
 from agent_kernel.notebook.batch.report import collect
 from agent_kernel.notebook.batch.summary import as_markdown, as_text
 from agent_kernel.notebook.batch.trail import merge
-from agent_kernel.terminal.run_options import FAILED, NOT_RUN, PASSED
+from agent_kernel.options import FAILED, NOT_RUN, PASSED
 
 
 def report_command(options: argparse.Namespace) -> int:
