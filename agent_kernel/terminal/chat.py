@@ -140,8 +140,7 @@ class Chat:
         earlier = earlier_runs(self._view)
         self._transcript = Transcript(self._terminal, earlier=earlier, asks=True)
         if earlier:
-            prompts = "1 earlier prompt" if len(earlier) == 1 else f"{len(earlier)} earlier prompts"
-            self._transcript.line(f"{prompts} of this conversation not shown.")
+            self._transcript.line(f"Earlier prompts of this conversation, not shown: {len(earlier)}.")
         listening = asyncio.create_task(self._listen())
         try:
             while True:

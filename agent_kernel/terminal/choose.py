@@ -1,10 +1,10 @@
 """Which server and which conversation `agent-kernel chat` follows."""
 
 import argparse
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,10 +13,8 @@ from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.record import words
 from agent_kernel.terminal.connection import (
     API,
-    LOOK_SECONDS,
     OTHER_VERSION,
     ChatError,
-    Lost,
     Place,
     Refused,
     Server,
@@ -28,8 +26,7 @@ from agent_kernel.terminal.lines import one_line
 LISTED = 20
 """The most conversations in a list."""
 NO_SERVER = (
-    "No Jupyter server with Agent Kernel runs here. Start one (jupyter lab), or name one: --server URL, with its token "
-    "in JUPYTER_TOKEN."
+    "No Jupyter server runs here. Start one (jupyter lab), or name one: --server URL, with its token in JUPYTER_TOKEN."
 )
 Pick = Callable[[str, Sequence[str]], Awaitable[int]]
 """Asks the person for one of several rows."""
@@ -38,34 +35,21 @@ _RUNS: TypeAdapter[list[ListedRun]] = TypeAdapter(list[ListedRun])
 
 async def choose_server(options: argparse.Namespace, stack: AsyncExitStack) -> Server:
     """The server of `--server`, or the only one that runs. Raises `ChatError`, `Lost`, `Refused`."""
-    if options.server is not None:
-        server = await stack.enter_async_context(Server(place_of(options.server, options.token)))
-        try:
-            await server.get(f"{API}/status")
-        except Refused as refused:
-            if refused.status == 404:
-                raise ChatError(f"There is no Agent Kernel at {server.place.url}: no such route.") from None
-            raise
-        return server
-    places = [Place(one.url, options.token or one.token, one.root) for one in running_servers()]
-    servers = [await stack.enter_async_context(Server(place)) for place in places]
-    answers = await asyncio.gather(*map(_has_agents, servers))
-    found = [one for one, has in zip(servers, answers, strict=True) if has]
-    if not found:
+    places = running_servers() if options.server is None else [place_of(options.server)]
+    if not places:
         raise ChatError(NO_SERVER)
-    if len(found) > 1:
-        listed = ", ".join(f"{one.place.url} ({one.place.root})" for one in found)
+    if len(places) > 1:
+        listed = ", ".join(f"{place.url} ({place.root})" for place in places)
         raise ChatError(f"Several servers run here. Say which: --server URL, one of {listed}")
-    return found[0]
-
-
-async def _has_agents(server: Server) -> bool:
+    place = replace(places[0], token=options.token or places[0].token)
+    server = await stack.enter_async_context(Server(place))
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            await server.get(f"{API}/status")
-    except (Refused, Lost, TimeoutError):
-        return False
-    return True
+        await server.get(f"{API}/status")
+    except Refused as refused:
+        if refused.status == 404:
+            raise ChatError(f"There is no Agent Kernel at {place.url}: no such route.") from None
+        raise
+    return server
 
 
 def path_on(place: Place, notebook: str) -> str:

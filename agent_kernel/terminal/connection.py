@@ -24,8 +24,7 @@ from agent_kernel.runtime.clients.session import REPLAYED_EVENTS
 
 API = "agent-kernel/api"
 ANSWER_SECONDS = 60.0
-LOOK_SECONDS = 5.0
-"""How long a server that may run the extension has, to say so."""
+CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 45.0
 """A stream that is silent for longer is lost: the server sends a comment each 15 seconds."""
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -75,7 +74,7 @@ def running_servers() -> list[Place]:
     return found
 
 
-def place_of(url: str, token: str | None) -> Place:
+def place_of(url: str) -> Place:
     """A server by its address, which may be one that Jupyter has printed, with its token. Raises `ChatError`."""
     try:
         parts = urlsplit(url if "//" in url else f"http://{url}")
@@ -86,7 +85,7 @@ def place_of(url: str, token: str | None) -> Place:
     path = parts.path.split("/lab")[0].split("/tree")[0].rstrip("/") + "/"
     address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
     in_address = parse_qs(parts.query).get("token", [""])[0]
-    given = token or in_address or os.environ.get("JUPYTER_TOKEN", "")
+    given = in_address or os.environ.get("JUPYTER_TOKEN", "")
     if given:
         return Place(address, given)
     same = [one for one in running_servers() if _address(one.url) == _address(address)]
@@ -140,7 +139,7 @@ class Server:
     async def events(self, conversation_id: str, after: int | None) -> AsyncGenerator[Frame]:
         """The frames of one connection: a `session`, then events. Raises `Lost` at its end, `Refused`."""
         headers = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": str(after)})
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=LOOK_SECONDS, sock_read=SILENCE_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
         reader, url = EventReader(), self._url(f"{API}/{path_of(conversation_id)}/events")
         try:
             async with self._http.get(url, headers=headers, timeout=timeout, allow_redirects=False) as answer:
