@@ -14,6 +14,7 @@ from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
+from agent_kernel.tools.review.shell_programs import first_words
 
 RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
 
@@ -90,8 +91,6 @@ def _commands_like(name: str, command: str) -> Iterator[RuleOffer]:
     """Commands with the same program and first words, if one such pattern covers the whole line."""
     if len(command) > _LONGEST_COMMAND:
         return
-    from agent_kernel.tools.review.shell_programs import first_words
-
     words = first_words(command)
     if words and all(map(_PLAIN_WORD.fullmatch, words)):
         yield RuleOffer(

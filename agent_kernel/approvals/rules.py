@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from agent_kernel.approvals.matching import Cover, within_folder
+from agent_kernel.approvals.shell_rules import allows, restricts, restricts_exactly
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.json_once import RepeatedName, unique
@@ -99,8 +100,6 @@ class Rule:
 
     def _weigh_text(self, tool: str, actual: str) -> Cover:
         if self.is_on_command(tool):
-            from agent_kernel.approvals.shell_rules import allows, restricts, restricts_exactly  # 50 ms
-
             if self.verb != "allow":
                 return (restricts if self.relation == "matches" else restricts_exactly)(self.value, actual)
             fits = self._fits(actual) if self.relation == "is" else allows([self.value], actual)
@@ -156,8 +155,6 @@ def weigh_rules(
             allowed = allowed or cover == "yes"
     command = arguments.get("command")
     if not allowed and patterns and isinstance(command, str):
-        from agent_kernel.approvals.shell_rules import allows
-
         allowed = allows(patterns, command)
     return Weighed(asks=asks, allows=allowed)
 

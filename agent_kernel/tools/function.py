@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, cast, get_args, overload
 
+from docstring_parser import ParseError, parse
+
 from agent_kernel.errors import ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools import langchain, schema_check
@@ -123,8 +125,6 @@ def _from_function(
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """The descriptions of the function and its parameters, from a Google, NumPy, Sphinx or Epydoc docstring."""
-    from docstring_parser import ParseError, parse
-
     try:
         parsed = parse(text)
     except ParseError:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
+from platformdirs import user_cache_path
+
 SPILL_BYTES = 50 * 1024 * 1024
 KEPT_AGE = timedelta(days=7)
 KEPT_BYTES = 500 * 1024 * 1024
@@ -145,8 +147,6 @@ def new_file(name: str, directory: Path | None = None) -> tuple[Path, BinaryIO]:
 
 def outputs_directory() -> Path:
     """The folder for long outputs, the same for servers and kernels."""
-    from platformdirs import user_cache_path
-
     return user_cache_path("agent-kernel", appauthor=False) / "outputs"
 
 

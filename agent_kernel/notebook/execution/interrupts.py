@@ -1,5 +1,6 @@
 """Handles SIGINT while a call runs or a cell waits for a run."""
 
+import _thread
 import asyncio
 import contextlib
 import contextvars
@@ -8,6 +9,8 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 from typing import Any, TypeVar
+
+from IPython.core.async_helpers import get_asyncio_loop
 
 T = TypeVar("T")
 Handler = Callable[[int, FrameType | None], Any]
@@ -47,8 +50,6 @@ class _OwnSignal:
         if main is not None and hasattr(signal, "pthread_kill"):
             signal.pthread_kill(main, signal.SIGINT)
         else:
-            import _thread
-
             _thread.interrupt_main()
 
     @property
@@ -196,8 +197,6 @@ def run_on_this_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     """
     loop: Any = asyncio._get_running_loop()
     if loop is None:  # plain IPython
-        from IPython.core.async_helpers import get_asyncio_loop
-
         found: T = get_asyncio_loop().run_until_complete(coroutine)
         return found
     outer = asyncio.current_task()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from jupyter_core.paths import jupyter_data_dir
 
 from agent_kernel.errors import ConfigurationError
 
@@ -63,6 +64,4 @@ def is_attended(shell: InteractiveShell) -> bool:
 
 def user_rules_path() -> Path:
     """The file of the user's rules for kernels that have no server with the extension."""
-    from jupyter_core.paths import jupyter_data_dir
-
     return Path(jupyter_data_dir()) / "agent-kernel" / "rules-of-kernels.sqlite"

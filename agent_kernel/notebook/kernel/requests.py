@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, assert_never
 
-import zmq
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ServerSilent, ToolFailed
@@ -148,8 +147,6 @@ class _RequestHandler:
     async def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         reply = await answer(parent["content"], self._state)
         self._kernel.session.send(stream, REPLY_TYPE, reply, parent, ident)
-        # Else it is sent when ipykernel has flushed stdout and stderr, which takes two turns of the IOPub thread.
-        stream.flush(zmq.POLLOUT)
 
 
 async def answer(content: dict[str, Any], state: KernelState) -> dict[str, Any]:

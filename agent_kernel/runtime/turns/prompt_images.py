@@ -5,6 +5,8 @@ import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from markdown_it import MarkdownIt
+
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.images import NoPicture
 from agent_kernel.protocol.views import ImageRefs
@@ -49,8 +51,6 @@ def picture_names(prompt: str) -> list[str]:
     """The addresses of the pictures in a Markdown text, each once, in order. Slow: call it in a thread."""
     if len(prompt) > _MOST_CHARACTERS or prompt.count("[") > _MOST_BRACKETS:
         return []
-    from markdown_it import MarkdownIt
-
     tokens = MarkdownIt("commonmark", {"html": False}).parse(prompt)
     inline = [child for token in tokens for child in token.children or ()]
     names = (str(token.attrGet("src") or "") for token in inline if token.type == "image")

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tree_sitter import Language, Node
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
 
 _LARGEST = 50_000
 """The longest line that is parsed, in bytes."""
@@ -141,17 +140,12 @@ def read_line(line: str) -> ShellLine:
 
 
 @lru_cache(maxsize=1)
-def _bash() -> "Language":
-    import tree_sitter_bash
-    from tree_sitter import Language
-
+def _bash() -> Language:
     return Language(tree_sitter_bash.language())
 
 
-def _parse(source: bytes) -> "Node | None":
+def _parse(source: bytes) -> Node | None:
     """The syntax tree; `None` if the time is up."""
-    from tree_sitter import Parser
-
     # A new parser each time, because one must not be shared by threads nor reused after it was stopped.
     parser = Parser(_bash())
     deadline = time.thread_time() + _SECONDS
@@ -180,7 +174,7 @@ class _Reader:
         self.opaque = False
         self.readable = True
 
-    def visit(self, node: "Node", depth: int) -> None:
+    def visit(self, node: Node, depth: int) -> None:
         if depth > _DEEPEST or len(self.commands) >= _MOST:
             self.readable = False
             return
@@ -200,7 +194,7 @@ class _Reader:
         for child in node.children:
             self.visit(child, depth + 1)
 
-    def _variables(self, node: "Node") -> None:
+    def _variables(self, node: Node) -> None:
         """Note what a node does with variables besides using their values as texts."""
         if node.type in _COMPUTES and re.fullmatch(_COMPUTES[node.type], self._raw(node), re.DOTALL):
             self.opaque = True
@@ -210,7 +204,7 @@ class _Reader:
             )
             self.assigned.extend(name for name in (found.groups() if found else ()) if name)
 
-    def _command(self, node: "Node") -> None:
+    def _command(self, node: Node) -> None:
         words: list[Word] = []
         assigns: list[str] = []
         for before, after in pairwise(node.children):
@@ -229,7 +223,7 @@ class _Reader:
         if words:
             self.commands.append(SimpleCommand(tuple(words), tuple(assigns)))
 
-    def _redirect(self, node: "Node") -> None:
+    def _redirect(self, node: Node) -> None:
         operator = "".join(child.type for child in node.children if not child.is_named)
         targets = [child for child in node.children if child.is_named and child.type != "file_descriptor"]
         # The grammar takes arguments after a redirection for further targets.
@@ -238,13 +232,13 @@ class _Reader:
         self.opaque = self.opaque or self._source[: node.start_byte].endswith(b"}")
         self.redirects.extend(Redirect(operator, self._word(target)) for target in targets)
 
-    def _comment(self, node: "Node") -> None:
+    def _comment(self, node: Node) -> None:
         """Handle a comment. If Bash may not see it as one, its content may run."""
         before = self._source[: node.start_byte]
         if before and (before[-1:] not in b" \t\n;" or before[-2:-1] == b"\\"):
             self.readable = False
 
-    def _word(self, node: "Node") -> Word:
+    def _word(self, node: Node) -> Word:
         raw = self._raw(node)
         match node.type:
             case "raw_string":
@@ -272,7 +266,7 @@ class _Reader:
                 fixed = not _MAY_EXPAND.search(bare.replace("{}", ""))
                 return Word(re.sub(r"\\(.)", _kept, raw, flags=re.DOTALL), fixed, splits=not fixed)
 
-    def _raw(self, node: "Node") -> str:
+    def _raw(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte].decode(errors="replace")
 
 
@@ -280,7 +274,7 @@ def _kept(escaped: "re.Match[str]") -> str:
     return "" if escaped[1] == "\n" else escaped[1]
 
 
-def _is_plain(root: "Node", source: bytes) -> bool:
+def _is_plain(root: Node, source: bytes) -> bool:
     """Whether each character of the line belongs to a form with only one reading."""
     end = 0
     before: Node | None = None
@@ -299,7 +293,7 @@ def _is_plain(root: "Node", source: bytes) -> bool:
     return not source[end:].strip(b" \t\n")
 
 
-def _leaves(node: "Node") -> Iterator["Node"]:
+def _leaves(node: Node) -> Iterator[Node]:
     inside = _PLAIN_INSIDE | {"concatenation"}
     pending = [node]
     while pending:
@@ -310,7 +304,7 @@ def _leaves(node: "Node") -> Iterator["Node"]:
             yield now
 
 
-def _is_plain_leaf(leaf: "Node", text: str) -> bool:
+def _is_plain_leaf(leaf: Node, text: str) -> bool:
     match leaf.type:
         case "word" | "number":
             return _PLAIN_WORD.fullmatch(text) is not None
@@ -324,12 +318,12 @@ def _is_plain_leaf(leaf: "Node", text: str) -> bool:
             return leaf.type in _PLAIN_TOKENS and text.strip(" \t\n") in _PLAIN_TOKENS | {""}
 
 
-def _may_touch(before: "Node", leaf: "Node") -> bool:
+def _may_touch(before: Node, leaf: Node) -> bool:
     """Whether words and redirections are separated, unless they are parts of one word."""
     joined = before.type not in _PLAIN_TOKENS and leaf.type not in _PLAIN_TOKENS
     return not joined or _in_one_word(before, leaf)
 
 
-def _in_one_word(before: "Node | None", leaf: "Node") -> bool:
+def _in_one_word(before: Node | None, leaf: Node) -> bool:
     parent = leaf.parent
     return before is not None and parent is not None and parent.type == "concatenation" and before.parent == parent
