@@ -83,7 +83,7 @@ class Service:
         self.streams: set[Stream] = set()
         self.chats = Chats()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        shared = Shared(self.runtime, self.list_models, self.is_shown, self.warm_up, self.records, logger)
+        shared = Shared(self.runtime, self.list_models, self.is_shown, self.records, logger)
         self.kernels = ServedKernels(shared, kernel_manager, gateway_seconds)
         self._listeners: list[tuple[str, Callable[..., Coroutine[Any, Any, None]]]] = [
             (KERNEL_ACTIONS, self.kernels.on_kernel_action),
@@ -135,7 +135,7 @@ class Service:
         self.tasks.spawn(self._recover(), "recovery")
 
     def warm_up(self) -> None:
-        """Import what a first run needs, in a thread, once: it is near."""
+        """Import what a first run needs, in a thread, once: its imports take a second."""
         if not self._is_warm:
             self._is_warm = True
             self.tasks.spawn(asyncio.to_thread(import_libraries), "imports")

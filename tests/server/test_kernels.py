@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel_server import service
 from tests.server.client import Api, Kernel, OpenChannel
-from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 
@@ -30,18 +28,6 @@ async def executing(api: Api, conversation_id: str) -> Any:
             if one["state"] == "executing" and one["outputs"]:
                 return one
             await asyncio.sleep(0.02)
-
-
-async def test_the_server_imports_what_a_first_run_needs_once_a_kernel_loads_the_extension(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    imported: list[int] = []
-    monkeypatch.setattr(service, "import_libraries", lambda: imported.append(len(imported)))
-    await kernel.run("1")
-    assert imported == []
-    await kernel.run("%load_ext agent_kernel")
-    await kernel.run("%reload_ext agent_kernel")
-    await until(lambda: imported == [0])
 
 
 async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_with_tools(

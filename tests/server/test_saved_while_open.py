@@ -16,9 +16,10 @@ from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel_server import service
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import open_runs
-from agent_kernel_server.notebooks.outputs import WIDGET_MIME
+from agent_kernel_server.notebooks.outputs import WIDGET_MIME, has_prompt, notebook_in
 from tests.server.client import Api, Fetch, Kernel
 from tests.waiting import until
 
@@ -355,7 +356,16 @@ ODD_NOTEBOOKS: list[Any] = [
     [],
     "x",
     {"cells": None},
-    {"cells": [None, 7, "x", [], {"outputs": 7}, {"outputs": [None, 7, {"output_type": ["display_data"]}]}]},
+    {
+        "cells": [
+            None,
+            7,
+            "x",
+            [],
+            {"source": 7, "outputs": 7},
+            {"outputs": [None, 7, {"output_type": ["display_data"]}]},
+        ]
+    },
     {"cells": [{"outputs": [{"output_type": "display_data", "data": 7, "metadata": 7}]}]},
     {"cells": [{"outputs": [{"output_type": "display_data", "data": [WIDGET_MIME], "metadata": [OPEN_RUN_MARK]}]}]},
     {"cells": [{"outputs": [{"output_type": "display_data"}]}]},
@@ -375,7 +385,26 @@ async def test_notebooks_of_odd_cells_are_jupyters_to_judge(
         before = json.dumps(odd)
         await open_runs.prepare(odd)
         open_runs.pre_save(odd, PATH)
+        assert not has_prompt(notebook_in(odd) or {})
         assert json.dumps(odd) == before
+
+
+async def test_what_a_first_run_needs_is_imported_once_a_notebook_with_a_prompt_is_opened(
+    extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[int] = []
+    monkeypatch.setattr(service, "import_libraries", lambda: imported.append(len(imported)))
+
+    async def open_notebook(source: str) -> None:
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        nbformat.write(notebook, jp_root_dir / "opened.ipynb")
+        await jp_fetch("api", "contents", "opened.ipynb", params={"type": "notebook", "content": "1"})
+
+    await open_notebook("1 + 1")
+    assert imported == []
+    await open_notebook("%%agent\nGo.")
+    await open_notebook("%load_ext agent_kernel")
+    await until(lambda: imported == [0])
 
 
 @pytest.mark.filterwarnings("ignore:The synchronous ContentsManager")

@@ -127,7 +127,6 @@ class ServedKernel:
             case Question():
                 self._on_question(event)
             case Hello():
-                self._shared.warm_up()
                 if self._transport.remote and (self._greeting is None or self._greeting.done()):
                     self._greeting = self._tasks.spawn(self._greet(self.link), f"greeting of {self.kernel_id}")
             case CallEnded():

@@ -15,7 +15,5 @@ class Shared:
     list_models: Callable[[], Awaitable[ModelsView]]
     is_shown: Callable[[str], bool]
     """Whether an open page shows a run now."""
-    warm_up: Callable[[], None]
-    """To be called when a kernel has loaded the extension."""
     records: RecordKeeper
     log: Logger

@@ -3,6 +3,7 @@
 Other readers of notebooks, such as copies, downloads or nbconvert, get what is saved.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -10,7 +11,7 @@ from jupyter_server.services.contents import handlers
 from jupyter_server.services.contents.handlers import ContentsHandler
 from tornado import web
 
-from agent_kernel_server.notebooks.outputs import notebook_in
+from agent_kernel_server.notebooks.outputs import has_prompt, notebook_in
 from agent_kernel_server.notebooks.records import RecordKeeper
 
 EXTENSION = "agent_kernel_server"
@@ -19,9 +20,11 @@ EXTENSION = "agent_kernel_server"
 class PageContents:
     """Wraps the server's contents manager. Other attributes are the manager's."""
 
-    def __init__(self, manager: Any, records: RecordKeeper) -> None:
+    def __init__(self, manager: Any, records: RecordKeeper, on_prompt: Callable[[], None]) -> None:
+        """`on_prompt` is called when a page loads a notebook with a prompt, which is likely to be run."""
         self._manager = manager
         self._records = records
+        self._on_prompt = on_prompt
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
@@ -32,6 +35,8 @@ class PageContents:
         notebook = notebook_in(model)
         if notebook is not None:
             path = str(model["path"]).strip("/")
+            if has_prompt(notebook):
+                self._on_prompt()
             await self._records.open_runs.restore_widgets(notebook, path)
             if self._records.open_runs.put_ended(notebook, path):
                 await self._records.prepare(model, path)
@@ -62,7 +67,8 @@ class PageContentsHandler(ContentsHandler):
 
     @property
     def contents_manager(self) -> Any:
-        return PageContents(self.settings["contents_manager"], self.settings[EXTENSION].service.records)
+        service = self.settings[EXTENSION].service
+        return PageContents(self.settings["contents_manager"], service.records, service.warm_up)
 
 
 CONTENTS_HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [

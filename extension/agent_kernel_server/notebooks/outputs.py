@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+PROMPTS = ("agent_kernel", "%agent")
+"""What a cell has that loads the extension or asks an agent."""
 
 Notebook = dict[str, Any]
 
@@ -23,6 +25,12 @@ def notebook_in(model: object) -> Notebook | None:
         return None
     content = model.get("content")
     return content if isinstance(content, dict) else None
+
+
+def has_prompt(notebook: Notebook) -> bool:
+    cells = notebook.get("cells")
+    sources = [_text(cell.get("source")) for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
+    return any(prompt in source for source in sources for prompt in PROMPTS)
 
 
 def cells_of(notebook: Notebook) -> Iterator[Cell]:
