@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from agent_kernel.testing.clock import VirtualClock
     from agent_kernel.testing.fake_anthropic import FakeAnthropic
     from agent_kernel.testing.fake_openai import FakeOpenAI
-    from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch
-    from agent_kernel.testing.turns import call, calls, requested, say
+    from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch, call, calls, requested, say
 
 __all__ = [
     "FakeAnthropic",
@@ -47,12 +46,12 @@ _MODULES = {
     "ScriptedModel": "agent_kernel.testing.scripted_model",
     "VirtualClock": "agent_kernel.testing.clock",
     "approve_all": "agent_kernel.approvals.scripted",
-    "call": "agent_kernel.testing.turns",
-    "calls": "agent_kernel.testing.turns",
+    "call": "agent_kernel.testing.scripted_model",
+    "calls": "agent_kernel.testing.scripted_model",
     "deny_all": "agent_kernel.approvals.scripted",
     "record": "agent_kernel.models.recordings.recorder",
-    "requested": "agent_kernel.testing.turns",
-    "say": "agent_kernel.testing.turns",
+    "requested": "agent_kernel.testing.scripted_model",
+    "say": "agent_kernel.testing.scripted_model",
     "script": "agent_kernel.approvals.scripted",
 }
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing.fake_service import FakeService, Scripted
-from agent_kernel.testing.turns import requested, say
+from agent_kernel.testing.scripted_model import requested, say
 from agent_kernel.testing.wire import chat, responses
 from agent_kernel.testing.wire.reply import Reply, failure
 from agent_kernel.testing.wire.schemas import WrongRequest, check_chat_request, check_responses_request

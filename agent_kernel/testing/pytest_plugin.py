@@ -99,7 +99,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     wanted = config.getoption("nbval", False) or config.getoption("nbval_lax", False)
     if not wanted or config.getoption("dist") not in ("load", "loadgroup", "worksteal"):
         return None
-    from agent_kernel.testing.xdist_scheduling import NotebookScheduling
+    from xdist.scheduler import LoadGroupScheduling
+
+    class NotebookScheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, _ = nodeid.partition("::")
+            return file if file.endswith(".ipynb") else str(super()._split_scope(nodeid))
 
     return NotebookScheduling(config, log)
 

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.testing.turns import call, calls, say
+from agent_kernel.testing.scripted_model import call, calls, say
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import Reply
 

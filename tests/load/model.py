@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.testing.turns import call, calls, say
+from agent_kernel.testing.scripted_model import call, calls, say
 from agent_kernel.testing.wire.chat import streamed
 
 DONE = "All of it is done."

@@ -19,7 +19,7 @@ from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
 from agent_kernel.testing.fake_openai import FAKE_KEY, FakeOpenAI
 from agent_kernel.testing.fake_service import FakeService, ReceivedRequest
-from agent_kernel.testing.turns import requested
+from agent_kernel.testing.scripted_model import requested
 from agent_kernel.testing.wire import chat, messages, reply, responses
 from agent_kernel.testing.wire.reply import Reply
 from agent_kernel.testing.wire.schemas import check_chat_chunk, check_messages_event, check_responses_event
