@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from agent_kernel.approvals.unattended import ApprovalMode
+from agent_kernel.approvals.scripted import ApprovalMode
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

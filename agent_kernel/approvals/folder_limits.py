@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from agent_kernel.approvals.limits import least
-from agent_kernel.approvals.modes import exceeds
+from agent_kernel.approvals.policy import exceeds
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.vocabulary import PolicyMode

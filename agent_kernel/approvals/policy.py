@@ -9,10 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_kernel.approvals.modes import exceeds
 from agent_kernel.approvals.rules import Rule, weigh
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
+
+# From the most to the least restrictive. A site's cap is the most permissive mode that a notebook may choose.
+_STRICTNESS: tuple[PolicyMode, ...] = ("deny", "plan", "ask", "edit", "allow")
+
+
+def exceeds(mode: PolicyMode, cap: PolicyMode | None) -> bool:
+    """Whether a mode is more permissive than `cap`; nothing exceeds `None`."""
+    return cap is not None and _STRICTNESS.index(mode) > _STRICTNESS.index(cap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,31 +1,41 @@
-"""Scripts: decisions that were written down beforehand, and the order in which they are used.
+"""Scripts: decisions that were written down beforehand, and the order in which they are used; and what answers calls
+that ask where nobody sits in front of the notebook (`AGENT_KERNEL_APPROVE`).
 
 What a script may approve is judged in `agent_kernel.runtime.tool_calls.scripted`; this module is pure.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, assert_never, get_args
 
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
 from agent_kernel.tools.arguments import canonical, digest, parse
 
 __all__ = [
+    "VARIABLE",
+    "ApprovalMode",
     "Script",
     "ScriptEntry",
     "ScriptedDecision",
     "answer",
+    "approval_mode",
     "approve",
     "approve_all",
     "deny",
     "deny_all",
     "edit",
     "script",
+    "unattended_decisions",
 ]
 
 ScriptEntry = ScriptedDecision | bool | str | tuple[bool, str] | tuple[str, bool] | tuple[str, bool, str]
 """A decision; `True` or `False` for any tool; a text, which is the reason of a denial; (False, reason); or (tool name,
 approved) and (tool name, approved, reason)."""
+
+VARIABLE = "AGENT_KERNEL_APPROVE"
+ApprovalMode = Literal["none", "recorded", "all"]
+"""`none`: only decisions that the notebook's code scripts; `recorded`: else those of the model's recording; `all`: else
+every such call is approved. What a rule denies is denied in each of them."""
 
 _SHOWN = 300
 """Characters of a call's arguments in the reason of a denial."""
@@ -215,3 +225,28 @@ def _window(text: str, at: int) -> str:
     start = max(0, at - _BEFORE) if len(text) > _SHOWN else 0
     part = text[start : start + _SHOWN]
     return f"{'…' if start else ''}{part}{'…' if start + _SHOWN < len(text) else ''}"
+
+
+def approval_mode(environ: Mapping[str, str]) -> ApprovalMode:
+    """The mode that the environment sets; `recorded` if it sets none. Raises `ConfigurationError`."""
+    wanted = environ.get(VARIABLE, "").strip() or "recorded"
+    for mode in get_args(ApprovalMode):
+        if wanted == mode:
+            found: ApprovalMode = mode
+            return found
+    raise ConfigurationError(f"{VARIABLE} is {wanted!r}. Set it to none, recorded or all.")
+
+
+def unattended_decisions(
+    mode: ApprovalMode, *, by_hand: Sequence[ScriptedDecision], recorded: Sequence[ScriptedDecision]
+) -> tuple[ScriptedDecision, ...]:
+    """The decisions for the calls of one run, in order. A call that none of them fits is denied."""
+    match mode:
+        case "none":
+            return tuple(by_hand)
+        case "recorded":
+            return tuple(by_hand or recorded)
+        case "all":
+            return (*by_hand, *approve_all())
+        case _:
+            assert_never(mode)

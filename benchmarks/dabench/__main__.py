@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from agent_kernel.approvals.unattended import ApprovalMode
+from agent_kernel.approvals.scripted import ApprovalMode
 from agent_kernel.errors import AgentKernelError
 from benchmarks.dabench.dataset import DATA, ROOT, DabenchError, Dataset, load
 from benchmarks.dabench.fetch import BASE, digests, fetch, from_checkout, from_web

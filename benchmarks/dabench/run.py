@@ -14,7 +14,7 @@ from typing import Literal, Self, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agent_kernel.approvals.unattended import VARIABLE, ApprovalMode
+from agent_kernel.approvals.scripted import VARIABLE, ApprovalMode
 from agent_kernel.export import read_run
 from agent_kernel.log.opening import open_to_read
 from agent_kernel.notebook.batch.job import Job, NotebookResult

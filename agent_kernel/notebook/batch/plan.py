@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agent_kernel.approvals.unattended import VARIABLE, approval_mode
+from agent_kernel.approvals.scripted import VARIABLE, approval_mode
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.batch.job import Job
 from agent_kernel.notebook.batch.parameters import parameters_cell

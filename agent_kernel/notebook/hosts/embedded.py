@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.approvals.unattended import approval_mode, unattended_decisions
+from agent_kernel.approvals.scripted import ScriptedDecision, approval_mode, unattended_decisions
 from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor

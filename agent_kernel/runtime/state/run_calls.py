@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent_kernel.approvals.broker import Broker
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ImageRefs, ToolCallView
+from agent_kernel.runtime.state.waits import Broker
 
 
 @dataclass(slots=True)

@@ -4,8 +4,7 @@ A stricter policy applies before its commit, a looser one after it, so that no c
 does not have. A switch approves no waiting call; those that the new policy denies are denied.
 """
 
-from agent_kernel.approvals.modes import exceeds
-from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.policy import Policy, exceeds
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import entries

@@ -9,8 +9,7 @@ person is there; one that a recording does not cover is left to that person.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agent_kernel.approvals.modes import exceeds
-from agent_kernel.approvals.policy import Judgement
+from agent_kernel.approvals.policy import Judgement, exceeds
 from agent_kernel.approvals.rules import weigh
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import InvalidArguments
