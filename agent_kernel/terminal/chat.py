@@ -40,6 +40,7 @@ from agent_kernel.terminal.conversation import (
 )
 from agent_kernel.terminal.lines import Terminal, forget_typed, one_line, typed_line
 from agent_kernel.terminal.transcript import Transcript, question_of
+from agent_kernel.tools.builtin.declarations import ASK_USER
 
 ENDLESS = 1_000_000
 """The columns of an output that is no terminal: its lines are not wrapped."""
@@ -47,10 +48,6 @@ SETTLE_SECONDS = 0.05
 """Calls of one step come one after another, and are shown before the first is asked about."""
 RETRY = "/retry"
 ACTIONS, CARD = words.ACTIONS, words.CARD
-CHANGES = frozenset(
-    ["session", "run", "approval_request", "approval_response", "tool_start", "tool_complete", "tool_answered"]
-)
-"""The events that may change what is asked."""
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -97,11 +94,6 @@ class Changed(Exception):
 
 Item = tuple[int, Frame] | AgentKernelError | Interrupted | asyncio.Future[str]
 """A frame, with the number of the last event that has come; an end of the connection; Ctrl+C; a typed line."""
-
-
-def _may_change(item: Item) -> bool:
-    """Whether what is asked may have changed."""
-    return isinstance(item, tuple) and item[1]["type"] in CHANGES
 
 
 class Chat:
@@ -189,6 +181,19 @@ class Chat:
     def _asks(self) -> dict[str, Ask]:
         return {key: ask for key, ask in waiting(self._view).items() if key not in self._answered}
 
+    def _may_change(self, frame: Frame) -> bool:
+        """Whether an event may change what waits, or the run that has the floor."""
+        match frame["type"]:
+            case "session" | "run" | "approval_request" | "tool_answered":
+                return True
+            case "tool_start":
+                return bool(frame["tool_name"] == ASK_USER)
+            case "approval_response" | "tool_complete":
+                is_asked = any(key.startswith(f"{frame['tool_call_id']} ") for key in waiting(self._view))
+                return is_asked or frame.get("state") == "unknown"
+            case _:
+                return False
+
     async def _read(self) -> bool:
         """Read what is open, where the server can be reached. Whether any of that has changed."""
         before = self._asks().keys(), active_run(self._view) is None
@@ -219,7 +224,7 @@ class Chat:
             if frame["type"] == "session" and seq > self._seq:
                 self._transcript.line("Some of what happened is not shown.")
             self._is_lost, self._seq = False, max(seq, self._seq)
-            self._is_stale = self._is_stale or _may_change(item)
+            self._is_stale = self._is_stale or self._may_change(frame)
             if (event := read_event(frame)) is not None:
                 self._transcript.show(event)
 
@@ -237,7 +242,9 @@ class Chat:
                     raise item
                 if not isinstance(item, asyncio.Future):
                     self._later.append(item)
-                    if isinstance(item, ChatError) or (_may_change(item) and await self._read()):
+                    if isinstance(item, ChatError):
+                        raise Changed
+                    if isinstance(item, tuple) and self._may_change(item[1]) and await self._read():
                         raise Changed
         finally:
             typed.cancel()

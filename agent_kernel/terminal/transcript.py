@@ -81,7 +81,7 @@ class Transcript:
                 who = one_line(event.decided_by or words.CARD["anotherTab"], 60)
                 self.line(f"Policy: {words.MODES[event.mode]}, switched by {who}.")
             case ErrorEvent():
-                self._show_error(event.run_id, ErrorView(code=event.code, message=event.message))
+                self._show_error(event.run_id, event)
             case _:
                 self._show_of_call(event)
 
@@ -114,8 +114,9 @@ class Transcript:
             self._told.add((run_id, key or text))
             self.line(text)
 
-    def _show_error(self, run_id: str | None, error: ErrorView) -> None:
-        self._tell(run_id, f"{words.error_words(error)} {error.message}".strip())
+    def _show_error(self, run_id: str | None, error: ErrorEvent | ErrorView) -> None:
+        has_title = error.code == "BUDGET_EXCEEDED" or error.message.startswith(words.OWN_TITLES)
+        self._tell(run_id, error.message if has_title else f"{words.PROBLEMS[error.code]} {error.message}")
 
     def _show_run(self, run: RunView) -> None:
         recorded = f" {words.recorded_words(run)}." if run.recorded else ""

@@ -9,6 +9,7 @@ from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
+    ErrorEvent,
     MessageEvent,
     RunEvent,
     TokenEvent,
@@ -16,7 +17,7 @@ from agent_kernel.protocol.events import (
     ToolOutputEvent,
     ToolStartEvent,
 )
-from agent_kernel.protocol.views import OutputView, PolicyView, Preview, RunView, Usage, Warning
+from agent_kernel.protocol.views import ErrorView, OutputView, PolicyView, Preview, RunView, Usage, Warning
 from agent_kernel.terminal.lines import Terminal, cells
 from agent_kernel.terminal.transcript import Transcript
 
@@ -152,6 +153,14 @@ def test_who_decided_elsewhere_is_named() -> None:
     denied = response(approved=False, decided_by="ana", reason="not that one")
     text = Page().show(request(), denied, complete("denied"))
     assert "  Denied by ana. Reason: not that one. Nothing ran.\n" in text
+
+
+def test_an_error_is_said_once_with_its_title() -> None:
+    failure = {"code": "LLM_ERROR", "message": "It is down."}
+    ended = RUN.model_copy(update={"status": "error", "ended_at": RUN.started_at, "error": ErrorView(**failure)})
+    text = Page().show(ErrorEvent(**ENVELOPE, **failure), RunEvent(**ENVELOPE, run=ended))
+    assert text.count("  The model did not answer. It is down.\n") == 1
+    assert text.endswith("\n  Failed.\n")
 
 
 def test_outputs_of_a_call_are_bounded_and_a_progress_line_is_shown_as_it_was_at_last() -> None:
