@@ -290,10 +290,6 @@ class Runtime:
         """Raises `UnknownRun`."""
         return await self._log.read(lambda sql: runs.read_run(sql, run_id))
 
-    async def find_run(self, run_id: str) -> Conversation:
-        """The conversation of a run. Raises `UnknownRun`."""
-        return await self.conversation((await self.run(run_id)).conversation_id)
-
     async def run_of_widget(self, widget_model_id: str) -> RunView | None:
         """The run that a widget shows, if the log has it."""
         return await self._log.read(lambda sql: runs.run_of_widget(sql, widget_model_id))
