@@ -190,7 +190,6 @@ class AgentKernelServer(ExtensionApp):
     def initialize_settings(self) -> None:
         server = self.serverapp
         assert server is not None
-        os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
         environ = dict(os.environ)
         self._hidden: dict[str, str] = {}
         if self.hide_keys:
@@ -200,6 +199,7 @@ class AgentKernelServer(ExtensionApp):
         if self.endpoints:
             warn_of_broken(self.endpoints, self.log)
         self.service = make_service(self, server, Path(self.data_dir) / LOG_NAME, environ)
+        os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
 
     def initialize_handlers(self) -> None:
         self.handlers.extend([*CONTENTS_HANDLERS, front_end_route(), *HANDLERS])
