@@ -43,6 +43,13 @@ settings.register_profile("busy machine", settings.default, deadline=None, suppr
 settings.load_profile("busy machine")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A server outlives a test, so all tests of its module run in its event loop."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "servers" in item.fixturenames:
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
+
 def pytest_configure() -> None:
     from tests.ports import KernelPorts
 

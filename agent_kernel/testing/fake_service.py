@@ -89,6 +89,12 @@ class FakeService:
         place = self._position if first else len(self._script)
         self._script[place:place] = scripted
 
+    def clear(self) -> None:
+        """Forget the script and the requests, for another test."""
+        self._script, self._position, self._said, self._unexpected, self.abandoned = [], 0, 0, 0, 0
+        for received in (self.requests, self.asked, self.wrong):
+            received.clear()
+
     def start(self) -> Self:
         """Start the server. Raises `OSError` if the port is taken."""
         self._thread.start()

@@ -106,13 +106,7 @@ def version(request: pytest.FixtureRequest) -> int:
     return found
 
 
-@pytest.fixture  # type: ignore[no-redef]
-def jp_base_url() -> str:
-    """pytest-jupyter's own has a quoted character, which a page would quote again."""
-    return "/"
-
-
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def page(
     extension: AgentKernelServer, jp_serverapp: ServerApp, jp_http_port: int, node: Path, version: int
 ) -> AsyncIterator[OpenPage]:

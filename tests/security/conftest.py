@@ -13,6 +13,12 @@ from tests.server.client import Kernel
 from tests.server.conftest import *  # noqa: F403 -- fixtures, which pytest finds by their names
 
 
+@pytest.fixture  # type: ignore[no-redef]
+def kernel(fresh_kernel: Kernel) -> Kernel:
+    """No test has a kernel that was attacked, or lies."""
+    return fresh_kernel
+
+
 @pytest.fixture
 def side_effect(tmp_path: Path) -> Path:
     """A file that grows by a line whenever the code of `acting` runs."""
@@ -64,7 +70,7 @@ class Liar:
         return await self._kernel.text(f"import json\n_lies.update(json.loads({json.dumps(lies)!r}))\n{code}")
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def liar(extension: AgentKernelServer, kernel: Kernel) -> Liar:
     await kernel.run("%load_ext agent_kernel")
     await kernel.text(LIAR)

@@ -12,7 +12,7 @@ from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import acting, hostile_notebook, times_run
 from tests.server.client import Api, Fetch, Kernel
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("fresh")]
 
 
 async def test_opening_and_saving_a_hostile_notebook_starts_and_approves_nothing(

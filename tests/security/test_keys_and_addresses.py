@@ -15,7 +15,7 @@ from agent_kernel.testing.wire.reply import Reply, failure
 from tests.security.conftest import Liar, declaration
 from tests.server.client import Api, Kernel, OpenChannel
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("fresh")]
 OTHER_KEY = "sk-ant-api03-" + "Zz9_-" * 19
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar, cast
 
 import orjson
@@ -20,13 +21,21 @@ T = TypeVar("T")
 class Fetch(Protocol):
     """An authenticated request to the test's server, by the parts of its path. Raises `HTTPClientError`."""
 
-    async def __call__(self, *parts: str, **options: Any) -> HTTPResponse: ...
+    def __call__(self, *parts: str, **options: Any) -> Awaitable[HTTPResponse]: ...
 
 
 class OpenSocket(Protocol):
     """As `Fetch`, for a WebSocket."""
 
     async def __call__(self, *parts: str, **options: Any) -> WebSocketClientConnection: ...
+
+
+async def open_notebook(fetch: Fetch, path: str, kernel_id: str | None = None) -> str:
+    """Begin a session as a page does, with a kernel that runs or one of its own; the kernel's id."""
+    kernel = {"name": "python3"} if kernel_id is None else {"id": kernel_id}
+    body = {"path": path, "name": path.rpartition("/")[2], "type": "notebook", "kernel": kernel}
+    answer = await fetch("api", "sessions", method="POST", body=json.dumps(body))
+    return str(json.loads(answer.body)["kernel"]["id"])
 
 
 def service_of(extension: AgentKernelServer) -> Service:

@@ -1,103 +1,64 @@
 """A real Jupyter server with the extension, real kernels, and a fake model behind a real socket.
 
+The tests of a module share them as long as they want the same configuration; between two tests they are made to forget.
+A test that is about a start or an end, or leaves something behind, has `@pytest.mark.usefixtures("fresh")`, which gives
+it a server of its own, or `fresh_kernel` in place of `kernel`. Fixtures that are coroutines need `loop_scope="module"`.
+
 `tests/security` takes over all that `__all__` names.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from jupyter_server.serverapp import ServerApp
-from pytest_jupyter.jupyter_core import (
-    echo_kernel_spec,
-    jp_config_dir,
-    jp_data_dir,
-    jp_env_config_path,
-    jp_env_jupyter_path,
-    jp_environ,
-    jp_home_dir,
-    jp_kernel_dir,
-    jp_runtime_dir,
-    jp_system_config_path,
-    jp_system_jupyter_path,
-)
-from pytest_jupyter.jupyter_server import (
-    jp_argv,
-    jp_auth_header,
-    jp_base_url,
-    jp_configurable_serverapp,
-    jp_http_port,
-    jp_logging_stream,
-    jp_nbconvert_templates,
-    jp_root_dir,
-    jp_serverapp,
-    jp_web_app,
-    jp_ws_fetch,
-)
-from pytest_jupyter.jupyter_server import jp_fetch as hasty_fetch
-from pytest_jupyter.pytest_tornasync import http_server, http_server_client, http_server_port
 
 from agent_kernel.testing import FakeOpenAI
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel, OpenSocket
+from tests.server.serving import Server, Servers, Wanted
 from tests.watchdog import watched
 
 __all__ = [
     "api",
     "client",
-    "echo_kernel_spec",
     "extension",
     "extension_traits",
-    "hasty_fetch",
-    "http_server",
-    "http_server_client",
-    "http_server_port",
-    "jp_argv",
-    "jp_asyncio_loop",
+    "fresh",
+    "fresh_kernel",
     "jp_auth_header",
     "jp_base_url",
-    "jp_config_dir",
-    "jp_configurable_serverapp",
     "jp_data_dir",
-    "jp_env_config_path",
-    "jp_env_jupyter_path",
-    "jp_environ",
     "jp_fetch",
-    "jp_home_dir",
     "jp_http_port",
-    "jp_kernel_dir",
-    "jp_logging_stream",
-    "jp_nbconvert_templates",
     "jp_root_dir",
-    "jp_runtime_dir",
-    "jp_server_config",
     "jp_serverapp",
-    "jp_system_config_path",
-    "jp_system_jupyter_path",
-    "jp_web_app",
     "jp_ws_fetch",
     "kernel",
-    "loop_watchdog",
     "model",
+    "model_service",
+    "server",
     "server_traits",
+    "servers",
 ]
 
 
-@pytest_asyncio.fixture
-async def jp_asyncio_loop() -> asyncio.AbstractEventLoop:
-    """The server runs in the test's own loop."""
-    return asyncio.get_running_loop()
+@pytest.fixture(scope="module")
+def model_service() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as service:
+        yield service
 
 
 @pytest.fixture
-def model() -> Iterator[FakeOpenAI]:
+def model(model_service: FakeOpenAI) -> Iterator[FakeOpenAI]:
     """The paid model's double; a test writes its turns with `model.add`."""
-    with FakeOpenAI() as server:
-        yield server
+    model_service.clear()
+    yield model_service
+    model_service.assert_consumed()
 
 
 @pytest.fixture
@@ -113,65 +74,93 @@ def server_traits() -> dict[str, Any]:
 
 
 @pytest.fixture
-def jp_server_config(
+def fresh() -> None:
+    """Asks for a server that no other test has."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Servers]:
+    async with Servers(partial(tmp_path_factory.mktemp, "server")) as servers:
+        yield servers
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def server(
+    servers: Servers,
     model: FakeOpenAI,
     extension_traits: dict[str, Any],
     server_traits: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> dict[str, Any]:
-    for name, value in model.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AGENT_KERNEL_SERVER_PID", "")
-    return {
-        "ServerApp": {"jpserver_extensions": {"agent_kernel_server": True}, **server_traits},
-        "KernelRestarter": {"time_to_dead": 0.3},  # seconds between two looks whether a kernel has died
-        "AgentKernelServer": extension_traits,
-    }
-
-
-@pytest.fixture
-def extension(
-    jp_serverapp: ServerApp, jp_asyncio_loop: asyncio.AbstractEventLoop, http_server: Any
-) -> Iterator[AgentKernelServer]:
-    """The extension of a server that has started. At the end the server stops as it does in life."""
-    jp_asyncio_loop.run_until_complete(jp_serverapp.extension_manager.start_all_extensions())
-    yield jp_serverapp.extension_manager.extension_points["agent_kernel_server"].app
-    jp_asyncio_loop.run_until_complete(jp_serverapp._cleanup())
-    jp_serverapp.kernel_manager.context.destroy()
-    ServerApp.clear_instance()
-
-
-@pytest.fixture(autouse=True)
-def loop_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nothing that a server does may hold up its event loop, in any test."""
-    if "extension" not in request.fixturenames:
-        yield
-        return
-    request.getfixturevalue("extension")
-    with watched(request.getfixturevalue("jp_asyncio_loop")) as watch:
-        yield
+    request: pytest.FixtureRequest,
+) -> AsyncIterator[Server]:
+    """A running server. Nothing that it does may hold up its event loop, in any test."""
+    is_fresh = "fresh" in request.fixturenames
+    if is_fresh:
+        await servers.stop()
+    server = await servers.get(Wanted(server_traits, extension_traits, model.environment()))
+    with watched(asyncio.get_running_loop()) as watch:
+        yield server
+    await (servers.stop() if is_fresh else server.forget())
     watch.check()
 
 
 @pytest.fixture
-def jp_fetch(hasty_fetch: Fetch) -> Fetch:
-    """pytest-jupyter's own gives an answer 20 s, in which a busy machine may not start a kernel."""
-    return partial(hasty_fetch, request_timeout=60)
+def extension(server: Server) -> AgentKernelServer:
+    return server.extension
 
 
 @pytest.fixture
-def api(extension: AgentKernelServer, jp_fetch: Fetch) -> Api:
-    return Api(jp_fetch)
+def jp_serverapp(server: Server) -> ServerApp:
+    return server.app
 
 
-@pytest_asyncio.fixture
-async def client(extension: AgentKernelServer, jp_ws_fetch: OpenSocket) -> AsyncIterator[OpenChannel]:
+@pytest.fixture
+def jp_http_port(server: Server) -> int:
+    return server.port
+
+
+@pytest.fixture
+def jp_base_url(server: Server) -> str:
+    return str(server.app.base_url)
+
+
+@pytest.fixture
+def jp_auth_header(server: Server) -> dict[str, str]:
+    return server.headers
+
+
+@pytest.fixture
+def jp_root_dir(server: Server) -> Path:
+    return server.root
+
+
+@pytest.fixture
+def jp_data_dir(server: Server) -> Path:
+    return server.data
+
+
+@pytest.fixture
+def jp_fetch(server: Server) -> Fetch:
+    return server.fetch
+
+
+@pytest.fixture
+def jp_ws_fetch(server: Server) -> OpenSocket:
+    return server.open_socket
+
+
+@pytest.fixture
+def api(server: Server) -> Api:
+    return Api(server.fetch)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(server: Server) -> AsyncIterator[OpenChannel]:
     """Opens channels: `await client(conversation_id)`."""
     opened: list[Client] = []
 
     async def open_client(conversation_id: str, **options: Any) -> Client:
-        socket = await jp_ws_fetch("agent-kernel", "api", "conversations", conversation_id, "channel", **options)
-        opened.append(Client(socket))
+        path = ("agent-kernel", "api", "conversations", conversation_id, "channel")
+        opened.append(Client(await server.open_socket(*path, **options)))
         return opened[-1]
 
     yield open_client
@@ -179,12 +168,15 @@ async def client(extension: AgentKernelServer, jp_ws_fetch: OpenSocket) -> Async
         await one.close()
 
 
-@pytest_asyncio.fixture
-async def kernel(extension: AgentKernelServer, jp_fetch: Fetch) -> AsyncIterator[Kernel]:
-    """A running kernel that the server started."""
-    answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
-    kernel_id = json.loads(answer.body)["id"]
-    assert extension.serverapp is not None
-    one = Kernel(kernel_id, extension.serverapp.kernel_manager)
+@pytest_asyncio.fixture(loop_scope="module")
+async def kernel(server: Server) -> Kernel:
+    """A running kernel that the server started, which has forgotten the tests before."""
+    return await server.kernel()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def fresh_kernel(server: Server) -> AsyncIterator[Kernel]:
+    """A running kernel that the server has just started."""
+    one = await server.start_kernel()
     yield one
     await one.close()

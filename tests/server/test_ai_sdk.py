@@ -180,7 +180,7 @@ async def test_a_client_that_leaves_stops_nothing_and_the_stream_is_resumed_from
 
     read: list[bytes] = []
     path = ("agent-kernel", "api", *CHAT, "chat", "stream")
-    resumed = jp_fetch(*path, request_timeout=90, streaming_callback=read.append)  # pytest-jupyter begins at once
+    resumed = jp_fetch(*path, request_timeout=90, streaming_callback=read.append)
     await until(lambda: b"tool-input-available" in b"".join(read))
     _, [run] = await api("GET", "runs", params={"state": "running"})
     assert (await api("POST", "conversations", "chat", "runs", run["run_id"], "cancel"))[0] == 200

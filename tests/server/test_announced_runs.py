@@ -8,13 +8,14 @@ from typing import Any
 
 import nbformat
 import pytest
+import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import open_runs
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME
-from tests.server.client import Api, Fetch, Kernel
+from tests.server.client import Api, Fetch, Kernel, open_notebook
 from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
@@ -25,25 +26,16 @@ ASK = "%%agent\nWhat is in the kernel?"
 @pytest.fixture
 def notebook(jp_root_dir: Path) -> Path:
     path = jp_root_dir / "folder" / "analysis.ipynb"
-    path.parent.mkdir()
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ASK)]), path)
     return path
 
 
-@pytest.fixture
-async def open_kernel(extension: AgentKernelServer, jp_fetch: Fetch, notebook: Path) -> Any:
+@pytest_asyncio.fixture(loop_scope="module")
+async def open_kernel(kernel: Kernel, jp_fetch: Fetch, notebook: Path) -> Kernel:
     """The kernel of the notebook's session, with the extension loaded. No page is connected."""
-    body = {
-        "path": "folder/analysis.ipynb",
-        "name": "analysis.ipynb",
-        "type": "notebook",
-        "kernel": {"name": "python3"},
-    }
-    answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
-    kernel = Kernel(json.loads(answer.body)["kernel"]["id"], extension.serverapp.kernel_manager)
+    await open_notebook(jp_fetch, "folder/analysis.ipynb", kernel.kernel_id)
     await kernel.run("%load_ext agent_kernel")
-    yield kernel
-    await kernel.close()
+    return kernel
 
 
 def save_output(path: Path, output: Any) -> None:

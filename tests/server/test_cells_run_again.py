@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
@@ -22,7 +23,7 @@ def model() -> Iterator[FakeOpenAI]:
         yield server
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def loaded(kernel: Kernel) -> Kernel:
     await kernel.run("%load_ext agent_kernel")
     return kernel

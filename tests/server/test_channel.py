@@ -221,7 +221,7 @@ async def test_a_foreign_page_gets_no_channel_even_with_the_token(
 
 
 async def test_a_page_of_this_server_gets_its_channel(api: Api, client: OpenChannel, jp_http_port: int) -> None:
-    page = await client(await api.new_conversation(), headers={"Origin": f"http://localhost:{jp_http_port}"})
+    page = await client(await api.new_conversation(), headers={"Origin": f"http://127.0.0.1:{jp_http_port}"})
     assert (await page.next())["type"] == "session"
 
 
@@ -364,6 +364,7 @@ async def test_a_page_that_leaves_leaves_nothing_behind(
     await until(lambda: len(asyncio.all_tasks()) <= tasks)
 
 
+@pytest.mark.usefixtures("fresh")
 async def test_stopping_the_server_closes_the_channels(
     api: Api, client: OpenChannel, extension: AgentKernelServer
 ) -> None:

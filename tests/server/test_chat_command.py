@@ -24,11 +24,6 @@ APPROVES = "Approves exactly what is shown."
 
 
 @pytest.fixture
-def jp_base_url() -> str:
-    return "/"
-
-
-@pytest.fixture
 def address(extension: AgentKernelServer, jp_http_port: int) -> str:
     return f"http://127.0.0.1:{jp_http_port}/"
 

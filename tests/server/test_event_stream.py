@@ -20,12 +20,6 @@ from tests.server.test_server_routes import ReadOnly
 from tests.waiting import until
 
 
-@pytest.fixture
-def jp_base_url() -> str:
-    """pytest-jupyter's own, with a quoted character, is not what aiohttp would send."""
-    return "/"
-
-
 class Follower:
     """An `EventSource`: the events of one response, each with its id."""
 
@@ -69,7 +63,7 @@ class Follow(Protocol):
     def __call__(self, conversation_id: str, query: str = "", **headers: str) -> Any: ...
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def follow(extension: AgentKernelServer, jp_serverapp: ServerApp, jp_http_port: int) -> AsyncIterator[Follow]:
     """Follows a conversation's events: `async with follow(conversation_id, "?after=3") as stream`."""
     token = jp_serverapp.identity_provider.token

@@ -51,6 +51,7 @@ async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
     assert [one["seen_images"] for one in again["snapshot"]["tool_calls"]] == [1]
 
 
+@pytest.mark.usefixtures("fresh")
 async def test_a_service_that_refuses_images_after_all_is_told_in_words_and_nobody_claims_that_it_saw(
     api: Api, open_kernel: Kernel, model: FakeOpenAI
 ) -> None:

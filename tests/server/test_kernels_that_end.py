@@ -33,7 +33,7 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
 
 @pytest.mark.parametrize("how", ["restart", "shutdown"])
 async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
-    api: Api, kernel: Kernel, model: FakeOpenAI, how: str, jp_fetch: Fetch, extension: AgentKernelServer
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, how: str, jp_fetch: Fetch, extension: AgentKernelServer
 ) -> None:
     model.add(
         calls(
@@ -41,13 +41,13 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
             call("run_python", code="2"),
         )
     )
-    conversation_id, waiting = await waiting_call(api, kernel)
+    conversation_id, waiting = await waiting_call(api, fresh_kernel)
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await executing(api, conversation_id)
     if how == "restart":
-        await jp_fetch("api", "kernels", kernel.kernel_id, "restart", method="POST", body="")
+        await jp_fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
     else:
-        await jp_fetch("api", "kernels", kernel.kernel_id, method="DELETE")
+        await jp_fetch("api", "kernels", fresh_kernel.kernel_id, method="DELETE")
     view = await api.ended(conversation_id)
     running, waiting = view["tool_calls"]
     assert running["state"] in ("cancelled", "unknown")  # Jupyter interrupts it first
@@ -58,15 +58,15 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
 
 
 async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     model.add(
         call("run_python", code="print('old')"), say("Done."), call("run_python", code="print('new')"), say("Done.")
     )
-    conversation_id, waiting = await waiting_call(api, kernel)
+    conversation_id, waiting = await waiting_call(api, fresh_kernel)
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await api.ended(conversation_id)
-    await jp_fetch("api", "kernels", kernel.kernel_id, "restart", method="POST", body="")
+    await jp_fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
     await api.start_run(conversation_id, "Again.")
     again = await api.next_approval()
     await api("POST", "approvals", again["approval_id"], body={"approved": True})
@@ -76,13 +76,13 @@ async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
 
 
 async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_page_is_told(
-    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+    api: Api, client: OpenChannel, fresh_kernel: Kernel, model: FakeOpenAI, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.md"
     path.write_text("old")
     dies = call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", call_id="dies")
     model.add(call("write_file", path=str(path), content="new", call_id="writes"), dies)
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    conversation_id = await api.new_conversation(kernel_id=fresh_kernel.kernel_id)
     page = await client(conversation_id)
     await api.start_run(conversation_id)
     for _ in range(2):

@@ -7,10 +7,10 @@ from typing import Any
 
 import nbformat
 import pytest
+import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Fetch, Kernel
+from tests.server.client import Api, Fetch, Kernel, open_notebook
 
 PROMPT = "Which penguins are heavy?"
 CELL = "cell-of-the-agent"
@@ -25,21 +25,12 @@ def notebooks(jp_root_dir: Path) -> list[str]:
     return ["first.ipynb", "second.ipynb"]
 
 
-async def open_notebook(jp_fetch: Fetch, path: str, kernel_id: str | None = None) -> str:
-    """A session as a page makes it; the id of its kernel."""
-    kernel = {"name": "python3"} if kernel_id is None else {"id": kernel_id}
-    body = {"path": path, "name": path, "type": "notebook", "kernel": kernel}
-    answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
-    return str(json.loads(answer.body)["kernel"]["id"])
-
-
-@pytest.fixture
-async def in_second(extension: AgentKernelServer, jp_fetch: Fetch, notebooks: list[str]) -> Any:
+@pytest_asyncio.fixture(loop_scope="module")
+async def in_second(kernel: Kernel, jp_fetch: Fetch, notebooks: list[str]) -> Kernel:
     """The kernel of the second notebook, with the extension loaded."""
-    kernel = Kernel(await open_notebook(jp_fetch, notebooks[1]), extension.serverapp.kernel_manager)
+    await open_notebook(jp_fetch, notebooks[1], kernel.kernel_id)
     await kernel.run("%load_ext agent_kernel")
-    yield kernel
-    await kernel.close()
+    return kernel
 
 
 async def listed(api: Api, what: str, **params: str) -> list[Any]:
@@ -91,11 +82,10 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
 
 @pytest.mark.kernel
 async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
-    api: Api, extension: AgentKernelServer, model: FakeOpenAI, jp_fetch: Fetch, notebooks: list[str]
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch, notebooks: list[str]
 ) -> None:
-    kernel_id = await open_notebook(jp_fetch, notebooks[0])
-    await open_notebook(jp_fetch, notebooks[1], kernel_id)
-    kernel = Kernel(kernel_id, extension.serverapp.kernel_manager)
+    for path in notebooks:
+        await open_notebook(jp_fetch, path, kernel.kernel_id)
     model.add(call("run_python", code="1"), call("run_python", code="2"))
     await kernel.run("%load_ext agent_kernel")
     await kernel.run(f"%%agent --new\n{PROMPT}", cell_id=CELL)
@@ -112,7 +102,6 @@ async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
     assert (await kernel.text("%agent status")).splitlines()[:2] == [
         f"  Waiting for you (run_python) in {path}: {PROMPT}" for path in ("second.ipynb", "first.ipynb")
     ]
-    await kernel.close()
 
 
 @pytest.mark.kernel

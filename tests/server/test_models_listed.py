@@ -53,6 +53,7 @@ async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model
     assert model.environment()["OPENAI_API_KEY"] not in json.dumps(body)
 
 
+@pytest.mark.usefixtures("fresh")
 async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
     api: Api, model: FakeOpenAI, jp_serverapp: ServerApp
 ) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from tests.flipping import flipped
@@ -11,24 +12,24 @@ from tests.server.client import Api, Kernel
 READS = 40
 
 
-@pytest.fixture
-async def work(kernel: Kernel, tmp_path: Path) -> Path:
+@pytest_asyncio.fixture(loop_scope="module")
+async def work(fresh_kernel: Kernel, tmp_path: Path) -> Path:
     """The kernel's folder, with a folder of secrets beside it."""
     for place in ("work/data", "outside"):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "x.csv").write_text("secret\n" if place == "outside" else "inside\n")
-    await kernel.text(f"import os; os.chdir({str(tmp_path / 'work')!r})")
+    await fresh_kernel.text(f"import os; os.chdir({str(tmp_path / 'work')!r})")
     return tmp_path / "work"
 
 
 @pytest.mark.kernel
 async def test_no_unasked_read_leaves_the_folder_while_a_folder_in_it_is_flipped(
-    api: Api, kernel: Kernel, model: FakeOpenAI, work: Path
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, work: Path
 ) -> None:
     for turn in range(5):  # each asks in other words: reads that all found the same would be stopped as a repetition
         model.add(calls(*[call("read_file", path=f"{'./' * turn}data/x.csv") for _ in range(READS // 5)]))
     model.add(say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    conversation_id = await api.new_conversation(kernel_id=fresh_kernel.kernel_id)
     # What is not allowed unasked is denied in this mode.
     assert (await api("POST", "conversations", conversation_id, "policy", body={"mode": "plan"}))[0] == 200
     with flipped(work / "data", work.parent / "outside"):
@@ -42,14 +43,14 @@ async def test_no_unasked_read_leaves_the_folder_while_a_folder_in_it_is_flipped
 
 @pytest.mark.kernel
 async def test_always_allow_in_a_folder_does_not_reach_through_a_link_in_it(
-    api: Api, kernel: Kernel, model: FakeOpenAI, work: Path
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, work: Path
 ) -> None:
     (work / "data" / "y.csv").symlink_to(work.parent / "outside" / "x.csv")
     written = [call("write_file", path=f"data/{name}.csv", content="written\n") for name in ("x", "y", ".z")]
     for one in written:
         model.add(one)
     model.add(say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    conversation_id = await api.new_conversation(kernel_id=fresh_kernel.kernel_id)
     await api.start_run(conversation_id)
     waiting = await api.next_approval()
     rule = 'allow write_file where path matches "data/*.csv"'
@@ -69,14 +70,14 @@ async def test_always_allow_in_a_folder_does_not_reach_through_a_link_in_it(
 
 @pytest.mark.kernel
 async def test_a_write_goes_where_the_card_said_or_nowhere(
-    api: Api, kernel: Kernel, model: FakeOpenAI, work: Path
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, work: Path
 ) -> None:
     for _ in range(2):
         model.add(call("write_file", path="data/x.csv", content="written\n"))
     model.add(say("Done."))
     (work / "data" / "x.csv").unlink()
     (work / "data" / "x.csv").symlink_to(work.parent / "outside" / "x.csv")
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    conversation_id = await api.new_conversation(kernel_id=fresh_kernel.kernel_id)
     await api.start_run(conversation_id)
     waiting = await api.next_approval()
     (work / "data" / "x.csv").unlink()

@@ -65,7 +65,6 @@ async def test_a_kernel_of_the_server_writes_files_of_its_folder_in_the_mode_edi
 async def test_a_file_in_the_notebooks_folder_tightens_the_runs_there(
     api: Api, model: FakeOpenAI, jp_root_dir: Path
 ) -> None:
-    (jp_root_dir / "folder").mkdir()
     (jp_root_dir / ".agent-kernel.toml").write_text('rules = ["deny run_shell"]')
     (jp_root_dir / "folder" / ".agent-kernel.toml").write_text("rules = [")
     model.add(say("Done."))

@@ -14,12 +14,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
 
 
 @pytest.fixture
-def jp_base_url() -> str:
-    """pytest-jupyter's own, with a quoted character, is not what aiohttp would send."""
-    return "/"
-
-
-@pytest.fixture
 def ask() -> Callable[..., Awaitable[str]]:
     """The function of the page's example."""
     (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

@@ -1,18 +1,16 @@
 """Recording and replaying on a server: paths are relative to the notebook's folder, and stay inside the server's."""
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
+import pytest_asyncio
 
 from agent_kernel.models.recordings.format import load
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Fetch, Kernel
+from tests.server.client import Fetch, Kernel, open_notebook
 
 pytestmark = pytest.mark.kernel
 
@@ -24,18 +22,14 @@ print(agent_kernel.last_run().status, agent_kernel.last_run().error, agent_kerne
 """It defines no variable, which the model would be told of."""
 
 
-@pytest.fixture
-async def open_kernel(extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path) -> Any:
+@pytest_asyncio.fixture(loop_scope="module")
+async def open_kernel(kernel: Kernel, jp_fetch: Fetch, jp_root_dir: Path) -> Kernel:
     """The kernel of a notebook in a folder."""
     path = jp_root_dir / "folder" / "sum.ipynb"
-    path.parent.mkdir()
     nbformat.write(nbformat.v4.new_notebook(), path)
-    body = {"path": "folder/sum.ipynb", "name": "sum.ipynb", "type": "notebook", "kernel": {"name": "python3"}}
-    answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
-    kernel = Kernel(json.loads(answer.body)["kernel"]["id"], extension.serverapp.kernel_manager)
+    await open_notebook(jp_fetch, "folder/sum.ipynb", kernel.kernel_id)
     await kernel.run("%load_ext agent_kernel")
-    yield kernel
-    await kernel.close()
+    return kernel
 
 
 async def play(kernel: Kernel, options: str, first: int = 1) -> str:

@@ -80,12 +80,12 @@ async def test_at_the_same_time(api: Api, kernel: Kernel, model: FakeOpenAI) -> 
 
 
 async def test_in_a_kernel_that_was_restarted_in_between(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
+    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
 ) -> None:
     by_prompt(model, {word: printing(word) for word in ("first", "second")}, times=4)
-    first = await decided(api, await begun(api, kernel, "first"))
-    await jp_fetch("api", "kernels", kernel.kernel_id, "restart", method="POST", body="")
-    second = await decided(api, await begun(api, kernel, "second"))
+    first = await decided(api, await begun(api, fresh_kernel, "first"))
+    await jp_fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
+    second = await decided(api, await begun(api, fresh_kernel, "second"))
     assert [first["result"], second["result"]] == ["first", "second"]
 
 

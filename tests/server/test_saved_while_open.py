@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+import pytest_asyncio
 from jupyter_server.services.contents.filemanager import AsyncFileContentsManager
 from nbconvert.exporters import HTMLExporter, MarkdownExporter
 from tornado.httpclient import HTTPClientError
@@ -20,7 +22,7 @@ from agent_kernel_server import service
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import open_runs
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME, has_prompt, notebook_in
-from tests.server.client import Api, Fetch, Kernel
+from tests.server.client import Api, Fetch, Kernel, open_notebook
 from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
@@ -77,23 +79,18 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(jp_root_dir: Path) -> Path:
-    folder = jp_root_dir / "folder"
-    folder.mkdir()
-    return folder
+    return jp_root_dir / "folder"
 
 
-@pytest.fixture
-async def page(extension: AgentKernelServer, jp_fetch: Fetch, folder: Path) -> Any:
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(extension: AgentKernelServer, kernel: Kernel, jp_fetch: Fetch, folder: Path) -> AsyncIterator[Page]:
     """An open notebook. Its page is connected, so the server leaves the file to it."""
-    body = {"path": PATH, "name": "analysis.ipynb", "type": "notebook", "kernel": {"name": "python3"}}
-    answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
-    manager = extension.serverapp.kernel_manager
-    kernel = Kernel(json.loads(answer.body)["kernel"]["id"], manager)
+    await open_notebook(jp_fetch, PATH, kernel.kernel_id)
     await kernel.run("%load_ext agent_kernel")
+    manager = extension.serverapp.kernel_manager
     manager.notify_connect(kernel.kernel_id)
     yield Page(jp_fetch, kernel)
     manager.notify_disconnect(kernel.kernel_id)
-    await kernel.close()
 
 
 def saved(folder: Path, name: str = "analysis.ipynb") -> Any:
@@ -389,6 +386,7 @@ async def test_notebooks_of_odd_cells_are_jupyters_to_judge(
         assert json.dumps(odd) == before
 
 
+@pytest.mark.usefixtures("fresh")
 async def test_what_a_first_run_needs_is_imported_once_a_notebook_with_a_prompt_is_opened(
     extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,12 @@ ROUTES = [
 ]
 
 
+@pytest.fixture
+def server_traits() -> dict[str, Any]:
+    """Below a path with a quoted character, as of a JupyterHub's user."""
+    return {"base_url": "/a%40b/"}
+
+
 async def test_too_many_conversations_in_which_nothing_was_asked_are_refused(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +144,7 @@ def clock(extension: AgentKernelServer) -> VirtualClock:
     return clock
 
 
+@pytest.mark.usefixtures("fresh")
 async def test_over_http_each_try_that_a_gateway_ends_is_in_the_run_and_at_its_end_why(
     clock: VirtualClock, api: Api, model: FakeOpenAI
 ) -> None:
@@ -276,6 +283,7 @@ async def test_the_log_is_for_its_owner_only(api: Api, jp_data_dir: Path) -> Non
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
+@pytest.mark.usefixtures("fresh")
 async def test_kernels_learn_which_server_serves_them(api: Api, extension: Any) -> None:
     assert os.environ["AGENT_KERNEL_SERVER_PID"] == str(os.getpid())
     await extension.stop_extension()

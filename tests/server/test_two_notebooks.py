@@ -1,36 +1,29 @@
 """Two notebooks on one kernel: the model is told of the one that asks."""
 
-import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import nbformat
 import pytest
+import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Fetch, Kernel
+from tests.server.client import Api, Fetch, Kernel, open_notebook
 
 pytestmark = pytest.mark.kernel
 
 FIRST, SECOND = "page-of-the-first", "page-of-the-second"
 
 
-@pytest.fixture
-async def shared(extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path) -> AsyncIterator[Kernel]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def shared(kernel: Kernel, jp_fetch: Fetch, jp_root_dir: Path) -> Kernel:
     """The kernel of two notebooks, each with a saved cell that was run."""
-    kernel: dict[str, str] = {"name": "python3"}
     for name in ("first", "second"):
         cell = nbformat.v4.new_code_cell("1", id=f"saved-in-{name}")
         nbformat.write(nbformat.v4.new_notebook(cells=[cell]), jp_root_dir / f"{name}.ipynb")
-        body = {"path": f"{name}.ipynb", "name": name, "type": "notebook", "kernel": kernel}
-        answer = await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))
-        kernel = {"id": json.loads(answer.body)["kernel"]["id"]}
-    one = Kernel(kernel["id"], extension.serverapp.kernel_manager)
-    await one.run("%load_ext agent_kernel", cell_id="saved-in-first", page=FIRST)
-    await one.run("2", cell_id="saved-in-second", page=SECOND)
-    yield one
-    await one.close()
+        await open_notebook(jp_fetch, f"{name}.ipynb", kernel.kernel_id)
+    await kernel.run("%load_ext agent_kernel", cell_id="saved-in-first", page=FIRST)
+    await kernel.run("2", cell_id="saved-in-second", page=SECOND)
+    return kernel
 
 
 def told(model: FakeOpenAI) -> list[str]:

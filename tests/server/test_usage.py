@@ -15,6 +15,8 @@ from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Kernel
 from tests.server.test_answers import listed, start
 
+pytestmark = pytest.mark.usefixtures("fresh")  # what was spent is never forgotten
+
 
 @pytest.fixture
 def paid() -> Iterator[None]:
