@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus
+from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus, WallKind, WallLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,26 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Walls:
+    """The walls that are wanted around a shell command."""
+
+    level: WallLevel = "workspace"
+    hidden: tuple[str, ...] = ()
+    """Absolute paths that the command can't open, beside those that are always hidden."""
+    environment: tuple[str, ...] = ()
+    """Names of variables, or patterns, that it may know beside those that it always may."""
+
+
+@dataclass(frozen=True, slots=True)
+class WallsFound:
+    """The walls that an executor's machine has."""
+
+    kind: WallKind
+    why: Annotated[str, Field(max_length=1_000)] = ""
+    """Why there are none."""
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovedCall:
     """An approved call from the log. These arguments run, never ones that a page sends."""
 
@@ -39,9 +59,12 @@ class ApprovedCall:
     arguments_json: str
     digest: str
     base: str = ""
-    """Identifies the file content that a person was shown (`FileChange.base`); empty if any content may be changed."""
+    """Identifies the file content that a person was shown (`FileChange.base`); empty if any content may be changed. For
+    a shell command: the walls that its card showed, without which it does not run."""
     place: Place | None = None
     """The only place that a file tool's call may open; `None` if the approval is not bound to one."""
+    walls: Walls | None = None
+    """For a shell command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +91,5 @@ class ToolVerdict:
     """The resolved place of a file tool's call."""
     may_edit: bool = False
     """Whether the mode `edit` covers writing to `place`."""
+    walls: WallsFound | None = None
+    """For a shell command: the walls of the machine that it would run on."""

@@ -66,6 +66,13 @@ model, or failed in another way."""
 ApiName = Literal["chat", "responses", "messages"]
 """The three APIs of models: OpenAI's Chat Completions and Responses, Anthropic's Messages."""
 
+WallLevel = Literal["none", "workspace", "read-only"]
+"""What the walls around a shell command let through, from loose to strict: everything; writing in the notebook's folder
+and a private temporary one; reading alone. Neither of the strict ones has a network."""
+
+WallKind = Literal["bubblewrap", "Landlock", "none"]
+"""How a machine puts up walls."""
+
 PolicyMode = Literal["ask", "edit", "allow", "deny", "plan"]
 """`edit`: as `ask`, and files in the notebook's folder may be written."""
 

@@ -1,0 +1,76 @@
+"""Puts a command inside walls, and knows what it has left and where it met them."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import assert_never
+
+from agent_kernel.protocol.calls import WallsFound
+from agent_kernel.protocol.vocabulary import WallLevel
+from agent_kernel.tools.walls import bubblewrap, landlock
+from agent_kernel.tools.walls.bubblewrap import MOST_PROCESSES
+from agent_kernel.tools.walls.room import Room
+
+_MET = re.compile(
+    r"permission denied|operation not permitted|read-only file system|network is unreachable|connection refused|"
+    r"could not resolve|failed to connect|name resolution|name or service not known|cannot assign requested address|"
+    r"invalid cross-device link|resource temporarily unavailable",
+    re.IGNORECASE,
+)
+_TAIL = 20_000
+_LONGEST_LINE = 300
+
+
+def words_of(found: WallsFound | None, level: WallLevel, *, outside: bool = False) -> str:
+    """The walls around a command, as its card and its result say: `workspace (bubblewrap)`."""
+    if outside:
+        return "none (it runs outside)"
+    if level == "none":
+        return "none (this site wants none)"
+    if found is None:
+        return f"{level} (not known yet)"
+    match found.kind:
+        case "bubblewrap":
+            return f"{level} (bubblewrap)"
+        case "Landlock":
+            return f"{level} (Landlock; UDP is open)"
+        case "none":
+            return f"none ({found.why})"
+        case never:
+            assert_never(never)
+
+
+def put_inside(found: WallsFound, room: Room, command: Sequence[str]) -> list[str]:
+    """The command line that runs a command inside. Raises `FileNotFoundError` where bubblewrap is not there."""
+    match found.kind:
+        case "bubblewrap":
+            program = bubblewrap.find()
+            if program is None:
+                raise FileNotFoundError("bwrap")
+            return bubblewrap.command_line(program, room, command)
+        case "Landlock":
+            return landlock.command_line(room, command)
+        case "none":
+            raise ValueError("there are no walls to put a command inside")
+        case never:
+            assert_never(never)
+
+
+def where_it_met_them(output: str) -> str | None:
+    """The last line of a failed command's output that says what walls say; a program may say so for other reasons."""
+    lines = [line.strip() for line in output[-_TAIL:].splitlines() if _MET.search(line)]
+    return lines[-1][:_LONGEST_LINE] if lines else None
+
+
+def processes_below(pid: int, most: int = MOST_PROCESSES + 2) -> list[int]:
+    """The processes that a process has started, and theirs; a few more than `most` if there are more."""
+    found = [pid]
+    for parent in found:
+        if len(found) > most + 1:
+            break
+        with suppress(OSError):
+            for task in Path(f"/proc/{parent}/task").iterdir():
+                with suppress(OSError):
+                    found += map(int, (task / "children").read_text().split())
+    return found[1:]

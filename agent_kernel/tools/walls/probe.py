@@ -1,0 +1,52 @@
+"""Which walls this machine has: found once, by running `true` inside them, never by reading versions."""
+
+import functools
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from agent_kernel.protocol.calls import Walls, WallsFound
+
+_SECONDS = 20.0
+_MOST_WORDS = 200
+
+
+@functools.cache
+def found_walls(*, bubblewrap: bool = True, landlock: bool = True) -> WallsFound:
+    """The strongest walls that work here, of those that may be used. It starts a process: not for an event loop."""
+    if not sys.platform.startswith("linux"):
+        return WallsFound("none", "walls need Linux")
+    reasons = []
+    for kind, wanted in (("bubblewrap", bubblewrap), ("Landlock", landlock)):
+        why = _why_not(WallsFound(kind)) if wanted else "not to be used"
+        if why is None:
+            return WallsFound(kind)
+        reasons.append(f"{kind}: {why}")
+    return WallsFound("none", "; ".join(reasons))
+
+
+def _why_not(found: WallsFound) -> str | None:
+    """Why these walls do not work; `None` where they do."""
+    from agent_kernel.tools.walls.inside import put_inside
+    from agent_kernel.tools.walls.room import make_room
+
+    with tempfile.TemporaryDirectory(prefix="agent-kernel-walls-") as folder:
+        room = make_room(Walls(), Path(folder))
+        try:
+            tried = subprocess.run(
+                put_inside(found, room, ["true"]),
+                env=dict(room.environment),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_SECONDS,
+                check=False,
+            )
+        except FileNotFoundError:
+            return "not installed"
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)[:_MOST_WORDS]
+    said = tried.stderr.strip().rpartition("\n")[2].removeprefix("bwrap: ")[:_MOST_WORDS]
+    return None if tried.returncode == 0 else said or f"exit code {tried.returncode}"
