@@ -1,7 +1,9 @@
-"""`.agent-kernel.toml` in a notebook's folder: a mode, rules and a budget that make runs there stricter, never looser.
+"""`.agent-kernel.toml` in a notebook's folder: a mode, rules, walls and a budget. They make runs there stricter, never
+looser.
 
     policy = "ask"                  # the most permissive mode that a run may have here
     rules = ["deny run_shell", 'ask write_file where path matches "reports/*"']
+    walls = "read-only"             # around shell commands, at least
 
     [budget]
     tool_calls = 50
@@ -21,14 +23,14 @@ from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits, Folder
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rules import Rule, check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.protocol.vocabulary import PolicyMode, WallLevel
 
 FILE_NAME = ".agent-kernel.toml"
 MOST_BYTES = 64 * 1024
 MOST_RULES = 200
 MOST_CHARACTERS = 1000
 _MOST_SAID = 200
-_KEYS = ("policy", "rules", "budget")
+_KEYS = ("policy", "rules", "walls", "budget")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -65,6 +67,8 @@ def parse(raw: bytes, file: str) -> FolderLimits:
                 found = _mode(value, file)
             case "rules":
                 found = _rules(value, file)
+            case "walls":
+                found = _walls(value, file)
             case "budget":
                 found = _budget(value, file)
             case _:
@@ -101,6 +105,12 @@ def _rules(value: Any, file: str) -> FolderLimits:
                 found = FolderLimits(rules=(FolderRule(text.strip(), file),))
         limits = limits.and_(found)
     return limits
+
+
+def _walls(value: Any, file: str) -> FolderLimits:
+    if value not in get_args(WallLevel):
+        return unreadable(file, f"names walls that are none of {', '.join(get_args(WallLevel))}")
+    return FolderLimits(files=(file,), walls=cast("WallLevel", value))
 
 
 def _budget(value: Any, file: str) -> FolderLimits:

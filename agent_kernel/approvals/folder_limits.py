@@ -1,12 +1,13 @@
 """`FolderLimits`: what the files in a notebook's folder limit. `folder_file` reads them."""
 
 from dataclasses import dataclass, field
+from typing import get_args
 
 from agent_kernel.approvals.limits import least
 from agent_kernel.approvals.policy import exceeds
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.vocabulary import PolicyMode
+from agent_kernel.protocol.vocabulary import PolicyMode, WallLevel
 
 _MOST_FILES_NAMED = 3
 
@@ -27,6 +28,7 @@ class FolderLimits:
     """Paths relative to the folder, for display: `.agent-kernel.toml`, `../.agent-kernel.toml`."""
     mode: PolicyMode | None = None
     rules: tuple[FolderRule, ...] = ()
+    walls: WallLevel | None = None
     budget: BudgetLimits = field(default_factory=BudgetLimits)
     notes: tuple[str, ...] = ()
     """Faults and ignored entries of the files, each as a sentence for display."""
@@ -39,6 +41,7 @@ class FolderLimits:
             files=tuple(dict.fromkeys((*self.files, *other.files))),
             mode=_stricter(self.mode, other.mode),
             rules=tuple(dict.fromkeys((*self.rules, *other.rules))),
+            walls=other.walls if self.walls is None else stricter_walls(self.walls, other.walls),
             budget=least(self.budget, other.budget),
             notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
             closed=self.closed or other.closed,
@@ -51,6 +54,8 @@ class FolderLimits:
             parts.append(f"at most {self.mode}")
         if self.rules:
             parts.append("1 rule" if len(self.rules) == 1 else f"{len(self.rules)} rules")
+        if self.walls is not None:
+            parts.append(f"walls {self.walls}")
         parts += _budget_words(self.budget)
         if not parts:
             return None
@@ -60,6 +65,11 @@ class FolderLimits:
 
 
 NO_LIMITS = FolderLimits()
+
+
+def stricter_walls(one: WallLevel, two: WallLevel | None) -> WallLevel:
+    """The stricter of two levels; `None` limits nothing."""
+    return one if two is None else max(one, two, key=get_args(WallLevel).index)
 
 
 def _stricter(one: PolicyMode | None, two: PolicyMode | None) -> PolicyMode | None:

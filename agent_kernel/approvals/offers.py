@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from agent_kernel.approvals.rules import weigh
+from agent_kernel.approvals.rules import leaves_walls, weigh
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 from agent_kernel.tools.review.shell_programs import first_words
+from agent_kernel.tools.walls.inside import is_inside
 
 RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
 
@@ -32,9 +33,20 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./:=@%+-]+")
 _ON_ONE_FILE = frozenset({"write_file", "edit_file", "read_file", "read_notebook"})
 
 
-def every_call(tool_name: str) -> str:
+def every_call(call: ToolCallView) -> str:
     """The widest rule. A decision with a `scope` and no `rule` saves this one."""
-    return f"allow {tool_name}"
+    return f"allow {call.tool_name}{_side(call)}"
+
+
+def _side(call: ToolCallView) -> str:
+    """On which side of the walls a shell command runs, where it has a choice."""
+    if leaves_walls(call.tool_name, parse(call.tool_input)):
+        return " outside walls"
+    return " inside walls" if call.tool_name == "run_shell" and _is_inside(call) else ""
+
+
+def _is_inside(call: ToolCallView) -> bool | None:
+    return is_inside(call.preview.base) if call.preview is not None else None
 
 
 def offered_rules(call: ToolCallView) -> list[RuleOffer]:
@@ -56,7 +68,7 @@ def with_offers(call: ToolCallView) -> ToolCallView:
 def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleOffer]:
     name = call.tool_name
     yield RuleOffer(
-        text=f"allow {name} where digest is {call.digest}",
+        text=f"allow {name}{_side(call)} where digest is {call.digest}",
         label="This exact call",
         note=_SAME.get(name, "same arguments"),
     )
@@ -65,12 +77,12 @@ def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleO
     if name in _ON_ONE_FILE and isinstance(path, str):
         yield from _files_like(name, path)
     elif name == "run_shell" and isinstance(command, str):
-        yield from _commands_like(name, command)
+        yield from _commands_like(f"{name}{_side(call)}", command)
     elif name not in BUILTIN_NAMES and len(arguments) > 1:
         yield from itertools.islice(_arguments_like(name, arguments), _MOST_ARGUMENTS)
     yield RuleOffer(
-        text=every_call(name),
-        label=f"Every {name} call",
+        text=every_call(call),
+        label=f"Every {name} call{_side(call)}",
         note="any file, anywhere" if name in _ON_ONE_FILE else "any arguments",
     )
 
@@ -119,6 +131,7 @@ def _arguments_like(name: str, arguments: dict[str, Any]) -> Iterator[RuleOffer]
 
 def _covers(text: str, call: ToolCallView, arguments: dict[str, Any]) -> bool:
     try:
-        return weigh([text], call.tool_name, arguments, call.digest, place=call.place).allows
+        where = _is_inside(call)
+        return weigh([text], call.tool_name, arguments, call.digest, place=call.place, inside=where).allows
     except ConfigurationError:
         return False  # the tool's or the argument's name does not fit the rules' syntax

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_kernel.approvals.rules import Rule, weigh
+from agent_kernel.approvals.rules import Rule, leaves_walls, weigh
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 
@@ -29,6 +29,8 @@ class Judgement:
     """Why a call is denied, as the card shows it."""
     place: Place | None = None
     """For a call of a file tool: the place that was judged, the only one that it may open."""
+    walls: str = ""
+    """For a shell command: the walls that were judged, in the words of its card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class JudgedCall:
     """Whether it writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.places.may_edit`."""
     place: Place | None = None
     """For a call of a file tool: the resolved place of its path."""
+    inside: bool | None = None
+    """Whether a shell command runs inside walls, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Policy:
         return self if cap is None or not exceeds(self.default, cap) else Policy(self.rules, cap)
 
     def judge(self, call: JudgedCall) -> Judgement:
-        said = weigh(self.rules, call.tool_name, call.arguments, call.digest, call.parameters, call.place)
+        said = weigh(self.rules, call.tool_name, call.arguments, call.digest, call.parameters, call.place, call.inside)
         if said.denied_by is not None:
             return Judgement("deny", f"By policy: {said.denied_by}.")
         if call.declared == "deny":
@@ -83,7 +87,11 @@ class Policy:
             return self._by_strict_mode(call, asks=asks)
         if asks:
             return Judgement("ask")
-        if self.default == "allow" or said.allows:
+        if said.allows:
+            return Judgement("allow")
+        if leaves_walls(call.tool_name, call.arguments):
+            return Judgement("ask")  # in every mode
+        if self.default == "allow":
             return Judgement("allow")
         if self.default == "edit" and call.edits_in_folder:
             return Judgement("allow")

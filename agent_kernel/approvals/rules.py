@@ -5,6 +5,7 @@
     ask write_file where path matches "*.parquet"
     deny drop where force is true
     allow run_python where digest is 9f2c...        (this exact call)
+    allow run_shell inside walls where command matches "make *"
 
 A rule is a verb, a tool's name or `*`, and at most one condition on an argument. `is` compares JSON values: `true`,
 `3`, `null`, a text with or without quotes, a list, an object; a bare word such as `true` also matches the text "true".
@@ -15,6 +16,9 @@ Where a rule allows by `path`, a `*` stays within one folder and a path with `..
 and without its `.` and `..`, so that `./secret/key` is no way around `secret/*`. Hidden files are not allowed by a
 pattern that does not name their dot. For the built-in file tools a path also counts as the place to which links lead:
 see `weigh`. The `command` of `run_shell` is compared word by word: see `shell_rules`.
+
+A rule on `run_shell` may be for calls `inside walls`, or `outside walls`, where there are none around the command. One
+that allows and says neither covers no call that asks to run outside (`outside` is true).
 
 A rule that allows and can't be evaluated covers nothing; one that denies or asks and can't be evaluated asks.
 """
@@ -38,6 +42,7 @@ from agent_kernel.tools.declaration import ToolDeclaration
 
 _RULE = re.compile(
     r"(?P<verb>allow|ask|deny)\s+(?P<tool>\*|[A-Za-z0-9_-]+)"
+    r"(?:(?<=\srun_shell)\s+(?P<walls>inside|outside)\s+walls)?"
     r"(?:\s+where\s+(?P<argument>\w+)\s+(?P<relation>matches|is)\s+"
     r"(?:\"(?P<quoted>.*)\"|(?P<json>[\[{].*)|(?P<bare>\S+)))?"
 )
@@ -54,6 +59,8 @@ class Rule:
     value: str = ""
     """The text after the relation, without quotes."""
     quoted: bool = True
+    walls: Literal["inside", "outside"] | None = None
+    """Which calls of `run_shell` it is for; `None`: both, but that it allows none which asks to run outside."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -64,17 +71,40 @@ class Rule:
         verb: Any = found["verb"]
         relation: Any = found["relation"] or "is"
         value = next((part for part in found.group("quoted", "json", "bare") if part is not None), "")
-        rule = cls(verb, found["tool"], found["argument"], relation, value, quoted=found["quoted"] is not None)
+        walls: Any = found["walls"]
+        rule = cls(verb, found["tool"], found["argument"], relation, value, found["quoted"] is not None, walls)
         if found["json"] is not None and re.search(r"\s", value) and (relation != "is" or rule._json() is _MISSING):
             raise _not_understood(text)
         return rule
 
     def weigh(
-        self, tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None = None
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        digest: str,
+        parameters: Mapping[str, Any] | None = None,
+        inside: bool | None = None,
     ) -> Cover:
-        """Whether the rule covers a call of a tool. `parameters` is the tool's JSON Schema, if it is known."""
+        """Whether the rule covers a call of a tool. `parameters` is the tool's JSON Schema, if it is known; `inside`,
+        whether a shell command runs inside walls, if that is known."""
         if self.tool not in ("*", tool):
             return "no"
+        here = self.weigh_walls(tool, arguments, inside)
+        found = here if here == "no" else self._weigh_condition(tool, arguments, digest, parameters)
+        return here if found == "yes" else found
+
+    def weigh_walls(self, tool: str, arguments: dict[str, Any], inside: bool | None) -> Cover:
+        """Whether the rule is for a call within these walls, or without."""
+        if self.walls is None:
+            silent = self.verb == "allow" and self.argument != "outside" and leaves_walls(tool, arguments)
+            return "no" if silent else "yes"
+        if inside is None:
+            return "unclear"
+        return "yes" if inside is (self.walls == "inside") else "no"
+
+    def _weigh_condition(
+        self, tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None
+    ) -> Cover:
         if self.argument is None:
             return "yes"
         actual = digest if self.argument == "digest" else self._actual(arguments, parameters)
@@ -135,8 +165,18 @@ class Weighed:
     allows: bool = False
 
 
+def leaves_walls(tool: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether a call asks to run outside the walls."""
+    return tool == "run_shell" and arguments.get("outside") is True
+
+
 def weigh_rules(
-    texts: Iterable[str], tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None
+    texts: Iterable[str],
+    tool: str,
+    arguments: dict[str, Any],
+    digest: str,
+    parameters: Mapping[str, Any] | None,
+    inside: bool | None = None,
 ) -> Weighed:
     """Combine rules for one call. One rule is enough to deny, to ask or to allow; but each command of a shell line may
     be allowed by a different rule."""
@@ -144,13 +184,13 @@ def weigh_rules(
     patterns: list[str] = []
     for text in texts:
         rule = Rule.parse(text)
-        cover = rule.weigh(tool, arguments, digest, parameters)
+        cover = rule.weigh(tool, arguments, digest, parameters, inside)
         if rule.verb == "deny" and cover == "yes":
             return Weighed(denied_by=text)
         if rule.verb != "allow":
             asks = asks or cover != "no"
         elif rule.relation == "matches" and rule.is_on_command(tool):
-            patterns.append(rule.value)
+            patterns += [rule.value] if rule.weigh_walls(tool, arguments, inside) == "yes" else []
         else:
             allowed = allowed or cover == "yes"
     command = arguments.get("command")
@@ -166,6 +206,7 @@ def weigh(
     digest: str,
     parameters: Mapping[str, Any] | None = None,
     place: Place | None = None,
+    inside: bool | None = None,
 ) -> Weighed:
     """Weigh rules for a call that opens the file at `place`; without one, the same as `weigh_rules`.
 
@@ -173,7 +214,7 @@ def weigh(
     written. A rule for one exact call allows only a path without links, because links may lead elsewhere later.
     """
     texts = tuple(texts)
-    written = weigh_rules(texts, tool, arguments, digest, parameters)
+    written = weigh_rules(texts, tool, arguments, digest, parameters, inside)
     if place is None:
         return written
     exact = "" if place.linked else digest

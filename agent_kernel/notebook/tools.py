@@ -4,11 +4,14 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ipykernel.connect import get_connection_file
 from IPython.core.interactiveshell import InteractiveShell
+from jupyter_core.paths import jupyter_config_path, jupyter_data_dir, jupyter_runtime_dir
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError, ToolFailed
 from agent_kernel.models.images import NoPicture, decode, plain_picture
@@ -16,7 +19,7 @@ from agent_kernel.notebook.execution.runner import approved_path, current_entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText
 from agent_kernel.notebook.inspect import inspect_variables
-from agent_kernel.protocol.calls import Place
+from agent_kernel.protocol.calls import Place, Walls
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
@@ -32,6 +35,9 @@ from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.review.file_changes import file_card
 from agent_kernel.tools.tool import Tool
+from agent_kernel.tools.walls.inside import is_inside, words_of
+from agent_kernel.tools.walls.probe import found_walls
+from agent_kernel.tools.walls.room import make_room
 
 FOLDER = Path.cwd()
 """The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
@@ -155,9 +161,30 @@ def _change_file(name: str, **arguments: Any) -> str:
     return backups.carry_out(entry.call.approval_id, change, arguments["path"], entry.run_id)
 
 
-def _run_shell(**arguments: Any) -> ToolText:
-    """The output is shown as it comes, and is part of the result."""
-    return ToolText(run_shell(FOLDER, **arguments, emit=_show))
+def _run_shell(outside: bool = False, **arguments: Any) -> ToolText:
+    """The output is shown as it comes, and is part of the result, which the walls around the command begin."""
+    call = entry.call if (entry := current_entry.get()) is not None else None
+    walls = (call.walls if call is not None else None) or Walls()
+    found = found_walls()
+    words = words_of(found, walls.level, outside=outside)
+    if call is not None and call.base != words and (call.base or not is_inside(words)):
+        approved = f" It was approved with: {call.base}." if call.base else ""
+        raise ToolFailed(f"walls: {words}. Nothing ran: these are not the walls of its approval.{approved}")
+    first = f"walls: {words}\n"
+    _show(first)
+    room = make_room(walls, FOLDER, _own_places()) if is_inside(words) else None
+    try:
+        return ToolText(first + run_shell(FOLDER, **arguments, emit=_show, found=found, room=room))
+    except ToolFailed as error:
+        raise ToolFailed(first + str(error)) from None
+
+
+def _own_places() -> list[Path]:
+    """Where Jupyter keeps its secrets on this machine, which may not be the server's."""
+    places = [jupyter_data_dir(), jupyter_runtime_dir(), *jupyter_config_path()]
+    with suppress(RuntimeError):  # no kernel
+        places.append(get_connection_file())
+    return list(map(Path, places))
 
 
 def _show(text: str) -> None:

@@ -75,6 +75,8 @@ class ToolCancelCommand(Command):
 class ToolRetryCommand(Command):
     type: Literal["tool_retry"] = "tool_retry"
     tool_call_id: str
+    outside: bool = Field(default=False, strict=True)
+    """For a shell command: outside the walls that it ran in."""
 
 
 class ToolContinueCommand(Command):

@@ -354,12 +354,15 @@ class Conversation:
         self.client_came()
         return await self._read_call(tool_call_id)
 
-    async def retry_call(self, tool_call_id: str, *, decided_by: str | None = None) -> str:
-        """Have the model propose an ended call again, which then needs an approval. Returns the run's id.
+    async def retry_call(self, tool_call_id: str, *, outside: bool = False, decided_by: str | None = None) -> str:
+        """Have the model propose an ended call again, which then needs an approval; a shell command also `outside` its
+        walls. Returns the run's id.
 
         Raises `UnknownToolCall`, `IllegalTransition` for a call that has not ended, `AlreadyDecided`.
         """
         call = await self._read_call(tool_call_id)
+        if outside:
+            call = unknown_outcomes.outside_walls(call)
         if call.state in tool_calls.UNFINISHED:
             raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
         active = await self._queue.begun_run()

@@ -9,7 +9,7 @@ from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import RunDeclaration
-from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.protocol.vocabulary import Effort, PolicyMode, WallLevel
 from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import ToolDeclaration
 
@@ -90,6 +90,12 @@ class RuntimeSettings:
     policy_cap: PolicyMode | None = None
     """The most permissive mode a notebook may choose; a site sets it."""
     site_rules: tuple[str, ...] = ()
+    walls: WallLevel = "workspace"
+    """The walls around shell commands; a file in a notebook's folder may make them stricter."""
+    shell_environment: tuple[str, ...] = ()
+    """Variables that a command inside walls may know, beside those that it always may."""
+    hidden_paths: tuple[str, ...] = ()
+    """What a command inside walls can't open, beside what is always hidden: the host's own files."""
     user_rules: "UserRules | None" = None
     """Keeps the rules for all notebooks where the log does not outlive the process."""
     read_limits: Callable[[str | None], FolderLimits] | None = None

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
@@ -11,7 +11,7 @@ from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicod
 from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
+from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS, WallLevel
 from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel_server.configuration import make_service, warn_of_broken
@@ -83,6 +83,19 @@ class AgentKernelServer(ExtensionApp):
     site_rules = List(
         Unicode(),
         help="Rules of the site that hold for every run beside its policy, such as `deny run_shell`.",
+    ).tag(config=True)
+
+    walls = Enum(
+        get_args(WallLevel),
+        default_value="workspace",
+        help="""The walls around shell commands: `workspace` (they write in the notebook's folder and a private
+        temporary one), `read-only`, or `none`. Inside there is no network, and keys, Jupyter's own files and
+        the log are hidden. A file in a notebook's folder may make them stricter. Where a machine has no walls, cards say why.""",
+    ).tag(config=True)
+
+    shell_environment = List(
+        Unicode(),
+        help="Variables that a shell command inside walls may know, beside PATH and the like: `PGHOST`, `MY_LAB_*`.",
     ).tag(config=True)
 
     approval_seconds = Float(

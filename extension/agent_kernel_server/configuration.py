@@ -7,6 +7,8 @@ from logging import Logger
 from pathlib import Path
 from typing import Any
 
+from jupyter_core.paths import jupyter_config_path
+
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.approvals.folder_limits import FolderLimits
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
@@ -61,6 +63,8 @@ def _runtime_settings(app: Any, server: Any) -> RuntimeSettings:
     traits = {name: getattr(app, name) for name in RuntimeSettings.__dataclass_fields__ if app.has_trait(name)}
     traits |= {
         "site_rules": tuple(app.site_rules),
+        "shell_environment": tuple(app.shell_environment),
+        "hidden_paths": tuple(str(Path(path).resolve()) for path in _own_places(app, server)),
         "default_budget": BudgetLimits(**app.default_budget),
         "conversation_budget": BudgetLimits(**app.conversation_budget),
     }
@@ -69,6 +73,12 @@ def _runtime_settings(app: Any, server: Any) -> RuntimeSettings:
         read_limits=partial(read_limits_of, Path(server.root_dir)),
         output_directory=Path(app.output_dir) if app.output_dir is not None else None,
     )
+
+
+def _own_places(app: Any, server: Any) -> list[str]:
+    """Where this server has its tokens, settings and log."""
+    places = [server.runtime_dir, server.data_dir, server.config_dir, *jupyter_config_path(), app.data_dir]
+    return [path for path in places if path]
 
 
 def read_limits_of(root: Path, notebook: str | None) -> FolderLimits:

@@ -201,7 +201,7 @@ async def _handle_call_command(command: _CallCommand, conversation: Conversation
         case ToolCancelCommand():
             await conversation.cancel_call(command.tool_call_id, Stop(decided_by=person))
         case ToolRetryCommand():
-            await conversation.retry_call(command.tool_call_id, decided_by=person)
+            await conversation.retry_call(command.tool_call_id, outside=command.outside, decided_by=person)
         case ToolContinueCommand():
             await conversation.answer_unknown(command.tool_call_id, "continue", decided_by=person)
         case ToolUndoCommand():

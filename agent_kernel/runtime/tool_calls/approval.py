@@ -65,7 +65,7 @@ async def _may_start(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Ver
 
 def _chosen_rule(call: ToolCallView, decision: Decision) -> str:
     """The rule to save: one of those that the card offered."""
-    widest = every_call(call.tool_name)
+    widest = every_call(call)
     if decision.rule is None or decision.rule == widest:
         return widest
     if decision.rule not in [offer.text for offer in offered_rules(call)]:

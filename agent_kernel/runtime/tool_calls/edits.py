@@ -22,7 +22,7 @@ async def checked_edit(
     judgement = await check_policy(run, call.tool_name, tool_input, edited=True)
     if judgement.approval == "deny":
         raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
-    shown, found = await preview_call(run, call.tool_name, tool_input, judgement.place)
+    shown, found = await preview_call(run, call.tool_name, tool_input, judgement)
     return tool_calls.Edit(
         tool_input=tool_input,
         digest=digest(tool_input),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from agent_kernel.approvals.folder_limits import FolderLimits, stricter_walls
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
@@ -14,7 +15,7 @@ from agent_kernel.log.runs import ConversationRow, policy_of_run
 from agent_kernel.log.saved_rules import put_user_rules, rules_in_force
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.views import PolicyView, RuleView
-from agent_kernel.protocol.vocabulary import PolicyMode, RuleOrigin, Scope
+from agent_kernel.protocol.vocabulary import PolicyMode, RuleOrigin, Scope, WallLevel
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 
@@ -56,6 +57,11 @@ async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:
     await log.write(lambda transaction: put_user_rules(transaction.sql, rows))
 
 
+def wall_level(site: WallLevel, limits: FolderLimits) -> WallLevel:
+    """The level of the walls around shell commands: the site's, or that of the folder's files where it is stricter."""
+    return stricter_walls(site, limits.walls)
+
+
 def effective_policy(
     settings: RuntimeSettings, spec: RunSpec, stored_policy: StoredPolicy
 ) -> tuple[Policy, PolicyView]:
@@ -79,12 +85,22 @@ def effective_policy(
         limited_by=limits.words(),
         notes=[
             *limits.notes[:_MOST_NAMED],
+            *_looser_walls(settings, limits),
             *_dropped(dropped, settings),
             *_declared_allowed(spec, chosen),
             *_scripted(spec),
         ],
     )
     return Policy(rules=tuple(rule.text for rule in rules), default=chosen), view
+
+
+def _looser_walls(settings: RuntimeSettings, limits: FolderLimits) -> list[str]:
+    if limits.walls is None or wall_level(settings.walls, limits) == limits.walls:
+        return []
+    return [
+        f'{", ".join(limits.files[:_MOST_NAMED])}: walls = "{limits.walls}" changes nothing, because a file can only '
+        f"tighten and this site has {settings.walls}."
+    ]
 
 
 def _made(origin: RuleOrigin, text: str, made_by: str | None = None) -> RuleView:

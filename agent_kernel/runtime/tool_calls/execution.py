@@ -15,7 +15,7 @@ import orjson
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import stored_images
-from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
@@ -23,6 +23,7 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run_calls import Execution, Interruption
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked
+from agent_kernel.runtime.tool_calls.effective_policy import wall_level
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
@@ -84,15 +85,28 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     outputs.settled()
 
 
+def _walls(run: ActiveRun) -> Walls:
+    settings = run.settings
+    return Walls(wall_level(settings.walls, run.spec.limits), settings.hidden_paths, settings.shell_environment)
+
+
 async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Interruption | None]:
     """The outcome of the call, and why it was interrupted by us where it was."""
     executor = run.executor
     if executor is None:
         return Outcome("error", "This conversation has no kernel to run the call in."), None
-    # A person approved the file that the card showed; policy and scripts see none.
-    base = call.preview.base if call.preview is not None and call.by == "user" else ""
+    is_command = call.tool_name == "run_shell"
+    # A person approved the file that the card showed; policy and scripts see none. Walls are part of every approval.
+    base = call.preview.base if call.preview is not None and (call.by == "user" or is_command) else ""
     approved = ApprovedCall(
-        call.approval_id, call.tool_call_id, call.tool_name, call.tool_input, call.digest, base, call.place
+        call.approval_id,
+        call.tool_call_id,
+        call.tool_name,
+        call.tool_input,
+        call.digest,
+        base,
+        call.place,
+        _walls(run) if is_command else None,
     )
     execution = run.outside_graph(executor.execute(approved, emit), f"call {call.tool_call_id}")
     running = Execution(call.approval_id, execution)

@@ -7,18 +7,20 @@ from functools import partial
 from typing import Any
 
 from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
+from agent_kernel.approvals.rules import leaves_walls
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.saved_rules import rules_in_force
 from agent_kernel.own_thread import in_own_thread
-from agent_kernel.protocol.calls import ToolVerdict
+from agent_kernel.protocol.calls import ToolVerdict, WallsFound
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
 from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.active_run import ActiveRun
-from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules
+from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules, wall_level
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.declarations import OPENS_FILES
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
+from agent_kernel.tools.walls.inside import is_inside, words_of
 
 logger = logging.getLogger(__name__)
 _VERDICT_SECONDS = 5.0
@@ -33,6 +35,7 @@ async def check_policy(
     what = digest(tool_input)
     verdict = await _verdict(run, tool_name, tool_input)
     edits_in_folder = await _edits_in_folder(verdict)
+    walls = around(run, tool_name, arguments, verdict.walls)
     while True:
         # Read after the executor was asked: the policy may have been switched meanwhile.
         policy = run.policy
@@ -48,12 +51,21 @@ async def check_policy(
             parameters=declaration.parameters,
             edits_in_folder=edits_in_folder,
             place=verdict.place,
+            inside=is_inside(walls),
         )
         judgement = await read(tool_input, partial(policy.capped(cap).judge, call))
         if judgement.approval == "allow" and (removed := await _removed_elsewhere(run)) is not None:
             judgement = await read(tool_input, partial(removed.capped(cap).judge, call))
         if policy is run.policy:
-            return replace(judgement, place=verdict.place)
+            return replace(judgement, place=verdict.place, walls=walls)
+
+
+def around(run: ActiveRun, tool_name: str, arguments: dict[str, Any], found: WallsFound | None) -> str:
+    """The walls around a call, in the words of its card; empty for any but a shell command."""
+    if tool_name != "run_shell":
+        return ""
+    level = wall_level(run.settings.walls, run.spec.limits)
+    return words_of(found, level, outside=leaves_walls(tool_name, arguments))
 
 
 async def _edits_in_folder(verdict: ToolVerdict) -> bool:
@@ -89,8 +101,8 @@ def permits(judgement: Judgement, by: DecidedBy | None) -> bool:
 
 
 def asks_executor(run: ActiveRun, tool_name: str) -> bool:
-    """Whether `check_policy` has to ask the executor: for the tool's own check, or for where a file is."""
-    return run.registry.declaration(tool_name).approval == "dynamic" or tool_name in OPENS_FILES
+    """Whether `check_policy` has to ask the executor: for the tool's own check, a file's place, or its walls."""
+    return run.registry.declaration(tool_name).approval == "dynamic" or tool_name in {*OPENS_FILES, "run_shell"}
 
 
 async def _verdict(run: ActiveRun, tool_name: str, tool_input: str) -> ToolVerdict:
@@ -107,6 +119,8 @@ async def _verdict(run: ActiveRun, tool_name: str, tool_input: str) -> ToolVerdi
             logger.warning("The kernel said nothing of a call of %s (%s): the call asks", tool_name, error)
     if declared != "dynamic":
         verdict = replace(verdict, approval=declared)
+    if tool_name != "run_shell":
+        verdict = replace(verdict, walls=None)
     if tool_name not in OPENS_FILES:
         return replace(verdict, place=None)
     return verdict if verdict.place is not None else replace(verdict, place=UNKNOWN, may_edit=False)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
+from agent_kernel.approvals.policy import Judgement
 from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.log import tool_calls
 from agent_kernel.own_thread import in_own_thread
@@ -16,6 +17,7 @@ from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
 from agent_kernel.tools.review.file_changes import RUNS_BY_ITSELF, runs_by_itself
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
+from agent_kernel.tools.walls.inside import is_inside
 
 logger = logging.getLogger(__name__)
 _PREVIEW_SECONDS = 3.0
@@ -24,11 +26,12 @@ NOT_READ = "What the file holds now could not be read."
 PreviewAndWarnings = tuple[Preview | None, Sequence[Warning]]
 
 
-async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> PreviewAndWarnings:
-    """The preview of valid arguments and its warnings, for the file at `place`, by which the call was judged.
+async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: Judgement) -> PreviewAndWarnings:
+    """The preview of valid arguments and its warnings, for the file or the walls by which the call was judged.
 
     Raises `InvalidArguments` for a change of a file that is refused without asking.
     """
+    place = judged.place
     found = await read(tool_input, partial(warnings, tool_name, tool_input))
     card = await _file_card(run, tool_name, tool_input, place)
     if card is not None and card.refusal:
@@ -37,6 +40,9 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, place: P
         shown = Preview(kind="diff", language="diff", text=card.diff, left_out=card.left_out)
     else:
         plain = await read(tool_input, partial(preview, tool_name, tool_input))
+        if plain is not None and judged.walls:
+            base = "" if is_inside(judged.walls) is None else judged.walls
+            return plain.model_copy(update={"facts": [f"Walls: {judged.walls}."], "base": base}), found
         if plain is None or tool_name not in CHANGES_FILES:
             return plain, found
         shown = plain
@@ -48,14 +54,15 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, place: P
     return shown.model_copy(update={"facts": facts, "base": base}), found
 
 
-async def with_file_card(run: ActiveRun, call: ToolCallView, place: Place | None) -> ToolCallView:
-    """The call with a preview of its change to the file as it is now, which is logged before a person is asked.
+async def with_present_card(run: ActiveRun, call: ToolCallView, judged: Judgement) -> ToolCallView:
+    """The call with a preview of its change to the file as it is now, or with the walls around its command, which is
+    logged before a person is asked.
 
     Raises `InvalidArguments` for a change that is refused without asking.
     """
-    if call.tool_name not in CHANGES_FILES:
+    if call.tool_name not in CHANGES_FILES and not judged.walls:
         return call
-    shown, found = await preview_call(run, call.tool_name, call.tool_input, place)
+    shown, found = await preview_call(run, call.tool_name, call.tool_input, judged)
     if shown == call.preview and list(found) == call.warnings:
         return call
     number = run.conversation.number

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agent_kernel.approvals.policy import Judgement, exceeds
-from agent_kernel.approvals.rules import weigh
+from agent_kernel.approvals.rules import leaves_walls, weigh
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
@@ -22,10 +22,12 @@ from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.edits import checked_edit
 from agent_kernel.runtime.tool_calls.execution import is_for_page
 from agent_kernel.tools.arguments import digest, parse
+from agent_kernel.tools.walls.inside import is_inside
 
 RECORDING = "a recording"
 _ONLY_A_PERSON = "so a script can't approve this call: only a person can"
 _MAY_HAVE_RUN = f"A call with these arguments may have run already, {_ONLY_A_PERSON}."
+_OUTSIDE = f"It is to run outside the walls, which the script does not say, {_ONLY_A_PERSON}."
 _STRICTER = f"The policy was made stricter during the run, {_ONLY_A_PERSON}."
 
 
@@ -37,7 +39,10 @@ async def scripted_verdict(run: ActiveRun, call: ToolCallView, judgement: Judgem
     decision = run.script.take(call, question=question)
     if decision is None:
         return _uncovered(run, call, judgement, question=question)
-    if decision.approved and (why := _barred(run, call.tool_name, call.tool_input, judgement.place)) is not None:
+    why = _barred(run, call.tool_name, call.tool_input, judgement.place, judgement.walls)
+    if why is None and decision.arguments is None and decision.digest is None and decision.edited_input is None:
+        why = _OUTSIDE if leaves_walls(call.tool_name, parse(call.tool_input)) else None
+    if decision.approved and why is not None:
         return None if run.attended else tool_calls.Verdict(False, "policy", why, place=judgement.place)
     source = RECORDING if decision.recorded else None
     verdict = tool_calls.Verdict(decision.approved, "script", decision.reason, source, place=judgement.place)
@@ -74,13 +79,13 @@ async def _with_edit(
         return tool_calls.Verdict(False, "policy", f"The script's edit of this call was refused. {error}")
     if edit is None:
         return verdict
-    why = _barred(run, call.tool_name, edit.tool_input, edit.place)
+    why = _barred(run, call.tool_name, edit.tool_input, edit.place, edit.preview.base if edit.preview else "")
     if why is not None:
         return tool_calls.Verdict(False, "policy", why)
     return replace(verdict, edit=edit, place=edit.place)
 
 
-def _barred(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> str | None:
+def _barred(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None, walls: str) -> str | None:
     """Why no script may approve a call; `None` where one may."""
     policy = run.view.policy
     for whose, cap in (("This site", policy.cap), (policy.limited_by or "The notebook's folder", policy.folder_cap)):
@@ -94,7 +99,7 @@ def _barred(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None
     parameters = run.registry.declaration(tool_name).parameters
     for rule in policy.rules:
         if rule.origin in ("site", "folder"):
-            said = weigh([rule.text], tool_name, parse(tool_input), what, parameters, place)
+            said = weigh([rule.text], tool_name, parse(tool_input), what, parameters, place, is_inside(walls))
             if said.asks or said.denied_by is not None:
                 return f"The rule `{rule.text}` of the {rule.origin} asks, {_ONLY_A_PERSON}."
     return None

@@ -14,7 +14,7 @@ from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, reserve_turn, start_task
 from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
-from agent_kernel.runtime.tool_calls.previews import with_file_card
+from agent_kernel.runtime.tool_calls.previews import with_present_card
 from agent_kernel.runtime.tool_calls.scripted import note_decision, scripted_verdict
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.builtin.places import UNKNOWN
@@ -75,7 +75,7 @@ async def _decide_by_policy(run: ActiveRun, call: ToolCallView) -> ToolCallView:
         if judgement.approval == "deny":
             break
         try:
-            call = await with_file_card(run, call, judgement.place)
+            call = await with_present_card(run, call, judgement)
         except InvalidArguments as refusal:
             return await _refuse(run, call, str(refusal))
         if run.policy is policy:  # else the policy was switched while the executor was asked

@@ -15,6 +15,7 @@ from agent_kernel.protocol.vocabulary import UnknownAnswer
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.turns.budget_pause import wait_for_answer, wait_for_client
+from agent_kernel.tools.arguments import canonical, parse
 
 
 async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
@@ -64,6 +65,13 @@ async def continue_all(run: ActiveRun, decided_by: str | None) -> None:
     for call in await run.read_calls():
         if call.state == "unknown" and call.unknown_answer is None:
             await answer(run, call, "continue", decided_by)
+
+
+def outside_walls(call: ToolCallView) -> ToolCallView:
+    """The same command, outside the walls. Raises `IllegalTransition` for another tool's call."""
+    if call.tool_name != "run_shell":
+        raise IllegalTransition(f"There are no walls around {call.tool_name}.")
+    return call.model_copy(update={"tool_input": canonical(parse(call.tool_input) | {"outside": True})})
 
 
 def retry_text(call: ToolCallView) -> str:

@@ -158,12 +158,14 @@ _RUN_SHELL = ToolDeclaration(
     name="run_shell",
     description=(
         "Run a shell command in the notebook's folder and get its output and exit code. It has no terminal and no "
-        "input, and the kernel waits for it. For work in Python use run_python."
+        "input, and the kernel waits for it. For work in Python use run_python. It may run inside walls: no network, "
+        "writing only in the folder."
     ),
     parameters=_object(
         ["command"],
         command=_text("The command line.", minLength=1),
         timeout=_whole("Seconds until it is stopped.", minimum=1, maximum=600, default=120),
+        outside=_flag("Run outside the walls: only for a command that they have stopped. The user is asked."),
     ),
 )
 

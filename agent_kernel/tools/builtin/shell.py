@@ -102,9 +102,9 @@ def run_shell(
 ) -> str:
     """Run a command in the folder. Returns its output and `Exit code: N`; `emit` gets the output as it arrives.
 
-    With a `room` it runs inside the walls that were `found`. `timeout` is in seconds, at most 600; when it is up,
-    `ToolFailed` is raised with the output so far, and so it is where walls have stopped the command. `KeyboardInterrupt`
-    passes through. In all cases the command's processes are stopped first.
+    With a `room` it runs inside the walls that were `found`. `timeout` is in seconds, at most 600; when it is up, or
+    where walls have stopped the command, `ToolFailed` is raised with the output so far. `KeyboardInterrupt` passes
+    through. In all cases the command's processes are stopped first.
     """
     seconds = min(timeout, MAX_TIMEOUT)
     output = _Output(emit)

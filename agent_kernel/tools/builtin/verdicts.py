@@ -9,6 +9,7 @@ from agent_kernel.tools.builtin.changes import planned_change
 from agent_kernel.tools.builtin.declarations import READS_FILES, WRITES_FILES
 from agent_kernel.tools.builtin.places import locate, may_edit, may_read
 from agent_kernel.tools.builtin.run_by_themselves import why_change_decides
+from agent_kernel.tools.walls.probe import found_walls
 
 
 def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVerdict:
@@ -21,6 +22,8 @@ def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVer
     if name in WRITES_FILES:
         place = locate(arguments.get("path"), root)
         return ToolVerdict("ask", place, may_edit(place) and not _decides(name, arguments, root, place))
+    if name == "run_shell":
+        return ToolVerdict("ask", walls=found_walls())
     return ToolVerdict("ask")
 
 

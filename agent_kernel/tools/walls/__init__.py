@@ -1,1 +1,1 @@
-"""Walls around a command: `room` says what it may touch, `probe` which walls this machine has, `inside` puts it there."""
+"""Walls around a command: `room` says what it may touch, `probe` which walls there are, `inside` puts it there."""

@@ -18,6 +18,8 @@ _MET = re.compile(
     r"invalid cross-device link|resource temporarily unavailable",
     re.IGNORECASE,
 )
+NOT_KNOWN = "not known yet"
+"""Said where the kernel has not told which walls its machine has."""
 _TAIL = 20_000
 _LONGEST_LINE = 300
 
@@ -29,7 +31,7 @@ def words_of(found: WallsFound | None, level: WallLevel, *, outside: bool = Fals
     if level == "none":
         return "none (this site wants none)"
     if found is None:
-        return f"{level} (not known yet)"
+        return f"{level} ({NOT_KNOWN})"
     match found.kind:
         case "bubblewrap":
             return f"{level} (bubblewrap)"
@@ -39,6 +41,11 @@ def words_of(found: WallsFound | None, level: WallLevel, *, outside: bool = Fals
             return f"none ({found.why})"
         case never:
             assert_never(never)
+
+
+def is_inside(words: str) -> bool | None:
+    """Whether these words, of `words_of`, are those of walls that are there; `None` if that is not known."""
+    return None if words == "" or words.endswith(f"({NOT_KNOWN})") else not words.startswith("none (")
 
 
 def put_inside(found: WallsFound, room: Room, command: Sequence[str]) -> list[str]:

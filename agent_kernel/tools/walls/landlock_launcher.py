@@ -5,6 +5,7 @@ and one `kill(-1)` of this process ends all that the command has started, and no
 `scratch` (where a private temporary folder is made and the folder may be written; null: nothing may), `hidden`, `kept`.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -99,7 +100,7 @@ def _parents(paths: frozenset[str]) -> frozenset[str]:
     found: set[str] = set()
     for path in paths:
         while path != "/":
-            path = os.path.dirname(path)
+            path = path.rpartition("/")[0] or "/"
             found.add(path)
     return frozenset(found)
 
@@ -107,7 +108,8 @@ def _parents(paths: frozenset[str]) -> frozenset[str]:
 def _walls(room: dict[str, Any], scratch: str | None) -> int:
     ruleset = _domain(fs=_ALL, net=_TCP, scoped=_SCOPES)
     # A process's own folder in /proc is hidden with all the others: it is not known before.
-    others = {f"/proc/{name}" for name in os.listdir("/proc") if name.isdigit()}
+    with os.scandir("/proc") as entries:
+        others = {entry.path for entry in entries if entry.name.isdigit()}
     hidden = frozenset({*room["hidden"], *others, "/dev"})
     passages = _parents(hidden)
     _allow_all_but(ruleset, "/", hidden, passages, _READ)
@@ -132,10 +134,8 @@ def _give_up_rights() -> None:
 
 
 def _end_all(*_: Any) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _start(room: dict[str, Any], scratch: str | None, command: list[str]) -> None:
@@ -168,7 +168,7 @@ def main() -> int:
     abi = _libc.syscall(ctypes.c_long(_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     if abi < LEAST_ABI:
         has = f"has Landlock ABI {abi}, not {LEAST_ABI}" if abi > 0 else "has no Landlock"
-        print(f"this kernel {has}", file=sys.stderr)
+        sys.stderr.write(f"this kernel {has}\n")
         return FAILED
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     _prctl(_PR_SET_SUBREAPER, 1)
@@ -183,7 +183,7 @@ def main() -> int:
             try:
                 _start(room, scratch, command)
             except OSError as error:
-                print(f"the walls could not be put up: {error}", file=sys.stderr)
+                sys.stderr.write(f"the walls could not be put up: {error}\n")
             os._exit(FAILED)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         status = _follow(child)

@@ -18,11 +18,11 @@ def found_walls(*, bubblewrap: bool = True, landlock: bool = True) -> WallsFound
     if not sys.platform.startswith("linux"):
         return WallsFound("none", "walls need Linux")
     reasons = []
-    for kind, wanted in (("bubblewrap", bubblewrap), ("Landlock", landlock)):
-        why = _why_not(WallsFound(kind)) if wanted else "not to be used"
+    for found, wanted in ((WallsFound("bubblewrap"), bubblewrap), (WallsFound("Landlock"), landlock)):
+        why = _why_not(found) if wanted else "not to be used"
         if why is None:
-            return WallsFound(kind)
-        reasons.append(f"{kind}: {why}")
+            return found
+        reasons.append(f"{found.kind}: {why}")
     return WallsFound("none", "; ".join(reasons))
 
 

@@ -1,10 +1,10 @@
 """`Room`: what a command inside walls may read, write and know. bubblewrap and Landlock both build it."""
 
 import os
-import pwd
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -104,11 +104,11 @@ def _exists(path: Path) -> bool:
 
 
 def _in_homes(environ: Mapping[str, str]) -> Iterator[Path]:
+    import pwd  # not on Windows, which has no walls
+
     homes = {environ.get("HOME", "")}
-    try:
+    with suppress(KeyError):  # a container's user without an entry
         homes.add(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
-        pass  # a container's user without an entry
     for home in filter(None, homes):
         yield from (Path(home, name) for name in _IN_HOME)
 

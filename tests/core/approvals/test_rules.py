@@ -129,7 +129,7 @@ def test_rules_that_fit_their_tools_or_cant_be_checked_are_taken(text: str) -> N
 def test_a_rule_on_an_argument_that_the_tool_does_not_have_is_refused_with_those_that_it_has() -> None:
     with pytest.raises(ConfigurationError, match=r"'forec'.* drop does not have.* table, force, columns, limit\."):
         check_rules(["deny drop where forec is true"], [DECLARED])
-    with pytest.raises(ConfigurationError, match=r"run_shell does not have.* command, timeout\."):
+    with pytest.raises(ConfigurationError, match=r"run_shell does not have.* command, timeout, outside\."):
         check_rules(['deny run_shell where comand matches "rm *"'])
     with pytest.raises(ConfigurationError, match=r"no tool has.* code, "):
         check_rules(["deny * where tabel is x"], [DECLARED])
