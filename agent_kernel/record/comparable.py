@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
+from agent_kernel.tools.walls.inside import SAID
 
 _RECORD = 'data-agent-record="'
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
@@ -39,7 +40,7 @@ def comparable(html: str) -> ComparableRecord:
     reader.feed(html)
     reader.close()
     return ComparableRecord(
-        text=_without_gaps(without_addresses("".join(reader.pieces))),
+        text=_without_gaps(SAID.sub("...", without_addresses("".join(reader.pieces)))),
         error=reader.error,
         changes=tuple(reader.changes),
         pictures=tuple(reader.pictures),

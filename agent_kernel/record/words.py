@@ -129,6 +129,7 @@ ACTIONS = {
     "goOn": "Continue",
     "goOnWithout": "Continue without it",
     "runAgain": "Run again",
+    "runOutside": "Run outside once",
     "tryAgain": "Try again",
     "tryNow": "Try now",
     "stop": "Stop",

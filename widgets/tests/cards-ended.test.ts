@@ -205,6 +205,24 @@ describe("Run again", () => {
     expect(shown(root).text).toContain("You asked the model to run it again.");
   });
 
+  test("runs a command outside its walls once, where they have stopped it", async () => {
+    const command = { command: "curl x" };
+    const stopped = (run: Recording, tool_result: string): unknown =>
+      run
+        .ask("t1", "run_shell", command)
+        .answer("t1", true)
+        .start("t1", "run_shell", command)
+        .end("t1", "run_shell", "error", { tool_result });
+    const met = "Error: walls: workspace (bubblewrap)\nstopped by the walls: curl: (6) Could not resolve\nExit code: 6";
+    const root = await show((run) => stopped(run, met), { mode: "allow" });
+    expect(shown(root).buttons).toEqual(["Run again", "Run outside once"]);
+    expect(shown(root).text).toContain("Run outside onceOutside asks you first.");
+    await press(card(root, "t1"), "Run outside once");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1", outside: true });
+    expect(shown(root).buttons).toEqual([]);
+    expect(shown(await show((run) => stopped(run, "Error: Stopped after 2 s."))).buttons).toEqual(["Run again"]);
+  });
+
   test("does not say that it asks first where it would not", async () => {
     expect(shown(await show((run) => failed(run), { mode: "allow" })).text).not.toContain("Asks you first");
     const byRule = (run: Recording): unknown =>

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_kernel.tools.walls.inside import SAID
+
 _VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s\\"']+)"""
 _FLAG = re.compile(rf"[ \t]+--(?:record|model|on-change)(?:=|[ \t]+){_VALUE}")
 _AGENT_LINE = re.compile(r"(?<![\w%])%{1,2}agent[ \t][^\n]{0,1000}")
@@ -60,6 +62,7 @@ RULES = (
         re.compile(r"(?<![\d.])\d{1,4}\.\d{1,4}\.\d{1,6}(?:\.?(?:dev|rc|a|b|post)\d+)?(?![\d.])"),
         "<version>",
     ),
+    Rule("walls", SAID, "<walls>"),
     Rule("version", re.compile(r"\bPython \d\.\d+\b"), "Python <version>"),
 )
 """In the order in which they are applied, after the folders."""

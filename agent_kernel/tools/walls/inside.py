@@ -20,6 +20,8 @@ _MET = re.compile(
 )
 NOT_KNOWN = "not known yet"
 """Said where the kernel has not told which walls its machine has."""
+SAID = re.compile(r"(?<=alls: )(?:none|workspace|read-only) \([^\n]{0,1200}\)")
+"""What a card and a result say of the walls: the same notebook may run on machines with other ones."""
 _TAIL = 20_000
 _LONGEST_LINE = 300
 

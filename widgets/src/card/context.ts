@@ -69,7 +69,7 @@ export interface CardRun {
   decide(card: CallSignals, choice: Choice): void;
   takeBack(approvalId: string): void;
   send(command: ClientCommand): void;
-  retry(card: CallSignals): void;
+  retry(card: CallSignals, outside?: boolean): void;
   proceed(card: CallSignals): void;
   undo(card: CallSignals): void;
   openPanel(card: CallSignals, panel: Panel): void;

@@ -74,6 +74,7 @@ function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Elem
   const run = useRun();
   const call = card.call.value;
   const retry = card.retry.value;
+  const stopped = stoppedByWalls(call);
   // A rule or a mode that let this call run unasked would do so again.
   const asks = run.store.asksFirst.value && (call.decider?.kind === "you" || call.decider?.kind === "other");
   return (
@@ -81,7 +82,12 @@ function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Elem
       {retry === "offered" && (
         <Button name={SHARED.actions.runAgain} small={call.state === "error"} onPress={() => run.retry(card)} />
       )}
-      {retry === "offered" && asks && <span class="ak-note ak-beside">Asks you first.</span>}
+      {retry === "offered" && stopped && (
+        <Button name={SHARED.actions.runOutside} small onPress={() => run.retry(card, true)} />
+      )}
+      {retry === "offered" && (asks || stopped) && (
+        <span class="ak-note ak-beside">{asks ? "Asks you first." : "Outside asks you first."}</span>
+      )}
       {retry === "asked" && <span>You asked the model to run it again.</span>}
       <span class="ak-note">{note}</span>
     </div>
@@ -157,6 +163,11 @@ function Cancellation({ call }: { call: Call }): JSX.Element {
 /** Whether a call has failed because it took too long: the log says so in these words (`tool_calls/timing`). */
 export function timedOut(call: Call): boolean {
   return call.state === "error" && (call.reason ?? "").startsWith("Timed out after ");
+}
+
+/** Whether the walls around a shell command have stopped it: its result says so in a line of its own. */
+function stoppedByWalls(call: Call): boolean {
+  return call.name === "run_shell" && /^stopped by the walls: /m.test(call.result ?? "");
 }
 
 function FoldedError({ call }: { call: Call }): JSX.Element {

@@ -64,10 +64,11 @@ export class RunController implements CardRun {
     this.focus.handOver(card.id);
   }
 
-  retry(card: CallModel): void {
+  /** `outside`: a shell command, without its walls. */
+  retry(card: CallModel, outside = false): void {
     if (card.retry.peek() !== "offered") return;
     card.asked.value = "retry";
-    this.dispatch({ type: "tool_retry", tool_call_id: card.id });
+    this.dispatch({ type: "tool_retry", tool_call_id: card.id, ...(outside && { outside }) });
     this.focus.handOver(card.id);
   }
 

@@ -104,6 +104,7 @@ export const SHARED = {
     "goOn": "Continue",
     "goOnWithout": "Continue without it",
     "runAgain": "Run again",
+    "runOutside": "Run outside once",
     "tryAgain": "Try again",
     "tryNow": "Try now",
     "stop": "Stop"
