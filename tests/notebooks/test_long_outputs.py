@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_kernel.tools.walls.inside import words_of
+from agent_kernel.tools.walls.probe import found_walls
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -31,7 +33,10 @@ def told(code, tool="run_python", **arguments):
             99 + 1 + sum(len(f"{n}\n") for n in range(3_000)),
         ),
         ("told('for n in range(300_000): print(n)')", sum(len(f"{n}\n") for n in range(300_000))),
-        ("told('seq 0 299999', tool='run_shell')", sum(len(f"{n}\n") for n in range(300_000))),
+        (
+            "told('seq 0 299999', tool='run_shell')",
+            len(f"walls: {words_of(found_walls(), 'workspace')}\n") + sum(len(f"{n}\n") for n in range(300_000)),
+        ),
     ],
     ids=["beyond what the model gets", "beyond what is kept in memory", "of a shell"],
 )

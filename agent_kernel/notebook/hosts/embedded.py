@@ -346,8 +346,10 @@ def _log_path() -> Path | None:
 
 def _settings() -> RuntimeSettings:
     send_images = os.environ.get(SEND_IMAGES_VARIABLE, "").strip().lower() not in ("0", "false", "no", "off")
+    log = _log_path()
     return RuntimeSettings(
         client_seconds=None,
+        hidden_paths=(str(log.absolute()),) if log is not None else (),
         send_images=send_images,
         read_limits=lambda _: read_limits(FOLDER),
         user_rules=UserRules(user_rules_path()),

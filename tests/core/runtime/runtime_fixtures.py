@@ -15,7 +15,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.log.audit import chain
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model
-from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict, WallsFound
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     Event,
@@ -60,6 +60,7 @@ class FunctionExecutor:
     edits: bool = False
     """What is said of whether a file is one that the mode `edit` covers."""
     card: FileCard | None = None
+    walls: WallsFound | None = None
     links: dict[str, str] = field(default_factory=dict)
     """Where paths lead that are links; the others are files in `/work`."""
     behind: int | None = None
@@ -93,7 +94,7 @@ class FunctionExecutor:
         real = self.links.get(path, f"/home/ana/{path}")
         inside = real.removeprefix("/home/ana/") if real.startswith("/home/ana/") else None
         place = Place(path=real, inside=inside, linked=path in self.links)
-        return ToolVerdict(self.approval, place, self.edits)
+        return ToolVerdict(self.approval, place, self.edits, self.walls)
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         self.looks += 1

@@ -1,0 +1,211 @@
+"""The walls around a shell command: what its card shows, what rules and people may allow, and what is handed on."""
+
+from typing import Any
+
+import pytest
+
+from agent_kernel.approvals.folder_file import parse
+from agent_kernel.approvals.policy import JudgedCall, Policy
+from agent_kernel.approvals.scripted import approve_all
+from agent_kernel.errors import ConfigurationError, IllegalTransition
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls, WallsFound
+from agent_kernel.protocol.commands import Decision, ToolRetryCommand
+from agent_kernel.protocol.events import ApprovalRequestEvent, RunEvent
+from agent_kernel.protocol.vocabulary import WallLevel
+from agent_kernel.runtime.clients.dispatch import handle_command
+from agent_kernel.runtime.turns.unknown_outcomes import outside_walls
+from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
+
+RUN_SHELL = next(tool for tool in BUILTIN_TOOLS if tool.name == "run_shell")
+BUBBLEWRAP, LANDLOCK, NEITHER = WallsFound("bubblewrap"), WallsFound("Landlock"), WallsFound("none", "not installed")
+MAKE = 'allow run_shell inside walls where command matches "make *"'
+
+
+def executor(walls: WallsFound | None) -> FunctionExecutor:
+    return FunctionExecutor(lambda call, emit: "made", walls=walls)
+
+
+async def started(stages: Stages, walls: WallsFound | None, settings: dict[str, Any], **spec: Any) -> Stage:
+    arguments = spec.pop("arguments", {"command": "make all"})
+    stage = await stages(
+        ScriptedModel([call("run_shell", **arguments), say("Done.")]), executor=executor(walls), **settings
+    )
+    await stage.start(tools=(RUN_SHELL,), **spec)
+    return stage
+
+
+async def card(stage: Stage) -> ApprovalRequestEvent:
+    return (await stage.requests())[0]
+
+
+@pytest.mark.parametrize(
+    ("walls", "level", "arguments", "shown"),
+    [
+        (BUBBLEWRAP, "workspace", {}, "workspace (bubblewrap)"),
+        (LANDLOCK, "read-only", {}, "read-only (Landlock; UDP is open)"),
+        (NEITHER, "workspace", {}, "none (not installed)"),
+        (BUBBLEWRAP, "none", {}, "none (this site wants none)"),
+        (BUBBLEWRAP, "workspace", {"outside": True}, "none (it runs outside)"),
+        (None, "workspace", {}, "workspace (not known yet)"),
+    ],
+)
+async def test_a_card_shows_the_walls_and_the_call_is_bound_to_them(
+    stages: Stages, walls: WallsFound | None, level: WallLevel, arguments: dict[str, Any], shown: str
+) -> None:
+    given = {"walls": level, "hidden_paths": ("/the/log",), "shell_environment": ("PGHOST",)}
+    stage = await started(stages, walls, given, arguments={"command": "make all"} | arguments)
+    asked = await card(stage)
+    assert asked.preview is not None
+    assert asked.preview.facts == [f"Walls: {shown}."]
+    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
+    await stage.until_runs()
+    [ran] = stage.executor.ran
+    assert ran.base == ("" if walls is None else shown)
+    assert ran.walls == Walls(level, ("/the/log",), ("PGHOST",))
+
+
+@pytest.mark.parametrize(
+    ("site", "file", "level", "note"),
+    [
+        ("workspace", "read-only", "read-only", None),
+        ("none", "workspace", "workspace", None),
+        ("read-only", "workspace", "read-only", 'walls = "workspace" changes nothing'),
+        ("workspace", "none", "workspace", 'walls = "none" changes nothing'),
+        ("workspace", "workspace", "workspace", None),
+    ],
+)
+async def test_a_folders_file_makes_walls_stricter_never_looser(
+    stages: Stages, site: WallLevel, file: WallLevel, level: str, note: str | None
+) -> None:
+    limits = parse(f'walls = "{file}"'.encode(), ".agent-kernel.toml")
+    stage = await started(stages, BUBBLEWRAP, {"walls": site, "read_limits": lambda _: limits})
+    shown = (await card(stage)).preview
+    assert shown is not None
+    assert shown.facts == [f"Walls: {level} (bubblewrap)."]
+    policy = stage.of(RunEvent)[-1].run.policy
+    assert any(note in said for said in policy.notes) if note else policy.notes == []
+    assert policy.limited_by == f".agent-kernel.toml: walls {file}"
+
+
+def test_walls_that_there_are_not_let_nothing_run_unasked() -> None:
+    assert parse(b'walls = "moat"', "f").closed
+    assert parse(b"walls = 3", "f").closed
+    both = parse(b'walls = "read-only"', "a").and_(parse(b'walls = "workspace"', "b"))
+    assert both.walls == "read-only"
+
+
+@pytest.mark.parametrize(
+    ("walls", "arguments", "unasked"),
+    [
+        (BUBBLEWRAP, {}, True),
+        (LANDLOCK, {}, True),
+        (NEITHER, {}, False),
+        (None, {}, False),
+        (BUBBLEWRAP, {"outside": True}, False),
+        (BUBBLEWRAP, {"command": "make all; rm x"}, False),
+    ],
+)
+async def test_a_rule_may_allow_a_command_inside_walls_alone(
+    stages: Stages, walls: WallsFound | None, arguments: dict[str, Any], unasked: bool
+) -> None:
+    stage = await started(stages, walls, {}, arguments={"command": "make all"} | arguments, rules=(MAKE,))
+    if unasked:
+        await stage.until_runs()
+        assert not stage.of(ApprovalRequestEvent)
+    else:
+        await card(stage)
+        assert stage.executor.ran == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "outside", "inside", "approval"),
+    [
+        ("allow run_shell", False, True, "allow"),
+        ("allow run_shell", False, False, "allow"),
+        ("allow run_shell", True, False, "ask"),
+        ("allow *", True, False, "ask"),
+        ('allow run_shell where command is "make"', True, False, "ask"),
+        ('allow run_shell where command matches "make *"', True, False, "ask"),
+        ("allow run_shell where digest is d", True, False, "ask"),
+        ("allow run_shell outside walls", True, False, "allow"),
+        ("allow run_shell outside walls where digest is d", True, False, "allow"),
+        ('allow run_shell outside walls where command matches "make *"', True, False, "allow"),
+        ("allow run_shell where outside is true", True, False, "allow"),
+        ("allow run_shell outside walls", False, True, "ask"),
+        ("allow run_shell inside walls", True, False, "ask"),
+        ("allow run_shell inside walls", False, None, "ask"),
+        ("deny run_shell outside walls", True, False, "deny"),
+        ("deny run_shell outside walls", False, False, "deny"),
+        ("deny run_shell outside walls", False, None, "ask"),
+        ("deny run_shell inside walls", False, True, "deny"),
+        ("deny run_shell", True, False, "deny"),
+    ],
+)
+def test_what_rules_say_of_walls(rule: str, outside: bool, inside: bool | None, approval: str) -> None:
+    arguments = {"command": "make"} | ({"outside": True} if outside else {})
+    judged = JudgedCall("run_shell", arguments, "d", "ask", read_only=False, inside=inside)
+    assert Policy([rule]).judge(judged).approval == approval
+
+
+@pytest.mark.parametrize(
+    "rule", ["allow run_python inside walls", "allow * inside walls", "allow run_shell inside wall"]
+)
+def test_there_are_walls_around_shell_commands_alone(rule: str) -> None:
+    with pytest.raises(ConfigurationError):
+        Policy([rule])
+
+
+@pytest.mark.parametrize("script", ["by a rule's mode", "by a script that does not say so"])
+async def test_a_command_outside_asks_whatever_the_mode_and_the_script_say(stages: Stages, script: str) -> None:
+    given = {"policy": "allow"} if script == "by a rule's mode" else {"script": approve_all(times=2)}
+    stage = await started(stages, BUBBLEWRAP, {}, arguments={"command": "make", "outside": True}, **given)
+    await card(stage)
+    assert stage.executor.ran == []
+
+
+async def test_always_allow_offers_the_side_of_the_walls_that_the_card_shows(stages: Stages) -> None:
+    for walls, arguments, side in (
+        (BUBBLEWRAP, {}, " inside walls"),
+        (NEITHER, {}, ""),
+        (BUBBLEWRAP, {"outside": True}, " outside walls"),
+    ):
+        stage = await started(stages, walls, {}, arguments={"command": "make all"} | arguments)
+        asked = await card(stage)
+        exact, begins, every = (offer.text for offer in asked.rules)
+        assert exact.startswith(f"allow run_shell{side} where digest is ")
+        assert begins == f'allow run_shell{side} where command matches "make all *"'
+        assert every == f"allow run_shell{side}"
+        await stage.conversation.route_decision(asked.approval_id, Decision(approved=True, scope="conversation"))
+        await stage.until_runs()
+        assert stage.of(RunEvent)[-1].run.policy.rules[-1].text == f"allow run_shell{side}"
+
+
+async def test_run_outside_once_has_the_model_ask_for_that_command_without_walls(stages: Stages) -> None:
+    def stopped(call: ApprovedCall, emit: Any) -> Outcome:
+        return Outcome("error", "walls: workspace (bubblewrap)\nstopped by the walls: no network\nExit code: 6")
+
+    again = call("run_shell", command="curl x", outside=True)
+    model = ScriptedModel([call("run_shell", command="curl x"), say("It has no network."), again, say("Done.")])
+    stage = await stages(model, executor=FunctionExecutor(stopped, walls=BUBBLEWRAP))
+    run = await stage.start(tools=(RUN_SHELL,), policy="allow")
+    ended = (await run.wait()).tool_calls[0]
+    assert (ended.result or "").splitlines()[:2] == [
+        "Error: walls: workspace (bubblewrap)",
+        "stopped by the walls: no network",
+    ]
+    command = ToolRetryCommand(type="tool_retry", tool_call_id=ended.tool_call_id, outside=True)
+    await handle_command(command, stage.conversation, "ana")
+    asked = await card(stage)
+    assert (
+        model.requests[2]
+        .messages[-1]["content"]
+        .startswith('Try this call again: run_shell with {"command":"curl x","outside":true}')
+    )
+    assert asked.preview is not None
+    assert asked.preview.facts == ["Walls: none (it runs outside)."]
+    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
+    await stage.until_runs(asked.tool_call_id)
+    with pytest.raises(IllegalTransition, match="no walls around run_python"):
+        outside_walls(ended.model_copy(update={"tool_name": "run_python"}))
