@@ -90,7 +90,8 @@ class AgentKernelServer(ExtensionApp):
         default_value="workspace",
         help="""The walls around shell commands: `workspace` (they write in the notebook's folder and a private
         temporary one), `read-only`, or `none`. Inside there is no network, and keys, Jupyter's own files and
-        the log are hidden. A file in a notebook's folder may make them stricter. Where a machine has no walls, cards say why.""",
+        the log are hidden. A file in a notebook's folder may make them stricter; where there are none, cards say why.
+        """,
     ).tag(config=True)
 
     shell_environment = List(
