@@ -37,7 +37,7 @@ KINDS: tuple[WallKind, ...] = ("bubblewrap", "Landlock")
 class Case:
     command: str
     only_by: WallKind | None = None
-    """The kind of walls that holds it, where the other does not: docs/security/walls.md says so."""
+    """The kind of walls that holds it, where the other does not: docs/walls.md says so."""
     escapes: bool = True
     """Whether it succeeds outside, on any machine and with anybody's rights."""
 
