@@ -1,0 +1,42 @@
+"""The walls that a site sets, around a command in a kernel of its server."""
+
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.tools.walls.inside import words_of
+from agent_kernel.tools.walls.probe import found_walls
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel
+
+pytestmark = pytest.mark.kernel
+
+
+@pytest.fixture
+def extension_traits() -> dict[str, Any]:
+    return {"walls": "read-only", "shell_environment": ["PGHOST"]}
+
+
+async def test_a_card_and_its_result_name_them_and_the_servers_own_files_are_hidden(
+    api: Api, kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer
+) -> None:
+    server = extension.serverapp
+    assert server is not None
+    await kernel.text("import os; os.environ.update(PGHOST='db.lab', LAB_KEY='a-key-of-the-lab')")
+    command = f"env; touch new; cat {server.info_file} {extension.data_dir}/*"
+    model.add(call("run_shell", command=command), say("Done."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    words = words_of(found_walls(), "read-only")
+    assert waiting["preview"]["facts"] == [f"Walls: {words}."]
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    [ended] = (await api.ended(conversation_id))["tool_calls"]
+    assert f"walls: {words}" in ended["result"].splitlines()[0]
+    if found_walls().kind == "none":
+        return
+    assert (ended["state"], "PGHOST=db.lab" in ended["result"]) == ("error", True)
+    for secret in ("a-key-of-the-lab", server.identity_provider.token, "SQLite format 3"):
+        assert secret not in ended["result"]
+    assert "stopped by the walls: " in ended["result"]
