@@ -184,7 +184,11 @@ class BudgetExceeded(AgentKernelError):
 
 
 class ToolFailed(AgentKernelError):
-    pass
+    """`shown` is what a card shows of the message, where it shows the rest as the call's output."""
+
+    def __init__(self, message: str, *, shown: str | None = None) -> None:
+        super().__init__(message)
+        self.shown = message if shown is None else shown
 
 
 class TooManyConversations(AgentKernelError):

@@ -176,7 +176,7 @@ def _run_shell(outside: bool = False, **arguments: Any) -> ToolText:
     try:
         return ToolText(first + run_shell(FOLDER, **arguments, emit=_show, found=found, room=room))
     except ToolFailed as error:
-        raise ToolFailed(first + str(error)) from None
+        raise ToolFailed(first + str(error), shown=error.shown) from None
 
 
 def _own_places() -> list[Path]:

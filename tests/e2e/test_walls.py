@@ -22,6 +22,7 @@ def test_a_command_that_the_walls_stopped_is_run_outside_once(open_notebook: Ope
     notebook.press("Approve")
     notebook.wait_for_state("error")
     expect(notebook.card()).to_contain_text("stopped by the walls: touch: ")
+    expect(notebook.card().get_by_text("walls: workspace (")).to_have_count(1)  # not said again by the failure
 
     notebook.press("Run outside once")
     told.open()

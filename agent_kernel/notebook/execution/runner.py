@@ -257,7 +257,7 @@ class _Execution:
             return CallEnd(status="error", text=SIGNALLED if signalled else RAISED_ITSELF)
         if isinstance(error, ToolFailed | InvalidArguments):
             # The message is made for the model; a traceback would not help it.
-            show_error(error, str(error))
+            show_error(error, error.shown if isinstance(error, ToolFailed) else str(error))
             return CallEnd(status="error", text=str(error), is_whole=True)
         if error not in self._shown:
             show_error(error, traceback)

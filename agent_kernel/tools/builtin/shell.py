@@ -122,10 +122,12 @@ def run_shell(
             _stop(process, at_once=unfinished == _TOO_MANY)
     text = output.lines()
     if unfinished is not None:
-        raise ToolFailed(text + unfinished.format(seconds=seconds))
-    if process.is_inside and process.returncode != 0 and (met := where_it_met_them(text)) is not None:
-        raise ToolFailed(f"{text}stopped by the walls: {met}\n{_exit(process.returncode)}")
-    return text + _exit(process.returncode)
+        failure = unfinished.format(seconds=seconds)
+    elif process.is_inside and process.returncode != 0 and (met := where_it_met_them(text)) is not None:
+        failure = f"stopped by the walls: {met}\n{_exit(process.returncode)}"
+    else:
+        return text + _exit(process.returncode)
+    raise ToolFailed(text + failure, shown=failure)
 
 
 _TIME_IS_UP = "Stopped after {seconds:g} s, with every process of the command."
