@@ -39,7 +39,7 @@ def test_a_result_begins_with_the_walls(shell: TestKernel) -> None:
 def test_a_command_writes_in_the_notebooks_folder_and_has_no_key_of_the_kernel(shell: TestKernel) -> None:
     shell.run("import os, json; os.environ['LAB_KEY'] = 'a-key-of-the-lab'")
     shell.run(
-        "state, result = shell(f'env; pwd; echo 1 > made && cat made; rm made; cat {get_connection_file()}; touch /usr/made')"
+        "state, result = shell(f'env; pwd; echo 1 > n && cat n; rm n; cat {get_connection_file()}; touch /usr/new')"
     )
     shell.run("key = json.load(open(get_connection_file()))['key']")
     assert shell.value("state, key in result, 'a-key-of-the-lab' in result") == "('error', False, False)"

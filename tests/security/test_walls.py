@@ -53,6 +53,7 @@ PTRACE = (
     "print('ESCAPED' if libc.ptrace(16, pid, 0, 0) == 0 else 'held')"
 )
 CONNECT = "import socket; s = socket.socket(socket.AF_UNIX); s.connect({address!r}); print('ESCAPED')"
+INET = "import socket; HERE = '127.0.0.1'; socket.socket(2, {}).{}; print('ESCAPED')"
 READS = {
     "a key": Case("cat {home}/.ssh/id_rsa"),
     "the names of keys": Case("ls {home}/.ssh | sed s/id_rsa/ESCAPED/"),
@@ -105,12 +106,15 @@ PROCESSES = {
     "a signal to all": Case("kill -9 -1; :", escapes=False),
     "a debugger": Case(python(PTRACE), escapes=False),
     "another's memory": Case(f"(: >> /proc/{{victim}}/mem) {OPENED}", escapes=False),
-    "another's limits": Case("prlimit --pid {victim} --nofile=10:10 && echo ESCAPED", only_by="bubblewrap"),
+    "another's limits": Case("prlimit --pid {victim} --nofile=10:10 && echo ESCAPED"),
     "a connection": Case("exec 3<>/dev/tcp/127.0.0.1/{tcp} && echo ESCAPED"),
     "a packet": Case("echo x > /dev/udp/127.0.0.1/{udp}", only_by="bubblewrap"),
     "cloud metadata": Case("timeout 5 bash -c 'exec 3<>/dev/tcp/169.254.169.254/80' && echo ESCAPED", escapes=False),
     "an abstract socket": Case(python(CONNECT.replace("{address!r}", "chr(0) + {name!r}"))),
-    "a socket in the file system": Case(python(CONNECT.replace("{address!r}", "{socket!r}")), only_by="bubblewrap"),
+    "a socket in the file system": Case(python(CONNECT.replace("{address!r}", "{socket!r}"))),
+    "a connection over several ways": Case(python(INET.format("1, 262", "connect((HERE, {tcp}))")), escapes=False),
+    "a connection with its first bytes": Case(python(INET.format("1", "sendto(b'x', 1 << 29, (HERE, {tcp}))"))),
+    "a machine's host": Case(f"{python('import socket; socket.socket(40, 1)')} {OPENED}", escapes=False),
 }
 CASES = READS | WRITES | PROCESSES
 
@@ -257,7 +261,9 @@ def test_work_in_the_folder_goes_on(world: World, kind: WallKind) -> None:
         "1\n2\n3\nExit code: 0"
     )
     assert (world.folder / "d").read_text() == "1\n"
-    looked = world.run(f"cat d /etc/passwd | head -1; {python('print(3)')}; echo x > new", walls(kind), "read-only")
+    looked = world.run(
+        f"head -1 /etc/passwd > /dev/null && cat d; {python('print(3)')}; echo x > new", walls(kind), "read-only"
+    )
     assert looked.startswith("1\n3\n")
     assert "stopped by the walls: " in looked
     assert not (world.folder / "new").exists()
@@ -303,6 +309,19 @@ def test_the_ends_of_commands_are_told_apart(world: World, kind: WallKind) -> No
     assert world.run("exit 3", found, "workspace") == "Exit code: 3"
     met = world.run("cat {home}/.ssh/id_rsa", found, "workspace")
     assert met.splitlines()[-2:] == [f"stopped by the walls: {met.splitlines()[0]}", "Exit code: 1"]
+
+
+def test_this_pythons_environment_in_the_folder_can_be_read_and_not_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a command could change what the kernel runs. Landlock can't take away a part of what it allows."""
+    (world.folder / ".venv").mkdir()
+    (world.folder / ".venv" / "module").write_text("as it was")
+    monkeypatch.setattr("agent_kernel.tools.walls.room._KEPT", (world.folder / ".venv",))
+    found = walls("bubblewrap")
+    said = world.run("cat .venv/module; echo x > .venv/module; mv .venv new; echo 1 > here", found, "workspace")
+    assert said.startswith("as it was")
+    assert (world.folder / ".venv" / "module").read_text() == "as it was"
 
 
 def test_a_home_folder_as_the_notebooks_folder_hides_its_keys_all_the_same(world: World) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from agent_kernel.errors import ToolFailed
@@ -65,15 +65,17 @@ class _Command(subprocess.Popen[bytes]):
         self._counted = time.monotonic()
         words = ["/bin/sh" if not Path("/bin/bash").exists() else "/bin/bash", "-c", command]
         try:
-            super().__init__(
-                put_inside(found, room, words) if room is not None else words,
-                cwd=folder,
-                env=dict(room.environment) if room is not None else None,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            with put_inside(found, room, words) if room is not None else nullcontext((words, ())) as (line, files):
+                super().__init__(
+                    line,
+                    cwd=folder,
+                    env=dict(room.environment) if room is not None else None,
+                    pass_fds=files,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
         except KeyboardInterrupt:
             if getattr(self, "pid", None) is not None:
                 _stop(self)

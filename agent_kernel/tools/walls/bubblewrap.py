@@ -4,24 +4,25 @@ Mounts are made from the outside in, so that each lies upon those around it.
 """
 
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent_kernel.tools.walls.room import PRIVATE, Room
 
 MOST_PROCESSES = 512
-_PLACES = f"/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin:/run/wrappers/bin:{sys.prefix}/bin"
-"""Not the user's PATH, in which a notebook's folder may be."""
+_PLACES = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin:/run/wrappers/bin"
+"""Not the user's PATH nor this Python's environment, which may be in a notebook's folder."""
 _APART = ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
-_LIMITED = f'ulimit -u {MOST_PROCESSES} 2>/dev/null; exec "$@"'
+_LIMITED = f'ulimit -u {MOST_PROCESSES} 2>/dev/null || ulimit -p {MOST_PROCESSES} 2>/dev/null; exec "$@"'
+"""In the words of Bash, or of dash."""
 
 
 def find() -> str | None:
     return shutil.which("bwrap", path=_PLACES)
 
 
-def command_line(program: str, room: Room, command: Sequence[str]) -> list[str]:
+def command_line(program: str, room: Room, command: Sequence[str], seccomp: int) -> list[str]:
+    """`seccomp` is an open file with a filter of system calls."""
     folder = ("--bind" if room.writable else "--ro-bind", str(room.folder), str(room.folder))
     mounts: dict[Path, Sequence[str]] = {
         Path("/"): ("--ro-bind", "/", "/"),
@@ -29,8 +30,8 @@ def command_line(program: str, room: Room, command: Sequence[str]) -> list[str]:
         # As root a fresh /proc lets these be written, without any capability.
         Path("/proc"): ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
         **{path: tuple(_hide(path, room)) for path in room.hidden},
-        **{path: ("--ro-bind", str(path), str(path)) for path in room.kept},
         room.folder: folder,
+        **{path: ("--ro-bind", str(path), str(path)) for path in room.kept},
     }
     if room.writable:
         mounts[Path("/dev/shm")] = ("--perms", "1777", "--tmpfs", "/dev/shm")
@@ -40,7 +41,7 @@ def command_line(program: str, room: Room, command: Sequence[str]) -> list[str]:
         *_APART,
         *(word for path in sorted(mounts) for word in mounts[path]),
         *(word for path in read_only for word in ("--remount-ro", str(path))),
-        *("--chdir", str(room.folder), "--", "/bin/sh", "-c", _LIMITED, "sh", *command),
+        *("--seccomp", str(seccomp), "--chdir", str(room.folder), "--", "/bin/sh", "-c", _LIMITED, "sh", *command),
     ]
 
 

@@ -1,14 +1,15 @@
 """Puts a command inside walls, and knows what it has left and where it met them."""
 
+import os
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import assert_never
 
 from agent_kernel.protocol.calls import WallsFound
 from agent_kernel.protocol.vocabulary import WallLevel
-from agent_kernel.tools.walls import bubblewrap, landlock
+from agent_kernel.tools.walls import bubblewrap, landlock, seccomp
 from agent_kernel.tools.walls.bubblewrap import MOST_PROCESSES
 from agent_kernel.tools.walls.room import Room
 
@@ -40,7 +41,7 @@ def words_of(found: WallsFound | None, level: WallLevel, *, outside: bool = Fals
         case "Landlock":
             return f"{level} (Landlock; UDP is open)"
         case "none":
-            return f"none ({found.why})"
+            return f"none ({' '.join(found.why.split())})"
         case never:
             assert_never(never)
 
@@ -50,20 +51,34 @@ def is_inside(words: str) -> bool | None:
     return None if words == "" or words.endswith(f"({NOT_KNOWN})") else not words.startswith("none (")
 
 
-def put_inside(found: WallsFound, room: Room, command: Sequence[str]) -> list[str]:
-    """The command line that runs a command inside. Raises `FileNotFoundError` where bubblewrap is not there."""
+@contextmanager
+def put_inside(found: WallsFound, room: Room, command: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """The command line that runs a command inside, and the open files that it is started with. Raises `OSError`,
+    `FileNotFoundError` where bubblewrap is not there."""
     match found.kind:
         case "bubblewrap":
             program = bubblewrap.find()
             if program is None:
                 raise FileNotFoundError("bwrap")
-            return bubblewrap.command_line(program, room, command)
+            with _in_memory(seccomp.program(datagrams_only=False)) as file:
+                yield bubblewrap.command_line(program, room, command, file), (file,)
         case "Landlock":
-            return landlock.command_line(room, command)
+            yield landlock.command_line(room, command), ()
         case "none":
             raise ValueError("there are no walls to put a command inside")
         case never:
             assert_never(never)
+
+
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[int]:
+    file = os.memfd_create("agent-kernel-seccomp")
+    try:
+        os.write(file, content)
+        os.lseek(file, 0, os.SEEK_SET)
+        yield file
+    finally:
+        os.close(file)
 
 
 def where_it_met_them(output: str) -> str | None:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent_kernel.tools.walls import seccomp
 from agent_kernel.tools.walls.room import Room
 
 LAUNCHER = Path(__file__).with_name("landlock_launcher.py")
@@ -17,5 +18,6 @@ def command_line(room: Room, command: Sequence[str]) -> list[str]:
         "scratch": tempfile.gettempdir() if room.writable else None,
         "hidden": list(map(str, room.hidden)),
         "kept": list(map(str, room.kept)),
+        "filter": seccomp.program(datagrams_only=True).hex(),
     }
     return [sys.executable, "-I", "-S", "-B", str(LAUNCHER), json.dumps(described), *command]

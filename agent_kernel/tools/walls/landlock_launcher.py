@@ -2,7 +2,8 @@
 
 This process is in a domain of its own, and the command in one inside that: so the command can't signal this process,
 and one `kill(-1)` of this process ends all that the command has started, and nothing else. ROOM is JSON: `folder`,
-`scratch` (where a private temporary folder is made and the folder may be written; null: nothing may), `hidden`, `kept`.
+`scratch` (where a private temporary folder is made and the folder may be written; null: nothing may), `hidden`, `kept`,
+and `filter`, a program of `seccomp` in hexadecimal digits.
 """
 
 import contextlib
@@ -21,7 +22,8 @@ LEAST_ABI = 6
 FAILED = 125
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 22, 24, 36, 38
+_SECCOMP_MODE_FILTER = 2
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL_DEV = (1 << bit for bit in (0, 1, 2, 3, 14, 15))
 _MAKE_DEVICES = 1 << 6 | 1 << 11
 _ALL = (1 << 16) - 1
@@ -41,6 +43,10 @@ class _Ruleset(ctypes.Structure):
 class _Rule(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("access", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_uint16), ("program", ctypes.c_char_p))
 
 
 def _checked(result: int) -> int:
@@ -146,6 +152,9 @@ def _start(room: dict[str, Any], scratch: str | None, command: list[str]) -> Non
     if scratch is not None:
         os.environ["TMPDIR"] = scratch
     _enter(_walls(room, scratch))
+    program = bytes.fromhex(room["filter"])
+    found = _Filter(len(program) // 8, program)
+    _checked(_libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(found)))
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.execvp(command[0], command)
 

@@ -34,16 +34,18 @@ def _why_not(found: WallsFound) -> str | None:
     with tempfile.TemporaryDirectory(prefix="agent-kernel-walls-") as folder:
         room = make_room(Walls(), Path(folder))
         try:
-            tried = subprocess.run(
-                put_inside(found, room, ["true"]),
-                env=dict(room.environment),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_SECONDS,
-                check=False,
-            )
+            with put_inside(found, room, ["true"]) as (words, files):
+                tried = subprocess.run(
+                    words,
+                    env=dict(room.environment),
+                    pass_fds=files,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=_SECONDS,
+                    check=False,
+                )
         except FileNotFoundError:
             return "not installed"
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -15,7 +15,7 @@ PRIVATE = (Path("/tmp"), Path("/run"))
 """Shared places that a command has for itself, empty: they hold other programs' sockets and temporary files."""
 
 _KEPT = (Path(sys.prefix), Path(sys.base_prefix), Path("/run/current-system"))
-"""What a command needs to start, also where it is in a place that is hidden."""
+"""What a command needs to start, and what the kernel runs: also where it is in a place that is hidden."""
 
 _IN_HOME = (
     ".ssh",
@@ -65,22 +65,22 @@ class Room:
     hidden: tuple[Path, ...]
     """Files and folders that exist and can't be opened, in whatever way they are reached."""
     kept: tuple[Path, ...]
-    """Folders within a hidden one that can be read nevertheless."""
+    """This Python's folders, where they are in a hidden one or in the notebook's: they can be read, and not written."""
     environment: Mapping[str, str]
 
 
 def make_room(walls: Walls, folder: Path, hidden: Iterable[Path] = (), environ: Mapping[str, str] = os.environ) -> Room:
     """The room for a level other than `none`; `hidden` are places of this machine that the server may not know."""
-    folder = folder.resolve()
+    folder = _resolved(folder)
     wanted = {*PRIVATE, *_in_homes(environ), *_sockets(), *hidden, *map(Path, walls.hidden)}
-    found = {place for path in wanted if path.is_absolute() and _exists(place := path.resolve())} - {folder}
-    kept = {path for one in _KEPT if (path := one.resolve()).is_dir() and not path.is_relative_to(folder)}
+    found = {place for path in wanted if path.is_absolute() and _exists(place := _resolved(path))} - {folder}
+    kept = {path for one in _KEPT if (path := _resolved(one)).is_dir() and path != folder}
     open_folders = {*kept, folder}
     return Room(
         folder=folder,
         writable=walls.level == "workspace",
         hidden=tuple(sorted(path for path in found if _nearest(path, found | open_folders) not in found)),
-        kept=tuple(sorted(path for path in kept if _nearest(path, found | open_folders) in found)),
+        kept=tuple(sorted(path for path in kept if _nearest(path, found | open_folders) in found | {folder})),
         environment=known_environment(environ, walls.environment),
     )
 
@@ -89,6 +89,10 @@ def known_environment(environ: Mapping[str, str], more: Iterable[str] = ()) -> d
     """The variables that a command may know; `more` are names or patterns of the site's."""
     patterns = (*_ENVIRONMENT, *more)
     return {name: value for name, value in environ.items() if any(fnmatchcase(name, one) for one in patterns)}
+
+
+def _resolved(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # a loop of links is no error
 
 
 def _nearest(path: Path, places: set[Path]) -> Path | None:

@@ -1,0 +1,73 @@
+"""A filter of system calls for what the walls themselves leave open, as a program for the kernel.
+
+Network namespaces do not hold vsock, by which a virtual machine reaches its host; Landlock's rules on TCP hold neither
+MPTCP nor TCP Fast Open, and none hold sockets in the file system; io_uring makes sockets past a filter.
+"""
+
+import errno
+import platform
+import struct
+
+_NUMBERS = {"x86_64": (0xC000003E, 41, 302), "aarch64": (0xC00000B7, 198, 261), "riscv64": (0xC00000F3, 198, 261)}
+"""By machine: its audit architecture, and the numbers of `socket` and `prlimit64`."""
+_IO_URING_SETUP = 425
+_X32 = 0x40000000
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_DATAGRAM, _TYPES, _UDP = 2, 0xF, 17
+_LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_CALL, _ARCHITECTURE, _ARGUMENTS = 0, 4, (16, 24, 32)
+_ALLOWED, _REFUSED = 0x7FFF0000, 0x00050000 | errno.EACCES
+
+_Line = tuple[int, int, str, str] | str
+"""An instruction, its operand and where it goes, if it is true and if not (empty: on); or a label."""
+
+
+def program(*, datagrams_only: bool) -> bytes:
+    """The filter; with `datagrams_only` there are no sockets but UDP's. Raises `OSError` on an unknown machine."""
+    if platform.machine() not in _NUMBERS:
+        raise OSError(errno.ENOSYS, f"system calls of {platform.machine()} are not known")
+    architecture, socket, prlimit = _NUMBERS[platform.machine()]
+    first, second, third = _ARGUMENTS
+    inet = "datagrams" if datagrams_only else "allow"
+    return _assembled(
+        (_LOAD, _ARCHITECTURE, "", ""),
+        (_EQUAL, architecture, "", "refuse"),
+        (_LOAD, _CALL, "", ""),
+        (_AT_LEAST, _X32, "refuse", ""),
+        (_EQUAL, _IO_URING_SETUP, "refuse", ""),
+        (_EQUAL, socket, "socket", ""),
+        (_EQUAL, prlimit, "", "allow"),
+        (_LOAD, first, "", ""),  # whose limits: 0 is its own
+        (_EQUAL, 0, "allow", "refuse"),
+        "socket",
+        (_LOAD, first, "", ""),
+        (_EQUAL, _NETLINK, "allow", ""),
+        (_EQUAL, _UNIX, "refuse" if datagrams_only else "allow", ""),
+        (_EQUAL, _INET, inet, ""),
+        (_EQUAL, _INET6, inet, "refuse"),
+        "datagrams",
+        (_LOAD, second, "", ""),
+        (_AND, _TYPES, "", ""),
+        (_EQUAL, _DATAGRAM, "", "refuse"),
+        (_LOAD, third, "", ""),
+        (_EQUAL, 0, "allow", ""),
+        (_EQUAL, _UDP, "allow", "refuse"),
+        "refuse",
+        (_RETURN, _REFUSED, "", ""),
+        "allow",
+        (_RETURN, _ALLOWED, "", ""),
+    )
+
+
+def _assembled(*lines: _Line) -> bytes:
+    places: dict[str, int] = {}
+    instructions: list[tuple[int, int, str, str]] = []
+    for line in lines:
+        if isinstance(line, str):
+            places[line] = len(instructions)
+        else:
+            instructions.append(line)
+    return b"".join(
+        struct.pack("=HBBI", code, *(places[to] - at - 1 if to else 0 for to in (yes, no)), operand)
+        for at, (code, operand, yes, no) in enumerate(instructions)
+    )
