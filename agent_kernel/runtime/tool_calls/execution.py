@@ -24,6 +24,7 @@ from agent_kernel.runtime.state.run_calls import Execution, Interruption
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked
 from agent_kernel.runtime.tool_calls.effective_policy import wall_level
+from agent_kernel.runtime.tool_calls.policy_check import has_walls
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
@@ -95,7 +96,7 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
     executor = run.executor
     if executor is None:
         return Outcome("error", "This conversation has no kernel to run the call in."), None
-    is_command = call.tool_name == "run_shell"
+    is_command = has_walls(run, call.tool_name)
     # A person approved the file that the card showed; policy and scripts see none. Walls are part of every approval.
     base = call.preview.base if call.preview is not None and (call.by == "user" or is_command) else ""
     approved = ApprovedCall(

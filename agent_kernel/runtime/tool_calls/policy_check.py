@@ -17,7 +17,7 @@ from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules, wall_level
 from agent_kernel.tools.arguments import digest, parse
-from agent_kernel.tools.builtin.declarations import OPENS_FILES
+from agent_kernel.tools.builtin.declarations import OPENS_FILES, is_shipped
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
 from agent_kernel.tools.walls.inside import is_inside, words_of
@@ -60,9 +60,14 @@ async def check_policy(
             return replace(judgement, place=verdict.place, walls=walls)
 
 
+def has_walls(run: ActiveRun, tool_name: str) -> bool:
+    """Whether a tool is the shell command that runs inside walls, and not the notebook's own of the same name."""
+    return tool_name == "run_shell" and is_shipped(run.registry.declaration(tool_name))
+
+
 def around(run: ActiveRun, tool_name: str, arguments: dict[str, Any], found: WallsFound | None) -> str:
     """The walls around a call, in the words of its card; empty for any but a shell command."""
-    if tool_name != "run_shell":
+    if not has_walls(run, tool_name):
         return ""
     level = wall_level(run.settings.walls, run.spec.limits)
     return words_of(found, level, outside=leaves_walls(tool_name, arguments))

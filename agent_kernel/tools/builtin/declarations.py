@@ -236,7 +236,7 @@ here: it can do what they do, and the user reads the code."""
 def lean_tools(tools: Sequence[ToolDeclaration]) -> tuple[ToolDeclaration, ...]:
     """The tools for a model whose context is small: built-in ones with fewer words, and fewer of them, unless the
     notebook has chosen some. Its own tools stay as they are."""
-    shipped = [tool.name for tool in tools if _is_shipped(tool)]
+    shipped = [tool.name for tool in tools if is_shipped(tool)]
     is_choice = len(shipped) < len(BUILTIN_TOOLS)
     return tuple(
         _leaner(tool) if tool.name in shipped else tool
@@ -252,7 +252,7 @@ def _leaner(tool: ToolDeclaration) -> ToolDeclaration:
     return replace(tool, description=description, parameters=parameters)
 
 
-def _is_shipped(tool: ToolDeclaration) -> bool:
+def is_shipped(tool: ToolDeclaration) -> bool:
     """Whether it is a built-in tool, and not the notebook's own of the same name."""
     shipped = _BY_NAME.get(tool.name)
     return shipped is not None and (tool.description, tool.parameters) == (shipped.description, shipped.parameters)
