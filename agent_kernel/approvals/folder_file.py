@@ -110,6 +110,8 @@ def _rules(value: Any, file: str) -> FolderLimits:
 def _walls(value: Any, file: str) -> FolderLimits:
     if value not in get_args(WallLevel):
         return unreadable(file, f"names walls that are none of {', '.join(get_args(WallLevel))}")
+    if value == "none":
+        return FolderLimits(notes=(f'{file}: walls = "none" changes nothing, because a file can only tighten.',))
     return FolderLimits(files=(file,), walls=cast("WallLevel", value))
 
 

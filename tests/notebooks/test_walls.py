@@ -29,6 +29,7 @@ def shell(kernel: TestKernel) -> TestKernel:
 
 def test_a_result_begins_with_the_walls(shell: TestKernel) -> None:
     assert shell.value("shell('echo made')") == repr(("success", f"{FIRST}made\nExit code: 0"))
+    assert shell.value("shell('seq 300000')[1].startswith('walls: ')") == "True"  # of which the most is left out
     state, outside = "success", "walls: none (it runs outside)\nmade\nExit code: 0"
     asked = {"command": "echo made", "outside": True}
     given = f"shell('echo made', [ak.approve('run_shell', {asked})], outside=True)"

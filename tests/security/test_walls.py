@@ -23,7 +23,6 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.calls import Walls, WallsFound
 from agent_kernel.protocol.vocabulary import WallKind, WallLevel
 from agent_kernel.tools.builtin.shell import run_shell
-from agent_kernel.tools.walls import landlock_launcher
 from agent_kernel.tools.walls.inside import is_inside, words_of
 from agent_kernel.tools.walls.probe import found_walls
 from agent_kernel.tools.walls.room import make_room
@@ -338,7 +337,6 @@ def test_it_is_said_why_there_are_no_walls(monkeypatch: pytest.MonkeyPatch) -> N
     assert words_of(neither, "workspace") == "none (bubblewrap: not to be used; Landlock: not to be used)"
     assert not is_inside(words_of(neither, "workspace"))
     monkeypatch.setattr("agent_kernel.tools.walls.bubblewrap._PLACES", "/nowhere")
-    monkeypatch.setattr(landlock_launcher, "LEAST_ABI", 99)
     found_walls.cache_clear()
     assert found_walls(landlock=False).why.startswith("bubblewrap: not installed")
     found_walls.cache_clear()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from agent_kernel.approvals.folder_limits import FolderLimits, stricter_walls
@@ -82,7 +82,7 @@ def effective_policy(
         rules=rules,
         cap=settings.policy_cap,
         folder_cap=folder_cap,
-        limited_by=limits.words(),
+        limited_by=(replace(limits, walls=None) if _has_looser_walls(settings, limits) else limits).words(),
         notes=[
             *limits.notes[:_MOST_NAMED],
             *_looser_walls(settings, limits),
@@ -95,12 +95,17 @@ def effective_policy(
 
 
 def _looser_walls(settings: RuntimeSettings, limits: FolderLimits) -> list[str]:
-    if limits.walls is None or wall_level(settings.walls, limits) == limits.walls:
+    if not _has_looser_walls(settings, limits):
         return []
+    named = ", ".join(limits.files[:_MOST_NAMED])
     return [
-        f'{", ".join(limits.files[:_MOST_NAMED])}: walls = "{limits.walls}" changes nothing, because a file can only '
-        f"tighten and this site has {settings.walls}."
+        f'{named}: walls = "{limits.walls}" changes nothing: a file can only tighten, and this site has '
+        f"{settings.walls}."
     ]
+
+
+def _has_looser_walls(settings: RuntimeSettings, limits: FolderLimits) -> bool:
+    return limits.walls is not None and wall_level(settings.walls, limits) != limits.walls
 
 
 def _made(origin: RuleOrigin, text: str, made_by: str | None = None) -> RuleView:

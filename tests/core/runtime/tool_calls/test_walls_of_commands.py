@@ -87,7 +87,7 @@ async def test_a_folders_file_makes_walls_stricter_never_looser(
     assert shown.facts == [f"Walls: {level} (bubblewrap)."]
     policy = stage.of(RunEvent)[-1].run.policy
     assert any(note in said for said in policy.notes) if note else policy.notes == []
-    assert policy.limited_by == f".agent-kernel.toml: walls {file}"
+    assert policy.limited_by == (None if note else f".agent-kernel.toml: walls {file}")
 
 
 def test_walls_that_there_are_not_let_nothing_run_unasked() -> None:
