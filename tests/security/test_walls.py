@@ -25,7 +25,7 @@ from agent_kernel.protocol.vocabulary import WallKind, WallLevel
 from agent_kernel.tools.builtin.shell import run_shell
 from agent_kernel.tools.walls.inside import is_inside, words_of
 from agent_kernel.tools.walls.probe import found_walls
-from agent_kernel.tools.walls.room import make_room
+from agent_kernel.tools.walls.room import Room, make_room
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="walls need Linux")
 SECRET = "ce9f-not-to-be-seen"
@@ -146,13 +146,15 @@ class World:
             "folder": str(self.folder), "victim": self.victim.pid, "name": self.top.name, "tcp": tcp, "udp": udp,
         }  # fmt: skip
 
-    def run(self, command: str, found: WallsFound, level: WallLevel, timeout: float = 120) -> str:
+    def room(self, level: WallLevel) -> Room | None:
         walls = Walls(level, (str(self.top / "jupyter"), str(self.top / "log")))
-        room = make_room(walls, self.folder, environ=self.environ) if level != "none" else None
+        return make_room(walls, self.folder, environ=self.environ) if level != "none" else None
+
+    def run(self, command: str, found: WallsFound, level: WallLevel, timeout: float = 120) -> str:
         for name, value in self.names().items():
             command = command.replace(f"{{{name}!r}}", json.dumps(value)).replace(f"{{{name}}}", str(value))
         try:
-            return run_shell(self.folder, command, timeout, emit=lambda _: None, found=found, room=room)
+            return run_shell(self.folder, command, timeout, emit=lambda _: None, found=found, room=self.room(level))
         except ToolFailed as failure:
             return str(failure)
 
@@ -283,6 +285,44 @@ def test_nothing_is_left_when_a_command_has_ended(
     world: World, kind: WallKind, command: str, timeout: float, said: str
 ) -> None:
     assert said in world.run(command, walls(kind), "workspace", timeout)
+    until_nothing_is_left(world)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_left_when_a_command_is_interrupted(world: World, kind: WallKind) -> None:
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    command = "setsid sleep 3600 & echo begun; sleep 3600"
+    with pytest.raises(KeyboardInterrupt):
+        run_shell(world.folder, command, emit=interrupt, found=walls(kind), room=world.room("workspace"))
+    until_nothing_is_left(world)
+
+
+KERNEL = """
+import pathlib, sys
+from agent_kernel.protocol.calls import Walls, WallsFound
+from agent_kernel.tools.builtin.shell import run_shell
+from agent_kernel.tools.walls.room import make_room
+folder = pathlib.Path(sys.argv[2])
+emit = lambda text: print(text, flush=True)
+run_shell(folder, "setsid sleep 3600 & echo begun; sleep 3600", emit=emit, found=WallsFound(sys.argv[1]),
+          room=make_room(Walls(), folder))
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_left_when_the_kernel_is_killed(world: World, kind: WallKind) -> None:
+    walls(kind)
+    kernel = subprocess.Popen([sys.executable, "-c", KERNEL, kind, str(world.folder)], stdout=subprocess.PIPE)
+    with kernel:
+        assert kernel.stdout is not None
+        assert kernel.stdout.readline() == b"begun\n"
+        kernel.kill()
+    until_nothing_is_left(world)
+
+
+def until_nothing_is_left(world: World) -> None:
     deadline = time.monotonic() + 60
     while left := [process for process in Path("/proc").iterdir() if _is_in(process, world.folder)]:
         assert time.monotonic() < deadline, left
