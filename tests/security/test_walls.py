@@ -52,6 +52,10 @@ PTRACE = (
     "print('ESCAPED' if libc.ptrace(16, pid, 0, 0) == 0 else 'held')"
 )
 CONNECT = "import socket; s = socket.socket(socket.AF_UNIX); s.connect({address!r}); print('ESCAPED')"
+KEYRING = (
+    "import ctypes, platform; number = {'x86_64': 250}.get(platform.machine(), 219); "
+    "print('ESCAPED' if ctypes.CDLL(None).syscall(number, 0, -4, 1) >= 0 else 'held')"
+)
 INET = "import socket; HERE = '127.0.0.1'; socket.socket(2, {}).{}; print('ESCAPED')"
 READS = {
     "a key": Case("cat {home}/.ssh/id_rsa"),
@@ -75,6 +79,7 @@ READS = {
     "the first process's root": Case("cat /proc/1/root{home}/.ssh/id_rsa", escapes=False),
     "a mount of its own": Case("unshare -Urm sh -c 'umount {home}/.ssh; cat {home}/.ssh/id_rsa'", escapes=False),
     "walls of its own": Case("bwrap --bind / / cat {home}/.ssh/id_rsa", escapes=False),
+    "the kernel's keyring": Case(python(KEYRING), escapes=False),
     "its environment": Case("env"),
     "its shell's environment": Case("cat /proc/$$/environ; echo $AWS_SECRET_ACCESS_KEY"),
 }  # fmt: skip

@@ -1,15 +1,21 @@
 """A filter of system calls for what the walls themselves leave open, as a program for the kernel.
 
-Network namespaces do not hold vsock, by which a virtual machine reaches its host; Landlock's rules on TCP hold neither
-MPTCP nor TCP Fast Open, and none hold sockets in the file system; io_uring makes sockets past a filter.
+Network namespaces do not hold vsock, by which a virtual machine reaches its host. Landlock holds neither sockets in the
+file system nor, by its rules on TCP, MPTCP and TCP Fast Open. io_uring makes sockets past a filter. The kernel's own
+keyrings belong to the user, wherever a command runs.
 """
 
 import errno
 import platform
 import struct
 
-_NUMBERS = {"x86_64": (0xC000003E, 41, 302), "aarch64": (0xC00000B7, 198, 261), "riscv64": (0xC00000F3, 198, 261)}
-"""By machine: its audit architecture, and the numbers of `socket` and `prlimit64`."""
+_NUMBERS = {
+    "x86_64": (0xC000003E, 41, 302, 248),
+    "aarch64": (0xC00000B7, 198, 261, 217),
+    "riscv64": (0xC00000F3, 198, 261, 217),
+}
+"""By machine: its audit architecture, and the numbers of `socket`, `prlimit64` and `add_key`, which `request_key` and
+`keyctl` follow."""
 _IO_URING_SETUP = 425
 _X32 = 0x40000000
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
@@ -26,7 +32,7 @@ def program(*, datagrams_only: bool) -> bytes:
     """The filter; with `datagrams_only` there are no sockets but UDP's. Raises `OSError` on an unknown machine."""
     if platform.machine() not in _NUMBERS:
         raise OSError(errno.ENOSYS, f"system calls of {platform.machine()} are not known")
-    architecture, socket, prlimit = _NUMBERS[platform.machine()]
+    architecture, socket, prlimit, add_key = _NUMBERS[platform.machine()]
     first, second, third = _ARGUMENTS
     inet = "datagrams" if datagrams_only else "allow"
     return _assembled(
@@ -35,6 +41,7 @@ def program(*, datagrams_only: bool) -> bytes:
         (_LOAD, _CALL, "", ""),
         (_AT_LEAST, _X32, "refuse", ""),
         (_EQUAL, _IO_URING_SETUP, "refuse", ""),
+        *((_EQUAL, add_key + more, "refuse", "") for more in range(3)),
         (_EQUAL, socket, "socket", ""),
         (_EQUAL, prlimit, "", "allow"),
         (_LOAD, first, "", ""),  # whose limits: 0 is its own
