@@ -7,8 +7,18 @@ from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError, KernelGone
 from agent_kernel.execution.connection import KernelConnection
-from agent_kernel.protocol.kernel import REQUEST_TYPE, OfferCall, Refused, ReplyT, Request, read_reply
-from agent_kernel.protocol.kernel_code import CALL_KEY, INSTALL_CODE, call_code, execute_request
+from agent_kernel.protocol.kernel import (
+    CALL_KEY,
+    INSTALL_CODE,
+    REQUEST_TYPE,
+    OfferCall,
+    Refused,
+    ReplyT,
+    Request,
+    call_code,
+    execute_request,
+    read_reply,
+)
 
 LIVENESS_SECONDS = 5.0
 """How often the kernel's process is checked while a reply is outstanding."""

@@ -1,4 +1,7 @@
-"""The executor: everything that runs in the notebook's kernel. Messages run calls by `run_call`."""
+"""The executor: everything that runs in the notebook's kernel. Messages run calls by `run_call`.
+
+The functions import when they are called: commands use other modules of this package, outside of a kernel.
+"""
 
 import sys
 from pathlib import Path

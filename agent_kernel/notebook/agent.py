@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from agent_kernel.approvals.rules import check_rules
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry, script
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.hosts.discovery import host_for
 from agent_kernel.notebook.kernel.cell_end import cell_end
+from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.cells import current_request
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import kernel_state
@@ -19,6 +22,7 @@ from agent_kernel.notebook.tools import offered_tools, with_timeouts
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.tools.tool import faults_of
 
 __all__ = ["Agent", "Budget", "Policy", "last_run", "runs"]
 
@@ -80,24 +84,7 @@ class Agent:
         if cell is not None and self._kernel_state.begins_conversation(cell, self.conversation_id):
             self.conversation_id = new_conversation_id()
         replaces = () if cell is None else self._kernel_state.replaced_by(cell, self.conversation_id)
-        declaration = RunDeclaration(
-            run_id=new_run_id(),
-            conversation_id=self.conversation_id,
-            prompt=prompt,
-            model=self.model if isinstance(self.model, str) else None,
-            tools=tuple(tool.declaration for tool in self.tools),
-            policy=None if self.policy is None else self.policy.default,
-            rules=() if self.policy is None else tuple(self.policy.rules),
-            script=self._script(approvals),
-            system=self.system,
-            budget=self.budget.limits(),
-            conversation_budget=self.conversation_budget.limits(),
-            effort=self.effort,
-            replaces=replaces,
-            continues=self._kernel_state.continued_by(self.conversation_id, replaces),
-            cell_id=cell.cell_id if cell is not None else None,
-            cells_before=self._kernel_state.cells.before(cell),
-        )
+        declaration = self._declaration(prompt, self._script(approvals), cell, replaces)
         state = RunState(
             host,
             declaration,
@@ -108,6 +95,31 @@ class Agent:
         )
         self._start(state)
         return Run(self._kernel_state, state)
+
+    def _declaration(
+        self, prompt: str, script: tuple[ScriptedDecision, ...], cell: CellRequest | None, replaces: tuple[str, ...]
+    ) -> RunDeclaration:
+        try:
+            return RunDeclaration(
+                run_id=new_run_id(),
+                conversation_id=self.conversation_id,
+                prompt=prompt,
+                model=self.model if isinstance(self.model, str) else None,
+                tools=tuple(tool.declaration for tool in self.tools),
+                policy=None if self.policy is None else self.policy.default,
+                rules=() if self.policy is None else tuple(self.policy.rules),
+                script=script,
+                system=self.system,
+                budget=self.budget.limits(),
+                conversation_budget=self.conversation_budget.limits(),
+                effort=self.effort,
+                replaces=replaces,
+                continues=self._kernel_state.continued_by(self.conversation_id, replaces),
+                cell_id=cell.cell_id if cell is not None else None,
+                cells_before=self._kernel_state.cells.before(cell),
+            )
+        except ValidationError as error:
+            raise ConfigurationError(f"The run can't be started: {faults_of(error)}") from None
 
     def _script(self, approvals: Iterable[ScriptEntry] | None) -> tuple[ScriptedDecision, ...]:
         if approvals is not None:

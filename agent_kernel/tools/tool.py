@@ -47,7 +47,7 @@ class Tool:
         try:
             values = self.arguments.model_validate(arguments)
         except ValidationError as error:
-            raise InvalidArguments(_faults(error)) from None
+            raise InvalidArguments(faults_of(error)) from None
         given = values.model_fields_set
         fields = type(values).model_fields
         return self.function(**{str(f.alias): getattr(values, key) for key, f in fields.items() if key in given})
@@ -62,7 +62,8 @@ class Tool:
         return ToolVerdict(answer if answer in get_args(Approval) else "ask")
 
 
-def _faults(error: ValidationError) -> str:
+def faults_of(error: ValidationError) -> str:
+    """The first faults in one line, each with its field, without the values."""
     shown = error.errors(include_url=False, include_context=False, include_input=False)
     lines = [f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"[:300] for fault in shown[:3]]
     return "; ".join(lines)

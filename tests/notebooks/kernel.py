@@ -14,8 +14,7 @@ from jupyter_client.manager import KernelManager
 from agent_kernel.execution.kernel_executor import outcome_of
 from agent_kernel.execution.output_reader import OutputReader
 from agent_kernel.protocol.calls import ApprovedCall
-from agent_kernel.protocol.kernel import REQUEST_TYPE, CallEnd
-from agent_kernel.protocol.kernel_code import CALL_KEY, call_code, execute_request
+from agent_kernel.protocol.kernel import CALL_KEY, REQUEST_TYPE, CallEnd, call_code, execute_request
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.arguments import canonical, digest
 

@@ -64,6 +64,13 @@ def test_a_cell_declares_how_much_its_model_is_to_reason(served: TestKernel) -> 
     assert refused.reply["evalue"] == "There is no effort 'most'. Use low, medium or high."
 
 
+def test_a_run_that_can_not_be_declared_says_why_and_is_not_announced(served: TestKernel) -> None:
+    refused = served.run("ak.Agent(system=3).start('go')").reply
+    assert refused["ename"] == "ConfigurationError"
+    assert refused["evalue"] == "The run can't be started: system: Input should be a valid string"
+    assert served.events == []
+
+
 def test_the_record_takes_the_place_of_the_cards(served: TestKernel) -> None:
     cell = served.send("%agent go")
     served.result(cell)

@@ -18,7 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agent_kernel.notebook.execution.interrupts import own_signal
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
-from agent_kernel.protocol.kernel_code import OWN_CODE
+from agent_kernel.protocol.kernel import OWN_CODE
 
 QUICK = frozenset({"kernel_info_request", "comm_info_request", "history_request", "is_complete_request"})
 """Requests that pages make on their own. An interrupt is never meant for these, and would cost them their reply."""

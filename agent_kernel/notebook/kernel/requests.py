@@ -28,6 +28,8 @@ from agent_kernel.notebook.tools import picture_of, preview_of
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict
 from agent_kernel.protocol.kernel import (
+    CALL_KEY,
+    OWN_CODE,
     REPLY_TYPE,
     REQUEST_TYPE,
     AnswerQuestion,
@@ -64,8 +66,8 @@ from agent_kernel.protocol.kernel import (
     VerdictGiven,
     WaitingBehind,
     read_request,
+    without_await,
 )
-from agent_kernel.protocol.kernel_code import CALL_KEY, OWN_CODE, without_await
 from agent_kernel.protocol.kernel_events import AskInterrupt, CallEnded, KernelInterrupted
 from agent_kernel.tools.arguments import digest
 

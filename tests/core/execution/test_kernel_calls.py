@@ -15,8 +15,7 @@ from agent_kernel.execution.connection import Receive
 from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor
 from agent_kernel.execution.link import KernelLink
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
-from agent_kernel.protocol.kernel import CallEnd
-from agent_kernel.protocol.kernel_code import CALL_KEY
+from agent_kernel.protocol.kernel import CALL_KEY, CallEnd
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.arguments import digest
 from tests.waiting import until
