@@ -107,8 +107,8 @@ FELT = (
         "`%load_ext` → the end of an embedded kernel's first run",
         "embedded",
         "%load_ext -> the end of a first embedded run",
-        ("import of LangGraph and openai",),
-        why="LangGraph, openai and pydantic are imported",
+        ("of one that asks a service by openai's client",),
+        why="LangGraph and our own modules are imported",
     ),
     Line(
         "What each `%%agent` sends to the page",
