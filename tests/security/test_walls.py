@@ -281,7 +281,13 @@ def test_work_in_the_folder_goes_on(world: World, kind: WallKind) -> None:
     [
         ("for i in $(seq 150); do setsid sleep 3600 & done; echo done", 120, "done\nExit code: 0"),
         ("trap '' TERM; (trap '' TERM HUP; setsid sleep 3600) & while :; do sleep 0.1; done", 2, "Stopped after 2 s"),
-        ("bomb() { bomb | bomb & wait; }; bomb", 120, "stopped by the walls: more than 512 processes."),
+        # It holds up what runs beside it, so not among the other tests.
+        pytest.param(
+            "bomb() { bomb | bomb & wait; }; bomb",
+            120,
+            "stopped by the walls: more than 512 processes.",
+            marks=pytest.mark.soak,
+        ),
         ("nohup sleep 3600 & disown; kill -9 $$", 120, "Exit code: 137"),
     ],
     ids=["150 daemons", "a command that ignores SIGTERM", "a fork bomb", "a daemon of a killed command"],
@@ -341,6 +347,7 @@ def _is_in(process: Path, folder: Path) -> bool:
         return False  # it has ended, or is no process of ours
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
 def test_ten_gigabytes_of_output_are_not_kept(world: World, kind: WallKind) -> None:
     said = world.run("head -c 10G /dev/zero | tr '\\0' x", walls(kind), "workspace", timeout=3)
