@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from jupyter_server.auth import Authorizer
 
@@ -288,6 +289,15 @@ async def test_kernels_learn_which_server_serves_them(api: Api, extension: Any) 
     assert os.environ["AGENT_KERNEL_SERVER_PID"] == str(os.getpid())
     await extension.stop_extension()
     assert "AGENT_KERNEL_SERVER_PID" not in os.environ
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_a_page_can_save_while_the_server_stops(extension: Any, jp_fetch: Fetch, jp_root_dir: Path) -> None:
+    await extension.stop_extension()
+    body = json.dumps({"type": "notebook", "format": "json", "content": nbformat.v4.new_notebook()})
+    answer = await jp_fetch("api", "contents", "late.ipynb", method="PUT", body=body)
+    assert answer.code == 201
+    assert (jp_root_dir / "late.ipynb").exists()
 
 
 class TestConfiguration:

@@ -67,8 +67,10 @@ class PageContentsHandler(ContentsHandler):
 
     @property
     def contents_manager(self) -> Any:
-        service = self.settings[EXTENSION].service
-        return PageContents(self.settings["contents_manager"], service.records, service.warm_up)
+        manager, service = self.settings["contents_manager"], self.settings[EXTENSION].service
+        if service is None:  # the server stops, and a page may still save
+            return manager
+        return PageContents(manager, service.records, service.warm_up)
 
 
 CONTENTS_HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
