@@ -3,9 +3,9 @@
 AgentKernelError
 ├── ConfigurationError            a setting is missing or not valid; the message names it
 │   ├── NoModelError              no model is configured
+│   ├── ToolDeclarationError      a tool can't be offered; the message names the tool and the fault
 │   └── LogUnavailable            the log can't be opened or written: a full disk, a read-only directory
 │       └── OtherSchema           another version of Agent Kernel wrote it
-├── ToolDeclarationError          a tool can't be offered; the message names the tool and the fault
 ├── NotFound                      there is nothing with this id
 │   ├── UnknownConversation
 │   ├── UnknownRun
@@ -65,7 +65,7 @@ class OtherSchema(LogUnavailable):
     """The log was left as it is."""
 
 
-class ToolDeclarationError(AgentKernelError):
+class ToolDeclarationError(ConfigurationError):
     pass
 
 

@@ -30,12 +30,14 @@ from agent_kernel.protocol.kernel import (
     OfferCall,
     PreviewCall,
     ReadPicture,
+    ReadStateVersion,
     UndoCall,
 )
 from agent_kernel.tools.executor import OutputSink
 
 ENVIRONMENT_SECONDS = 3.0
 PREVIEW_SECONDS = 2.0
+VERSION_SECONDS = 1.0
 PICTURE_REFUSAL_CHARACTERS = 300
 COLLECT_SECONDS = 5.0
 """How often the kernel is asked for a call's end, in case the event that announces it was lost."""
@@ -250,6 +252,16 @@ class KernelExecutor:
             return (await self._link().request(LocateCall(approval_id=approval_id))).cell
         except RequestFailed as error:
             self._log.debug("The kernel did not say where the call %s is: %s", approval_id, error)
+            return None
+
+    async def state_version(self) -> str | None:
+        link = self._link()
+        try:
+            async with asyncio.timeout(VERSION_SECONDS):
+                await link.ensure_installed()
+                return (await link.request(ReadStateVersion())).version
+        except (TimeoutError, RequestFailed) as error:
+            self._log.debug("The kernel did not say whether anything has changed: %s", error)
             return None
 
     async def undo(self, approval_id: str) -> None:

@@ -18,7 +18,7 @@ from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.kernel.wait import end_interrupted
 from agent_kernel.notebook.options import Budget, Policy, as_effort, as_policy
 from agent_kernel.notebook.run import Run, state_of
-from agent_kernel.notebook.tools import offered_tools, with_timeouts
+from agent_kernel.notebook.tools import offered_tools, with_cache, with_timeouts
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
@@ -37,6 +37,7 @@ class Agent:
     `policy`: "ask", "edit", "allow", "deny", "plan", or an `ak.Policy`.
     `budget`: the limits of each run, an `ak.Budget`. `conversation_budget`: those of all runs together.
     `timeouts`: the longest time of one call, in seconds, by the tool's name: `{"run_python": 600}`.
+    `cache`: names of read-only tools whose calls may be given a stored outcome, as with `ak.tool(cache=True)`.
     `effort`: how much the model reasons, if it has a choice: "low", "medium" or "high".
     Raises `ConfigurationError` for a value that is not valid, `ToolDeclarationError` for a tool that can't be offered.
     """
@@ -51,13 +52,15 @@ class Agent:
         effort: Effort | None = None,
         conversation_budget: Budget | None = None,
         timeouts: Mapping[str, float] | None = None,
+        cache: Iterable[str] = (),
     ) -> None:
         if model is not None and not isinstance(model, str) and not callable(getattr(model, "stream", None)):
             raise ConfigurationError(f"A model is a name or an object with `stream`, not {type(model).__name__!r}.")
         self._kernel_state = kernel_state()
         self.conversation_id = new_conversation_id()
         self.model = model
-        self.tools = with_timeouts(offered_tools(self._kernel_state.shell, tools), timeouts or {})
+        offered = offered_tools(self._kernel_state.shell, tools)
+        self.tools = with_cache(with_timeouts(offered, timeouts or {}), cache)
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
         if self.policy is not None and self.policy.rules:

@@ -29,7 +29,7 @@ from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attac
 from agent_kernel.tools.builtin.search_process import list_files, search_files
 from agent_kernel.tools.builtin.shell import run_shell
 from agent_kernel.tools.builtin.verdicts import builtin_verdict
-from agent_kernel.tools.declaration import ToolDeclaration, checked_timeouts
+from agent_kernel.tools.declaration import ToolDeclaration, cached, checked_timeouts
 from agent_kernel.tools.function import as_tool
 from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
@@ -85,6 +85,21 @@ def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tup
         return replace(tool, declaration=replace(tool.declaration, timeout=seconds))
 
     return tuple(map(timed, tools))
+
+
+def with_cache(tools: tuple[Tool, ...], names: Iterable[str]) -> tuple[Tool, ...]:
+    """The tools, of which those with these names give a stored outcome again. Raises `ConfigurationError`."""
+    wanted = {names} if isinstance(names, str) else set(names)
+    if unknown := wanted - {tool.declaration.name for tool in tools}:
+        raise ConfigurationError(f"cache: no tool of this agent is named {', '.join(sorted(map(repr, unknown)))}.")
+
+    def kept(tool: Tool) -> Tool:
+        declaration = tool.declaration
+        if declaration.name not in wanted or declaration.cache_seconds is not None:
+            return tool
+        return replace(tool, declaration=cached(declaration, cache=True))
+
+    return tuple(map(kept, tools))
 
 
 def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -127,6 +127,10 @@ class WaitingBehind(Reply):
     """The execution count of the cell for which the call waits."""
 
 
+class StateVersion(Reply):
+    version: str = Field(max_length=64)
+
+
 class Undone(Reply):
     refusal: str | None = None
     """Why the file was not restored."""
@@ -247,6 +251,13 @@ class LocateCall(Request[WaitingBehind]):
     approval_id: str
 
 
+class ReadStateVersion(Request[StateVersion]):
+    """Asks for a text that is another one whenever something may have changed what calls read: a cell, or a call that
+    is not read-only. Only sent for a call of a tool with a cache."""
+
+    op: Literal["version"] = "version"
+
+
 class UndoCall(Request[Undone]):
     """Restores the file that a call replaced."""
 
@@ -296,7 +307,7 @@ class AnswerQuestion(Request[Done]):
 RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun
 CallRequest = OfferCall | InterruptCall | CollectCall | LocateCall
 ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
-KernelRequest = Serve | DescribeEnvironment | ReadPicture | AnswerQuestion
+KernelRequest = Serve | DescribeEnvironment | ReadStateVersion | ReadPicture | AnswerQuestion
 AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
 
 _REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(

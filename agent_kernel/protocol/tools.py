@@ -11,7 +11,7 @@ DeclaredApproval = Literal["ask", "allow", "deny", "dynamic"]
 any answer but `ask`, `allow` or `deny` counts as `ask`."""
 
 MOST_SECONDS = 10**9
-"""The longest timeout."""
+"""The longest timeout, and the longest time that an outcome is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +29,6 @@ class ToolDeclaration:
     """`page` tools such as `ask_user` are answered by a client with a `tool_result` command."""
     timeout: Annotated[float | None, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
     """Seconds that a call may run until it is interrupted; `None` means no limit."""
+    cache_seconds: Annotated[float | None, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
+    """Seconds for which an outcome may be given again to a call with the same arguments, of a read-only tool; `None`
+    means that each call runs."""

@@ -238,7 +238,7 @@ def describe(call: ToolCallView, outputs: tuple[RecordOutput, ...] = (), *, reco
     failure = _failure(call)
     who = words.decided(call)
     seen = _seen(call, outputs)
-    spent = words.duration(call.duration_ms) if call.duration_ms is not None and not recorded else ""
+    spent = "" if recorded else _spent(call)
     when = "" if recorded or not who else _clock(call.decided_at)
     end = f" {who} {when}".rstrip() if call.state == "denied" else ""
     details = _sentence(
@@ -262,6 +262,13 @@ def describe(call: ToolCallView, outputs: tuple[RecordOutput, ...] = (), *, reco
         outputs=outputs,
         is_open=call.state in ("denied", "error", "unknown"),
     )
+
+
+def _spent(call: ToolCallView) -> str:
+    """The time that a call took, or how old the outcome is that it was given."""
+    if call.stored_at is not None and call.ended_at is not None:
+        return words.stored(call.stored_at, call.ended_at)
+    return words.duration(call.duration_ms) if call.duration_ms is not None else ""
 
 
 def summary_of(call: ToolCallView) -> str:
@@ -335,6 +342,8 @@ def _notes(call: ToolCallView) -> list[str]:
     notes: list[str] = []
     if call.edited:
         notes.append("The call was edited before it was approved.")
+    if call.stored_at is not None:
+        notes.append(f"{words.CARD['stored']} {words.NOTHING_RAN}")
     reason = f"Reason: {call.reason}" if call.reason else ""
     match call.state:
         case "denied" | "superseded" | "expired":

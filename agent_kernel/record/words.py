@@ -65,6 +65,11 @@ SEEN = {
     "all": "The model has seen these {seen} plots.",
     "some": "The model has seen {seen} of these {shown} plots.",
 }
+STORED = {
+    "now": "from less than a minute ago",
+    "one": "from 1 minute ago",
+    "more": "from {minutes} minutes ago",
+}
 DECIDERS: dict[DecidedBy, str] = {"user": "you", "policy": "policy", "script": "a script"}
 ERRORS: dict[ErrorCode, str] = {
     "LLM_ERROR": "The model did not answer.",
@@ -149,6 +154,7 @@ CARD = {
     "nobodyKnows": "Nobody can say what became of this call.",
     "look": "Look before you choose.",
     "outcomeNote": "Run again asks you first. Continue tells the model that the outcome is unknown.",
+    "stored": "A stored outcome was given again.",
     "interrupted": "The kernel was interrupted; what ran before that stays.",
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
     "nothingLost": "Nothing is lost.",
@@ -336,6 +342,13 @@ def seen_pictures(seen: int, shown: int) -> str:
     return SEEN[which].format(seen=seen, shown=shown)
 
 
+def stored(stored_at: str, ended_at: str) -> str:
+    """The age of the outcome that a call was given: `from 2 minutes ago`."""
+    age = datetime.fromisoformat(ended_at) - datetime.fromisoformat(stored_at)
+    minutes = max(0, int(age.total_seconds() // 60))
+    return STORED["now" if minutes == 0 else "one" if minutes == 1 else "more"].format(minutes=minutes)
+
+
 Place = Literal["here", "above", "below", "left out"]
 """Where a display is: in the transcript, next to the answer, below the record as an output of the notebook, or left out
 for lack of room."""
@@ -415,6 +428,7 @@ SHARED: Final[dict[str, Any]] = {
     "modes": MODES,
     "rules": RULES,
     "seen": SEEN,
+    "stored": STORED,
     "deciders": DECIDERS,
     "problems": PROBLEMS,
     "ownTitles": list(OWN_TITLES),

@@ -355,8 +355,8 @@ class Conversation:
         return await self._read_call(tool_call_id)
 
     async def retry_call(self, tool_call_id: str, *, outside: bool = False, decided_by: str | None = None) -> str:
-        """Have the model propose an ended call again, which then needs an approval; a shell command also `outside` its
-        walls. Returns the run's id.
+        """Have the model propose an ended call again, which then needs an approval, and is given no stored outcome; a
+        shell command also `outside` its walls. Returns the run's id.
 
         Raises `UnknownToolCall`, `IllegalTransition` for a call that has not ended, `AlreadyDecided`.
         """
@@ -370,6 +370,7 @@ class Conversation:
         if asked and active is not None and active.run_id == call.run_id:
             await unknown_outcomes.answer(active, call, "retry", decided_by)
             return call.run_id
+        self._queue.outcomes.forget((call.tool_name, call.digest))
         return await self._send(unknown_outcomes.retry_text(call), decided_by)
 
     async def undo_call(self, tool_call_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> None:

@@ -35,6 +35,11 @@ class ToolExecutor(Protocol):
         """The execution count of the user's cell that the kernel runs before this call; `None` once the call runs."""
         ...
 
+    async def state_version(self) -> str | None:
+        """A text that is another one whenever something may have changed what calls read: a cell, or a call that is not
+        read-only. `None` where that is not known."""
+        ...
+
     async def undo(self, approval_id: str) -> None:
         """Restore the file that a call replaced. Raises `ToolFailed` if the file was changed since."""
         ...

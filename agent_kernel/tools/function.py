@@ -10,7 +10,7 @@ from docstring_parser import ParseError, parse
 from agent_kernel.errors import ToolDeclarationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools import langchain, schema_check
-from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration, is_timeout
+from agent_kernel.tools.declaration import DeclaredApproval, ToolDeclaration, cached, is_timeout
 from agent_kernel.tools.signatures import arguments_model, parameters_schema
 from agent_kernel.tools.tool import ApprovalFunction, Tool
 
@@ -27,6 +27,7 @@ def tool(
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
+    cache: bool | float = False,
 ) -> F: ...
 @overload
 def tool(
@@ -35,6 +36,7 @@ def tool(
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
+    cache: bool | float = False,
 ) -> Callable[[F], F]: ...
 def tool(
     function: F | None = None,
@@ -44,6 +46,7 @@ def tool(
     read_only: bool = False,
     name: str | None = None,
     timeout: float | None = None,
+    cache: bool | float = False,
 ) -> F | Callable[[F], F]:
     """Declare a function as a tool. It remains the same plain function.
 
@@ -53,16 +56,18 @@ def tool(
     `read_only`: calls change nothing, so they may run in plan mode. Asynchronous read-only functions run concurrently,
     ten at once; all others run one after another on the kernel's main thread.
     `timeout`: seconds after which a call is interrupted and the model is told so. `None` means no limit.
-    Raises `ToolDeclarationError`, which names the tool, the fault and what to do.
+    `cache`, for a read-only tool: `True`, or seconds. A call that asks nobody and has the arguments of an earlier one
+    in its conversation is given that one's outcome again and does not run, until a cell or a call that may change
+    something has run, or the seconds are over.
+    Raises `ToolDeclarationError` or `ConfigurationError`, which names the tool, the fault and what to do.
     """
 
     def decorate(function: F) -> F:
         if langchain.is_langchain(function):
-            return cast(
-                "F",
-                _from_langchain(function, approval=approval, read_only=read_only, name=name, timeout=timeout),
-            )
+            found = _from_langchain(function, approval=approval, read_only=read_only, name=name, timeout=timeout)
+            return cast("F", dataclasses.replace(found, declaration=cached(found.declaration, cache)))
         made = _from_function(function, approval=approval, read_only=read_only, name=name, timeout=timeout)
+        made = dataclasses.replace(made, declaration=cached(made.declaration, cache))
         try:
             setattr(function, _MARK, made)
         except AttributeError:

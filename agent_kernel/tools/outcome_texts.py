@@ -18,6 +18,7 @@ NOT_DONE_PREFIXES = (ERROR_PREFIX, CANCELLED_PREFIX, REPLACED_PREFIX, EXPIRED_PR
 """The prefixes of calls whose effect can't be assumed."""
 EDITED_NOTE = "The user changed the arguments"
 NOTHING_RAN = "Nothing ran."
+STORED_PREFIX = "Stored outcome"
 
 
 def outcome_status(state: CallState) -> OutcomeStatus:
@@ -65,6 +66,12 @@ def unknown(reason: str) -> str:
         f"{UNKNOWN_PREFIX}. {reason} The call may have finished, run in part, or not run at all. "
         "Look before you act on it."
     )
+
+
+def stored(age: float, result: str) -> str:
+    """The text of a call that did not run, because the outcome of `age` seconds ago was given again."""
+    minutes = int(age // 60)
+    return f"{STORED_PREFIX} of {minutes} {'minute' if minutes == 1 else 'minutes'} ago. {NOTHING_RAN}\n{result}"
 
 
 def ended(call: ToolCallView, state: CallState, content: str, *, cut: bool = False) -> str:

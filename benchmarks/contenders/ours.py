@@ -41,6 +41,9 @@ class ProbeExecutor:
     async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:  # noqa: ARG002
         return ToolVerdict("ask")
 
+    async def state_version(self) -> str | None:
+        return None
+
     async def waiting_behind(self, approval_id: str) -> int | None:  # noqa: ARG002
         return None
 

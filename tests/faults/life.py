@@ -76,6 +76,9 @@ class CounterExecutor:
     async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         return ToolVerdict("ask")
 
+    async def state_version(self) -> str | None:
+        return None
+
     async def waiting_behind(self, approval_id: str) -> int | None:
         return None
 

@@ -7,6 +7,7 @@ import { emptyCall } from "../src/state/model";
 import { decider } from "../src/state/reduce";
 import { summary } from "../src/text/arguments";
 import { duration, money, tokens } from "../src/text/format";
+import { storedWords } from "../src/text/words";
 
 interface Cases {
   readonly summaries: readonly { tool: string; input: unknown; text: string }[];
@@ -17,6 +18,7 @@ interface Cases {
     edited: boolean;
     text: string;
   }[];
+  readonly stored: readonly { stored_at: string; ended_at: string; text: string }[];
   readonly money: readonly { usd: number; text: string }[];
   readonly at_least: readonly { usd: number; text: string }[];
   readonly tokens: readonly { count: number; text: string }[];
@@ -31,6 +33,10 @@ test.each(cases.summaries)("the title of $tool $input is $text", ({ tool, input,
 test("a call whose arguments are still written has no title", () => expect(summary("run_python", null)).toBe(""));
 
 test.each(cases.durations)("$ms ms are $text", ({ ms, text }) => expect(duration(ms)).toBe(text));
+
+test.each(cases.stored)("an outcome of $stored_at at $ended_at is $text", ({ stored_at, ended_at, text }) =>
+  expect(storedWords(stored_at, ended_at)).toBe(text),
+);
 
 test.each(cases.deciders)("$by $name: $text", ({ by, name, edited, text }) => {
   const call = { ...emptyCall("call_1", "run_python", 0), edited, decider: decider(by, name, null, false, false) };

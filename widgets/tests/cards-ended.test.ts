@@ -234,6 +234,18 @@ describe("Run again", () => {
     expect(shown(await show(byRule)).text).not.toContain("Asks you first");
   });
 
+  test("is there for a stored outcome, whose age the card says", async () => {
+    const stored_at = new Date(Date.now() - 150_000).toISOString();
+    const root = await show((run) => runs(run).end("t1", "run_python", "success", { tool_result: "3", stored_at }));
+    expect(card(root, "t1").querySelector(".ak-state")!.textContent).toBe("Donefrom 2 minutes ago");
+    expect(shown(root).text).toContain("A stored outcome was given again. Nothing ran.");
+    await press(card(root, "t1"), "Run again");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1" });
+    expect(shown(root).text).toContain("You asked the model to run it again.");
+    const ran = await show((run) => runs(run).end("t1", "run_python", "success", { tool_result: "3" }));
+    expect(shown(ran).text).not.toContain("Run again");
+  });
+
   test("is not there when the run is over, is stopping or the line is lost", async () => {
     const over = await show((run) => failed(run).say("I give up.").finish());
     card(over, "t1").querySelector<HTMLElement>(".ak-head")!.click();

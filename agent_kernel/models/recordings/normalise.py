@@ -28,6 +28,7 @@ RULES = (
     Rule("uuid", re.compile(r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
     Rule("address", re.compile(r"\b0x[0-9A-Fa-f]{6,16}\b"), "<address>"),
     Rule("output file", re.compile(r"(?<=The output is in )[^\n]{1,1024}?-[0-9a-f]{16}\.txt(?=, up to )"), "<output>"),
+    Rule("age", re.compile(r"(?m)^(Stored outcome of )\d+ minutes?(?= ago\.)"), r"\1<duration>"),
     Rule("cell file", re.compile(r"<tmp>/\d{4,20}\.py\b"), "<cell>"),
     Rule("cell number", re.compile(r"\b(Cell In|In |Out) ?\[\d+\]"), r"\1[<number>]"),
     Rule(

@@ -61,11 +61,20 @@ class RunInterrupts(Protocol):
 class CallRunner:
     """One per kernel process; for the main thread."""
 
-    def __init__(self, shell: InteractiveShell, calls: Calls, find: FindTool, interrupts: RunInterrupts) -> None:
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        calls: Calls,
+        find: FindTool,
+        interrupts: RunInterrupts,
+        changed: Callable[[], None],
+    ) -> None:
+        """`changed` is called before and after each call that is not read-only."""
         self.shell = shell
         self.calls = calls
         self.find = find
         self.interrupts = interrupts
+        self.changed = changed
         self.children = PrintedByChildren()
         self.capture: Callable[[Entry, list[dict[str, Any]]], AbstractContextManager[None]] = lambda *_: nullcontext()
         """Where there is no kernel: captures what a call puts out. Errors are added to the list instead of shown."""
@@ -143,6 +152,9 @@ class _Execution:
         tool_call_id = current_tool_call_id.set(self._entry.call.tool_call_id)
         current = current_entry.set(self._entry)
         forks = self._runner.children.forks
+        tool = self._runner.find(self._entry.run_id, self._entry.call.tool_name)
+        changed = self._runner.changed if tool is None or not tool.declaration.read_only else lambda: None
+        changed()
         try:
             with self._gate.watched(self._on_interrupt), self._runner.capture(self._entry, self._errors):
                 end = await self._end()
@@ -160,6 +172,7 @@ class _Execution:
                 # Before the end is known, so that the model is not asked again.
                 self._runner.interrupts.cancel(self._entry.run_id)
             undo = backups.offer(self._entry.call.approval_id)
+            changed()
             self._runner.calls.finish(self._entry, end.model_copy(update={"undo": undo}))
 
     def _on_error(self, error: BaseException, lines: list[str]) -> None:

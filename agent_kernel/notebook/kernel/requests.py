@@ -54,11 +54,13 @@ from agent_kernel.protocol.kernel import (
     PreviewCall,
     Previewed,
     ReadPicture,
+    ReadStateVersion,
     Refused,
     Reply,
     ResumeRun,
     RunRequest,
     Serve,
+    StateVersion,
     ToolRequest,
     UndoCall,
     Undone,
@@ -172,7 +174,7 @@ async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:
             return _about_call(request, state)
         case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
             return await _about_tool(request, state)
-        case Serve() | DescribeEnvironment() | ReadPicture() | AnswerQuestion():
+        case Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | AnswerQuestion():
             return await _about_kernel(request, state)
         case _:
             assert_never(request)
@@ -236,10 +238,13 @@ async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
             card = await in_own_thread(lambda: preview_of(request.tool_name, request.arguments_json, request.place))
             return Previewed(card=card)
         case UndoCall():
+            state.version.changed()
             try:
                 backups.undo(request.approval_id)
             except ToolFailed as refusal:
                 return Undone(refusal=str(refusal))
+            finally:
+                state.version.changed()
             return Undone()
         case ListChanges():
             changes = await asyncio.to_thread(backups.changes)
@@ -258,6 +263,8 @@ async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
         case DescribeEnvironment():
             path = notebook_path(request.notebook_path)
             return EnvironmentDescribed(text=describe_environment(state.shell, path))
+        case ReadStateVersion():
+            return StateVersion(version=state.version.text)
         case ReadPicture():
             return await _read_picture(request, state)
         case AnswerQuestion():

@@ -18,6 +18,7 @@ from agent_kernel.notebook.kernel.environment import check_version
 from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.kernel.questions import Questions
 from agent_kernel.notebook.kernel.run_state import RunState
+from agent_kernel.notebook.kernel.state_version import StateVersion
 from agent_kernel.notebook.tools import offered_tools
 from agent_kernel.protocol.kernel import MOST_REPLACED
 from agent_kernel.tools.tool import Tool
@@ -39,7 +40,8 @@ class KernelState:
         self.served_through_gateway = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self.cells = Cells(shell, self.open_runs)
-        self.runner = CallRunner(shell, self.calls, self.find_tool, self.interrupts)
+        self.version = StateVersion(shell)
+        self.runner = CallRunner(shell, self.calls, self.find_tool, self.interrupts, self.version.changed)
 
     def add_run(self, run: RunState) -> None:
         self._runs[run.run_id] = run

@@ -48,7 +48,10 @@ def _block(state: KernelState, run: RunState, timeout: float | None) -> bool:
         return False
     notice = Notice(passes_on=False)
     with notice.taken():
-        return run_on_this_loop(_suspend(state, run, timeout, notice))
+        try:
+            return run_on_this_loop(_suspend(state, run, timeout, notice))
+        finally:
+            state.version.on_waited()
 
 
 async def wait_async(state: KernelState, run: RunState) -> None:
@@ -64,6 +67,8 @@ async def wait_async(state: KernelState, run: RunState) -> None:
             run.cancel("interrupted")
             with contextlib.suppress(asyncio.CancelledError, TimeoutError):
                 await _suspend(state, run, STOP_SECONDS)
+        finally:
+            state.version.on_waited()
     _after_wait(run)
     if interrupted:
         raise AwaitInterrupted

@@ -57,6 +57,7 @@ class RunQueue:
     def __init__(self, resources: Resources, row: ConversationRow, feed: Feed) -> None:
         self._resources = resources
         self._shared = ConversationResources(resources, row, feed.shown)
+        self.outcomes = self._shared.outcomes
         self._row = row
         self._feed = feed
         self._waiting: list[QueuedRun] = []

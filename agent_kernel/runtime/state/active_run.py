@@ -29,6 +29,7 @@ from agent_kernel.runtime.state.commits import Commit, Commits
 from agent_kernel.runtime.state.history import Histories, History
 from agent_kernel.runtime.state.inbox import Inbox
 from agent_kernel.runtime.state.lean import lean
+from agent_kernel.runtime.state.outcome_cache import OutcomeCache
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
 from agent_kernel.runtime.state.run_calls import RunCalls
@@ -87,6 +88,7 @@ class ConversationResources:
     row: ConversationRow
     shown: asyncio.Event
     """Set once a page has shown the conversation."""
+    outcomes: OutcomeCache = field(default_factory=OutcomeCache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class ActiveRun:
         self._sent = lean(spec) if view.lean else spec
         """What of the specification the model is sent."""
         self.run_id = spec.run_id
-        self.conversation, self.shown = shared.row, shared.shown
+        self.conversation, self.shown, self.outcomes = shared.row, shared.shown, shared.outcomes
         self.log, self.settings, self.attended = shared.runtime.log, shared.runtime.settings, shared.runtime.attended
         self.model, self.executor = model, executor
         self._shared = shared

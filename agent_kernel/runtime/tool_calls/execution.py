@@ -20,8 +20,10 @@ from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
+from agent_kernel.runtime.state.outcome_cache import StoredOutcome
 from agent_kernel.runtime.state.run_calls import Execution, Interruption
-from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls import cache, transitions
+from agent_kernel.runtime.tool_calls.cache import CacheEntry
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked
 from agent_kernel.runtime.tool_calls.effective_policy import wall_level
 from agent_kernel.runtime.tool_calls.policy_check import has_walls
@@ -68,10 +70,13 @@ async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
 
 
 async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
-    """Run a call whose state in the log is `executing`."""
+    """Run a call whose state in the log is `executing`, or end it with a stored outcome."""
+    entry = await cache.cache_entry(run, call)
     if (why := run.halted) is not None:  # the run was stopped before there was anything to interrupt
         text = outcome_texts.cancelled_before_start(why)
         await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=why))
+        return
+    if entry is not None and cache.end_by_stored(run, call, entry):
         return
     outputs = CallOutputs(run, call)
     started = time.monotonic()
@@ -82,7 +87,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
         raise
     if is_unasked(call):
         outcome = replace(outcome, content=run.secrets.clean(outcome.content))
-    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), interruption)
+    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), interruption, entry)
     outputs.settled()
 
 
@@ -136,8 +141,10 @@ async def finish(
     last_outputs: Sequence[ToolOutputEvent] = (),
     shown: Sequence[str] = (),
     interruption: Interruption | None = None,
+    entry: CacheEntry | None = None,
 ) -> None:
-    """Commit the outcome of a call, with the pictures that it has `shown`; and `interruption` if there was one."""
+    """Commit the outcome of a call, with the pictures that it has `shown`; and `interruption` if there was one. It is
+    kept for later calls if there is an `entry` for it."""
     if interruption is not None:
         outcome = _cut_short(outcome, interruption)
     settings = run.settings
@@ -182,6 +189,8 @@ async def finish(
     else:
         run.calls.add_result(call.tool_call_id, result, pictures.refs)
         run.pictures.add(pictures.data)
+    if entry is not None and outcome.status == "success" and not shown:  # pictures are not kept
+        cache.keep(run, entry, StoredOutcome(result, kept.truncated, output_file))
 
 
 def _cut_short(outcome: Outcome, interruption: Interruption) -> Outcome:

@@ -273,4 +273,5 @@ def no_looser(declared: ToolDeclaration) -> ToolDeclaration:
         approval=max(declared.approval, shipped.approval, key=_STRICTNESS.index),
         read_only=declared.read_only and shipped.read_only,
         runs_in=shipped.runs_in,
+        cache_seconds=declared.cache_seconds if shipped.read_only else None,
     )

@@ -26,6 +26,11 @@ def test_how_long_a_call_took(case: dict[str, Any]) -> None:
     assert words.duration(case["ms"]) == case["text"]
 
 
+@pytest.mark.parametrize("case", CASES["stored"], ids=AS_JSON)
+def test_how_old_a_stored_outcome_is(case: dict[str, Any]) -> None:
+    assert words.stored(case["stored_at"], case["ended_at"]) == case["text"]
+
+
 @pytest.mark.parametrize("case", CASES["deciders"], ids=AS_JSON)
 def test_who_decided_a_call(case: dict[str, Any]) -> None:
     assert words.decided(a_call(by=case["by"], decided_by=case["name"], edited=case["edited"])) == case["text"]

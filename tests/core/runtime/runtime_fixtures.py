@@ -70,6 +70,7 @@ class FunctionExecutor:
     undone: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     environment: str = "Notebook: test.ipynb"
+    version: str | None = "as it was"
 
     def name_of(self, approval_id: str) -> str:
         """What the model calls a call that was run."""
@@ -95,6 +96,9 @@ class FunctionExecutor:
         inside = real.removeprefix("/home/ana/") if real.startswith("/home/ana/") else None
         place = Place(path=real, inside=inside, linked=path in self.links)
         return ToolVerdict(self.approval, place, self.edits, self.walls)
+
+    async def state_version(self) -> str | None:
+        return self.version
 
     async def waiting_behind(self, approval_id: str) -> int | None:
         self.looks += 1

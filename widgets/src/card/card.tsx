@@ -7,7 +7,7 @@ import { pictureCount } from "../state/outputs";
 import { lineCount, shownCall, summary } from "../text/arguments";
 import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
-import { seenWords } from "../text/words";
+import { seenWords, storedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Icon, icon } from "../ui/icon";
@@ -177,6 +177,8 @@ function Seconds({ call }: { call: Call }): JSX.Element | null {
 function endNote(call: Call): JSX.Element | null {
   switch (call.state) {
     case "success":
+      if (call.storedAt !== null && call.endedAt !== null)
+        return <span class="ak-muted">{storedWords(call.storedAt, call.endedAt)}</span>;
       // Of a diff that is not shown whole, the lines that are would be too few.
       if (call.preview?.kind === "diff" && !call.preview.left_out)
         return <span class="ak-muted">{changeCount(call.preview.text)}</span>;

@@ -50,6 +50,10 @@ export function statusLine(card: CallSignals, folded: boolean): JSX.Element | nu
       ) : (
         <RetryRow card={card} note="The model was told and may try another way." />
       );
+    case "success":
+      return folded || call.storedAt === null ? null : (
+        <RetryRow card={card} note={`${SHARED.card.stored} ${SHARED.nothingRan}`} />
+      );
     case "unknown":
       return (
         <>
@@ -79,9 +83,7 @@ function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Elem
   const asks = run.store.asksFirst.value && (call.decider?.kind === "you" || call.decider?.kind === "other");
   return (
     <div class="ak-actions">
-      {retry === "offered" && (
-        <Button name={SHARED.actions.runAgain} small={call.state === "error"} onPress={() => run.retry(card)} />
-      )}
+      {retry === "offered" && <Button name={SHARED.actions.runAgain} small onPress={() => run.retry(card)} />}
       {retry === "offered" && stopped && (
         <Button name={SHARED.actions.runOutside} small onPress={() => run.retry(card, true)} />
       )}

@@ -2,13 +2,13 @@
 import type { Retry, Undo } from "../card/context";
 import { asksWhatNow, type Call, type RunState } from "../state";
 
-/** The person's choice for a call whose outcome is an error, or unknown. */
+/** The person's choice for a call whose outcome is an error, unknown, or a stored one. */
 export type Asked = "retry" | "continue" | null;
 
 /** Offered only where it works: `goesOn` says whether the run does, over a line that is there. */
 export function retryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
   if (call.state === "unknown") return unknownRetryOf(call, state, asked, goesOn);
-  if (call.state !== "error") return "no";
+  if (call.state !== "error" && call.storedAt === null) return "no";
   if (asked === "retry") return "asked";
   return goesOn ? "offered" : "no";
 }

@@ -32,6 +32,11 @@ export const SHARED = {
     "all": "The model has seen these {seen} plots.",
     "some": "The model has seen {seen} of these {shown} plots."
   },
+  "stored": {
+    "now": "from less than a minute ago",
+    "one": "from 1 minute ago",
+    "more": "from {minutes} minutes ago"
+  },
   "deciders": {
     "user": "you",
     "policy": "policy",
@@ -123,6 +128,7 @@ export const SHARED = {
     "nobodyKnows": "Nobody can say what became of this call.",
     "look": "Look before you choose.",
     "outcomeNote": "Run again asks you first. Continue tells the model that the outcome is unknown.",
+    "stored": "A stored outcome was given again.",
     "interrupted": "The kernel was interrupted; what ran before that stays.",
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
     "nothingLost": "Nothing is lost.",

@@ -36,6 +36,12 @@ export function seenWords(seen: number, shown: number): string {
   return filled(SHARED.seen[seen < shown ? "some" : seen === 1 ? "one" : "all"], { seen, shown });
 }
 
+/** "from 2 minutes ago": the age that a stored outcome had at `endedAt`. */
+export function storedWords(storedAt: string, endedAt: string): string {
+  const minutes = Math.max(0, Math.floor((Date.parse(endedAt) - Date.parse(storedAt)) / 60_000));
+  return filled(SHARED.stored[minutes === 0 ? "now" : minutes === 1 ? "one" : "more"], { minutes });
+}
+
 /** "The budget is reached" */
 export function pausedWords({ of, repeated, unpriced }: PauseView): string {
   const { paused } = SHARED;
