@@ -108,7 +108,7 @@ class IdleInterrupts:
         message = self._kernel.get_parent("shell")
         kind = message.get("header", {}).get("msg_type")
         if kind == "execute_request":
-            return self._on_idle_signal if is_own(message) else None
+            return self._on_idle_signal if is_own(message.get("content") or {}) else None
         runs = self._open_runs()
         if not runs:
             return None
@@ -122,7 +122,7 @@ class IdleInterrupts:
     def _on_code_start(self) -> None:
         """For code that awaits, ipykernel has set a handler of its own since the message came. This event also comes
         for the code of a call, which runs inside the queued code."""
-        if _is_main_thread() and self._is_new and is_own(self._kernel.get_parent("shell")):
+        if _is_main_thread() and self._is_new and is_own(self._kernel.get_parent("shell").get("content") or {}):
             signal.signal(signal.SIGINT, self._on_idle_signal)
         self._is_new = False
 
@@ -135,9 +135,8 @@ class IdleInterrupts:
         raise KeyboardInterrupt
 
 
-def is_own(message: dict[str, Any]) -> bool:
-    """Whether a message has the kernel run code of Agent Kernel's own."""
-    content = message.get("content") or {}
+def is_own(content: dict[str, Any]) -> bool:
+    """Whether the content of a message has the kernel run code of Agent Kernel's own."""
     code = content.get("code")
     return bool(content.get("silent")) and isinstance(code, str) and code.removeprefix("await ").startswith(OWN_CODE)
 

@@ -20,12 +20,14 @@ class StateVersion:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
-        self._in_prompt = False
+        self._in_cell = True
+        """Whether a cell runs that is no prompt: the one that imports this."""
         self.changed()
         shell.events.register("pre_execute", self._on_silent_code)
         shell.events.register("post_execute", self._on_silent_code)
-        shell.events.register("pre_run_cell", self._on_cell_start)
-        shell.events.register("post_run_cell", self._on_cell_end)
+        shell.events.register("pre_run_cell", lambda info: self._on_code(info, begins=True))
+        # An interrupted cell may have no result.
+        shell.events.register("post_run_cell", lambda done: self._on_code(getattr(done, "info", None), begins=False))
 
     def changed(self) -> None:
         """Something may have changed. For any thread: it is one assignment."""
@@ -33,32 +35,27 @@ class StateVersion:
 
     def on_waited(self) -> None:
         """What has waited for a run goes on: a cell, or the code of a call. A prompt has nothing that goes on."""
-        if not self._in_prompt or current_entry.get() is not None:
+        if self._in_cell or current_entry.get() is not None:
             self.changed()
 
-    def _on_cell_start(self, info: Any) -> None:
-        if current_entry.get() is None:  # else it is the code of a call
-            self._in_prompt = _is_prompt(info)
-            self._on_code()
-
-    def _on_cell_end(self, result: Any) -> None:
-        if current_entry.get() is None:
-            self._in_prompt = _is_prompt(getattr(result, "info", None))  # an interrupted cell may have no result
-            self._on_code()
-            self._in_prompt = False
-
-    def _on_code(self) -> None:
-        if not self._in_prompt:
+    def _on_code(self, info: Any, *, begins: bool) -> None:
+        """A cell begins or ends, or code that a cell has IPython run."""
+        if current_entry.get() is not None:
+            return  # the code of a call
+        code = getattr(info, "raw_cell", None)
+        is_prompt = isinstance(code, str) and code.split(maxsplit=1)[:1] == [PROMPT]
+        if not is_prompt:
             self.changed()
+        if code is None or code == self._message().get("code", code):
+            self._in_cell = begins and not is_prompt
 
     def _on_silent_code(self) -> None:
         """What a page runs unseen, to list variables for example."""
-        kernel = kernel_of(self._shell)
-        message = kernel.get_parent("shell") if kernel is not None else {}
-        if current_entry.get() is None and (message.get("content") or {}).get("silent") and not is_own(message):
+        message = self._message()
+        if current_entry.get() is None and message.get("silent") and not is_own(message):
             self.changed()
 
-
-def _is_prompt(info: Any) -> bool:
-    code = getattr(info, "raw_cell", None)
-    return isinstance(code, str) and code.split(maxsplit=1)[:1] == [PROMPT]
+    def _message(self) -> dict[str, Any]:
+        """The content of the message that the main thread carries out; empty in plain IPython."""
+        kernel = kernel_of(self._shell)
+        return (kernel.get_parent("shell").get("content") or {}) if kernel is not None else {}

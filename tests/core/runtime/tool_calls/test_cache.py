@@ -1,0 +1,276 @@
+"""Stored outcomes of read-only calls: when one is given again, and never when a run without them had another."""
+
+import asyncio
+import base64
+import json
+import time
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_kernel.approvals.scripted import script
+from agent_kernel.errors import KernelGone
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.events import ToolCompleteEvent
+from agent_kernel.protocol.tools import MOST_SECONDS, ToolDeclaration
+from agent_kernel.protocol.views import OutputView, ToolCallView
+from agent_kernel.protocol.vocabulary import ExecutionStatus
+from agent_kernel.runtime.state import outcome_cache
+from agent_kernel.runtime.state.outcome_cache import OutcomeCache, StoredOutcome
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.outcome_texts import stored
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import stage as make_stage
+from tests.core.tools.builtin.pictures import png_bytes
+
+READ = ToolDeclaration(
+    "read",
+    "Read.",
+    {"type": "object", "properties": {"key": {"type": "string"}, "other": {"type": "string"}}},
+    approval="allow",
+    read_only=True,
+    cache_seconds=MOST_SECONDS,
+)
+A, B = call("read", key="a"), call("read", key="b")
+
+
+class Kernel(FunctionExecutor):
+    """Counts what it reads; its version is another one after a call that is not read-only, as a kernel's is."""
+
+    def __init__(self) -> None:
+        super().__init__(self._count)
+
+    async def execute(self, call: ApprovedCall, emit: Any) -> Outcome:
+        if call.tool_name != "read":
+            self.version = f"after {call.approval_id}"
+        return await super().execute(call, emit)
+
+    def _count(self, call: ApprovedCall, emit: Any) -> Outcome:
+        return Outcome("success", f"{call.tool_name} {len(self.ran)}")
+
+
+async def go(stage: Stage, *turns: Any, read: ToolDeclaration = READ, **spec: Any) -> list[ToolCallView]:
+    """The calls of a run with these turns."""
+    with ScriptedModel([*turns, say("Done.")]) as model:
+        stage.use(model)
+        spec.setdefault("policy", "allow")
+        return (await (await stage.start(tools=(RUN_PYTHON, read), **spec)).wait()).tool_calls
+
+
+def texts(calls: list[ToolCallView]) -> list[str]:
+    return [str(one.result).split("\n")[-1] for one in calls]
+
+
+@pytest.fixture
+async def stage(stages: Stages) -> Stage:
+    return await stages(ScriptedModel([]), executor=Kernel())
+
+
+async def test_the_same_arguments_give_the_stored_outcome_which_says_so_everywhere(stage: Stage) -> None:
+    first, second, other = await go(stage, call("read", key="a", other="x"), call("read", other="x", key="a"), B)
+    assert [ran.tool_call_id for ran in stage.executor.ran] == [first.tool_call_id, other.tool_call_id]
+    assert (first.result, first.stored_at) == ("read 1", None)
+    assert (other.result, other.stored_at) == ("read 2", None)
+    assert second.result == "Stored outcome of 0 minutes ago. Nothing ran.\nread 1"
+    assert (second.state, second.by, second.duration_ms) == ("success", "policy", None)
+    assert second.stored_at is not None
+    assert second.ended_at is not None
+    assert str(first.started_at) <= second.stored_at <= second.ended_at
+    shown = next(one for one in stage.of(ToolCompleteEvent) if one.tool_call_id == second.tool_call_id)
+    assert (shown.stored_at, shown.tool_result) == (second.stored_at, second.result)
+    (entry,) = [one for one in await stage.audit() if "stored_at" in one]
+    assert (entry["kind"], entry["approval_id"], entry["state"]) == ("outcome", second.approval_id, "success")
+    decided = [one["approval_id"] for one in await stage.audit() if one["kind"] == "decision"]
+    assert decided == [first.approval_id, second.approval_id, other.approval_id]
+
+
+async def test_the_model_reads_how_old_an_outcome_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    await go(stage, A)
+    now = time.monotonic()
+    monkeypatch.setattr(stage.conversation._queue.outcomes, "_clock", lambda: now + 150)
+    (later,) = await go(stage, A)
+    assert later.result == "Stored outcome of 2 minutes ago. Nothing ran.\nread 1"
+    assert [stored(age, "x").split(".")[0] for age in (59, 60, 7200)] == [
+        "Stored outcome of 0 minutes ago",
+        "Stored outcome of 1 minute ago",
+        "Stored outcome of 120 minutes ago",
+    ]
+
+
+@pytest.mark.parametrize("between", [call("run_python", code="x = 2"), None], ids=["a call", "a cell"])
+async def test_nothing_is_given_again_once_something_may_have_changed(stage: Stage, between: Any) -> None:
+    if between is None:
+        await go(stage, A, B)
+        stage.executor.version = "a cell has run"
+        found = await go(stage, A, B, A)
+    else:
+        found = (await go(stage, A, B, between, A, B, A))[3:]
+    assert [one.stored_at is None for one in found] == [True, True, False]
+
+
+async def test_a_call_of_the_same_step_that_runs_first_counts(stage: Stage) -> None:
+    found = await go(stage, A, calls(call("run_python", code="x = 2"), A), calls(A, A))
+    assert [one.stored_at is None for one in found] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("why", ["no answer", "gone"])
+async def test_a_kernel_that_does_not_say_whether_a_cell_ran_has_each_call_run(stage: Stage, why: str) -> None:
+    await go(stage, A)
+
+    async def state_version() -> str | None:
+        if why == "gone":
+            raise KernelGone("The kernel died.")
+        return None
+
+    stage.executor.state_version = state_version  # type: ignore[method-assign] -- as a kernel that fails
+    assert [one.stored_at for one in await go(stage, A, A)] == [None, None]
+
+
+@pytest.mark.parametrize("status", ["success", "error", "cancelled"])
+async def test_only_a_success_without_pictures_is_stored(stage: Stage, status: ExecutionStatus) -> None:
+    def act(call: ApprovedCall, emit: Any) -> Outcome:
+        if status == "success":
+            emit(OutputView(kind="display", data={"image/png": base64.b64encode(png_bytes()).decode()}))
+        return Outcome(status, "ValueError: no")
+
+    stage.executor.act = act
+    found = await go(stage, A, A)
+    assert len(stage.executor.ran) == 2
+    assert [one.stored_at for one in found] == [None, None]
+
+
+async def test_a_call_that_asks_neither_takes_nor_leaves_an_outcome(stage: Stage) -> None:
+    asks = replace(READ, approval="ask")
+    found = await go(stage, A, A, read=asks, policy="ask", script=script([True, True]))
+    assert [(one.by, one.stored_at) for one in found] == [("script", None)] * 2
+    assert len(stage.executor.ran) == 2
+    allowed = await go(stage, A, read=READ, policy="ask")
+    assert [(one.by, one.stored_at) for one in allowed] == [("policy", None)]
+
+
+@pytest.mark.parametrize("change", [{"cache_seconds": None}, {"read_only": False}], ids=["no cache", "not read-only"])
+async def test_other_tools_run_each_time(stage: Stage, change: dict[str, Any]) -> None:
+    found = await go(stage, A, A, read=replace(READ, **change))
+    assert [one.stored_at for one in found] == [None, None]
+
+
+async def test_another_conversation_has_outcomes_of_its_own(stage: Stage) -> None:
+    await go(stage, A)
+    first = stage.conversation
+    stage.conversation = await stage.runtime.create_conversation(kernel_id="k", notebook_path="work/other.ipynb")
+    stage.conversation.client_came()
+    assert [one.stored_at for one in await go(stage, A)] == [None]
+    stage.conversation = first
+    assert [one.stored_at is None for one in await go(stage, A)] == [False]
+
+
+async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
+    _, given_again = await go(stage, A, A)
+    with ScriptedModel([A, say("Done.")]) as model:
+        stage.use(model)
+        run_id = await stage.conversation.retry_call(given_again.tool_call_id)
+        await stage.until(lambda: len(stage.of(ToolCompleteEvent)) == 3)
+        async with asyncio.timeout(10):
+            while not await stage.conversation.has_ended(run_id):  # noqa: ASYNC110 -- its end is not waited for
+                await asyncio.sleep(0.005)
+    assert (stage.of(ToolCompleteEvent)[-1].stored_at, len(stage.executor.ran)) == (None, 2)
+    assert [str(one.result) for one in await go(stage, A)] == ["Stored outcome of 0 minutes ago. Nothing ran.\nread 2"]
+
+
+async def test_a_wall_clock_that_jumps_changes_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    minute = replace(READ, cache_seconds=60.0)
+    await go(stage, A, read=minute)
+    for jump in (10**8, -(10**8)):
+        monkeypatch.setattr(time, "time", lambda jump=jump: jump)
+        (found,) = await go(stage, A, read=minute)
+        assert found.stored_at is not None
+        assert found.ended_at is not None
+        assert found.stored_at <= found.ended_at
+    now = time.monotonic()
+    monkeypatch.setattr(stage.conversation._queue.outcomes, "_clock", lambda: now + 60)
+    assert [one.stored_at for one in await go(stage, A, read=minute)] == [None]
+
+
+def test_what_is_kept_is_bounded() -> None:
+    cache = OutcomeCache()
+    for number in range(outcome_cache.MOST_OUTCOMES + 3):
+        cache.keep(("read", str(number)), "v", StoredOutcome("x"))
+    assert [cache.find(("read", str(number)), "v", 60) is None for number in (2, 3)] == [True, False]
+    cache.keep(("read", "long"), "v", StoredOutcome("x" * (outcome_cache.MOST_CHARACTERS + 1)))
+    assert cache.find(("read", "long"), "v", 60) is None
+
+
+KEYS = st.sampled_from(["a", "b"])
+READS = st.tuples(st.just("read"), KEYS, st.none())
+WRITES = st.tuples(st.just("write"), KEYS, st.sampled_from(["1", "2", "raise"]))
+RUNS = st.tuples(
+    st.sampled_from(["first", "second"]),  # the conversation
+    st.one_of(st.none(), WRITES),  # a cell before the run
+    st.sampled_from([0.0, 0.0, 59.0, 61.0]),  # seconds before the run
+    st.booleans(),  # whether the kernel says what has run
+    st.lists(st.lists(st.one_of(READS, READS, WRITES), min_size=1, max_size=3), max_size=4),  # the calls of each step
+)
+
+
+class World(FunctionExecutor):
+    """Values that calls read, and that cells and other calls change."""
+
+    def __init__(self) -> None:
+        super().__init__(self._act)
+        self.values = {"a": "0", "b": "0"}
+        self.answers = True
+
+    def write(self, key: str, value: str) -> None:
+        self.values[key] = value
+        self.version = uuid.uuid4().hex
+
+    async def state_version(self) -> str | None:
+        return self.version if self.answers else None
+
+    def _act(self, call: ApprovedCall, emit: Any) -> Outcome:
+        arguments = json.loads(call.arguments_json)
+        if call.tool_name == "run_python":
+            self.write(*arguments["code"].split())
+            return Outcome("success", "written")
+        value = self.values[arguments["key"]]
+        return Outcome("error" if value == "raise" else "success", value)
+
+
+@settings(max_examples=30)
+@given(st.lists(RUNS, max_size=4))
+def test_no_call_has_an_outcome_that_it_would_not_have_had_without_the_cache(plan: list[Any]) -> None:
+    asyncio.run(_carry_out(plan))
+
+
+async def _carry_out(plan: list[Any]) -> None:
+    world, now, expected = World(), 0.0, {"a": "0", "b": "0"}
+    stage = await make_stage(ScriptedModel([]), executor=world)
+    second = await stage.runtime.create_conversation(kernel_id="k", notebook_path="work/other.ipynb")
+    conversations = {"first": stage.conversation, "second": second}
+    for one in conversations.values():
+        one.client_came()
+        one._queue.outcomes._clock = lambda: now  # type: ignore[method-assign] -- the test's own time
+    for name, cell, seconds, answers, steps in plan:
+        stage.conversation, world.answers = conversations[name], answers
+        now += seconds
+        if cell is not None:
+            world.write(*cell[1:])
+            expected[cell[1]] = cell[2]
+        turns = [calls(*(_as_call(one) for one in step)) for step in steps]
+        found = await go(stage, *turns, read=replace(READ, cache_seconds=60.0))
+        for (kind, key, value), one in zip((one for step in steps for one in step), found, strict=True):
+            if kind == "write":
+                expected[key] = value
+            else:
+                assert texts([one]) == [f"Error: {expected[key]}" if expected[key] == "raise" else expected[key]]
+                assert one.stored_at is None or (answers and expected[key] != "raise")
+    await stage.close()
+
+
+def _as_call(step: tuple[str, str, str | None]) -> Any:
+    kind, key, value = step
+    return call("read", key=key) if kind == "read" else call("run_python", code=f"{key} {value}")

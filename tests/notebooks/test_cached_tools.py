@@ -1,0 +1,111 @@
+"""Tools with a cache in a kernel that no server serves: what has their calls run again."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from tests.notebooks.kernel import TestKernel
+
+pytestmark = pytest.mark.kernel
+
+TOOL = """\
+import agent_kernel as ak
+x = 1
+@ak.tool(approval="allow", read_only=True, cache=True)
+def look(key: str) -> int:
+    "Look."
+    return x
+@ak.tool(approval="allow")
+def change() -> None:
+    "Change."
+agent = ak.Agent(tools=[look, change], policy="allow")
+def looked(run):
+    return [(one.stored_at is not None, one.result.split()[-1]) for one in run.tool_calls if one.tool_name == "look"]
+"""
+LOOK = call("look", key="a")
+
+
+@pytest.fixture
+def model() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as server:
+        yield server
+
+
+@pytest.fixture
+def loaded(start_kernel: Callable[..., TestKernel], model: FakeOpenAI) -> TestKernel:
+    kernel = start_kernel(**model.environment())
+    assert kernel.run(f"%load_ext agent_kernel\n{TOOL}").ok
+    return kernel
+
+
+def test_an_outcome_is_given_again_until_a_cell_or_a_call_may_have_changed_it(
+    loaded: TestKernel, model: FakeOpenAI
+) -> None:
+    def looked(code: str, *turns: object) -> object:
+        model.add(*turns, say("Done."))
+        return eval(loaded.value(f"{code}\nlooked(run)"))
+
+    go = 'run = agent.run("Go.")'
+    assert looked(go, LOOK, LOOK) == [(False, "1"), (True, "1")]
+    assert loaded.run("x = 2").ok
+    assert looked(go, LOOK) == [(False, "2")]
+    code = call("run_python", code="x = 3")
+    assert looked(go, LOOK, LOOK, code, LOOK, LOOK) == [
+        *[(False, "2"), (True, "2")],
+        *[(False, "3"), (True, "3")],
+    ]
+    assert looked(go, LOOK, call("change"), LOOK) == [(False, "3"), (False, "3")]
+    # A cell goes on between two of its runs.
+    model.add(LOOK, say("Done."))
+    assert looked(f"first = agent.run('Go.')\nx = 4\n{go}", LOOK, LOOK) == [(False, "4"), (True, "4")]
+    model.add(LOOK, say("Done."))
+    assert looked("first = await agent.start('Go.')\nx = 5\nrun = await agent.start('Go.')", LOOK) == [(False, "5")]
+
+
+def test_the_cell_that_imports_the_agent_counts_as_any_other(
+    start_kernel: Callable[..., TestKernel], model: FakeOpenAI
+) -> None:
+    model.add(LOOK, say("Done."), LOOK, say("Done."))
+    code = f"{TOOL}first = agent.run('Go.')\nget_ipython().run_cell('x = 2')\nrun = agent.run('Go.')\nlooked(run)"
+    assert start_kernel(**model.environment()).value(code) == "[(False, '2')]"
+
+
+def test_a_prompt_is_no_cell_that_may_have_changed_anything(loaded: TestKernel, model: FakeOpenAI) -> None:
+    model.add(LOOK, say("One."), LOOK, LOOK, say("Two."))
+    for _ in range(2):
+        assert loaded.run("%%agent --tools look\nGo.").ok
+    looked = "[looked(run) for run in ak.runs()]"
+    assert loaded.value(looked) == "[[(False, '1')], [(True, '1'), (True, '1')]]"
+    model.add(LOOK, say("Three."))
+    assert loaded.run("%%agent --tools look\nGo.").ok
+    assert loaded.value(looked) == "[[(False, '1')], [(True, '1'), (True, '1')], [(False, '1')]]"
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [("1", True), ("1/0", True), ("%agent status", True), ("%%agent --bogus\nGo.", False)],
+)
+def test_the_version_of_the_state_changes_with_each_cell_but_a_prompt(
+    shared_kernel: TestKernel, code: str, changes: bool
+) -> None:
+    shared_kernel.run("%load_ext agent_kernel")
+    before = shared_kernel.request("version")
+    assert before == shared_kernel.request("version")
+    shared_kernel.run(code)
+    assert (before != shared_kernel.request("version")) == changes
+
+
+def test_the_version_of_the_state_changes_with_what_a_page_runs_unseen_and_with_calls(
+    shared_kernel: TestKernel,
+) -> None:
+    versions = [shared_kernel.request("version")["version"]]
+    shared_kernel.run_tool("apr_look", "inspect_variables")
+    assert shared_kernel.request("version")["version"] == versions[0]
+    shared_kernel.run("x = 1", silent=True)
+    versions.append(shared_kernel.request("version")["version"])
+    shared_kernel.run_tool("apr_change", "run_python", code="x = 2")
+    versions.append(shared_kernel.request("version")["version"])
+    shared_kernel.request("undo", approval_id="apr_change")
+    versions.append(shared_kernel.request("version")["version"])
+    assert len(set(versions)) == 4
