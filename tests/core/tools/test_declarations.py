@@ -4,6 +4,7 @@ import datetime
 import enum
 import functools
 import json
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -13,9 +14,10 @@ from langchain_core.tools import InjectedToolArg, InjectedToolCallId, Structured
 from langchain_core.tools import Tool as TextTool
 from langchain_core.tools import tool as langchain_tool
 from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from agent_kernel.errors import InvalidArguments, ToolDeclarationError
+from agent_kernel.errors import ConfigurationError, InvalidArguments, ToolDeclarationError
+from agent_kernel.protocol.tools import MOST_SECONDS, ToolDeclaration
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.function import as_tool, tool
 from agent_kernel.tools.langchain import current_tool_call_id
@@ -256,6 +258,31 @@ def test_a_faulty_tool_is_refused_by_name_with_its_fault(function: Any, fault: s
     with pytest.raises(ToolDeclarationError, match=fault) as caught:
         as_tool(function)
     assert function.__name__ in str(caught.value)
+
+
+@pytest.mark.parametrize(("cache", "seconds"), [(True, MOST_SECONDS), (90, 90.0), (False, None)])
+def test_a_read_only_tool_may_keep_its_outcomes(cache: bool | float, seconds: float | None) -> None:
+    def look() -> int:
+        """Look."""
+        return 1
+
+    assert as_tool(tool(read_only=True, cache=cache)(look)).declaration.cache_seconds == seconds
+    assert look() == 1
+
+
+@pytest.mark.parametrize("cache", [0, -1, math.nan, math.inf, "yes", None, 10**10])
+def test_a_cache_is_refused_that_is_no_time(cache: Any) -> None:
+    with pytest.raises(ConfigurationError, match="The tool 'drop_rows' can't be cached: cache= takes True or a number"):
+        tool(read_only=True, cache=cache)(drop_rows)
+
+
+def test_a_tool_that_is_not_read_only_keeps_no_outcomes() -> None:
+    with pytest.raises(ConfigurationError, match="'drop_rows' can't be cached: it is not read-only"):
+        tool(cache=True)(drop_rows)
+    with pytest.raises(ValidationError):
+        TypeAdapter(ToolDeclaration).validate_python(
+            {"name": "x", "description": "", "parameters": {}, "cache_seconds": 0}
+        )
 
 
 @pytest.mark.parametrize("name", ["", "two words", "x" * 65, "naïve"])
