@@ -13,7 +13,7 @@ import orjson
 import pytest
 import yaml
 
-from agent_kernel import cli
+from agent_kernel.options import parser_of_commands
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "batch"
 NOTEBOOKS = 10
@@ -90,7 +90,7 @@ def commands(name: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", ["github-actions.yml", "argo.yaml"])
 def test_the_commands_of_the_workflows_are_commands(name: str) -> None:
-    parsed = [cli._parser().parse_args(command) for command in commands(name)]
+    parsed = [parser_of_commands().parse_args(command) for command in commands(name)]
     assert [options.command for options in parsed] == ["run", "report"]
     assert parsed[0].once
     assert parsed[0].logs.name == parsed[1].logs.name
