@@ -93,7 +93,7 @@ CREATE TABLE IF NOT EXISTS tool_calls (
     images TEXT, -- what it showed, as the messages have it
     seen_images INTEGER NOT NULL DEFAULT 0,
     place TEXT, -- where the path of a file tool's call leads (`Place`, as JSON): what it was judged by, and may open
-    stored_at TEXT, -- when the outcome was had that it was given instead of running
+    cached_at TEXT, -- when the outcome was had that it was given instead of running
     UNIQUE (conversation, tool_call_id)
 );
 CREATE INDEX IF NOT EXISTS tool_calls_by_run ON tool_calls (run_id);

@@ -49,7 +49,7 @@ _COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
     "read_only, recorded, warnings, preview, created_at, decided_at, started_at, ended_at, duration_ms, "
     "result, truncated, output_file, undo, undone, waiting_behind, unknown_answer, "
-    "seen_images, place, stored_at"
+    "seen_images, place, cached_at"
 )
 CALL = f"{_COLUMNS}, (SELECT conversation_id FROM conversations WHERE number = conversation)"
 """The columns that `call_values` takes, for a SELECT and for RETURNING alike."""

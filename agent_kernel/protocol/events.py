@@ -180,7 +180,7 @@ class ToolCompleteEvent(Event):
     undo: str | None = None
     """Set if `tool_undo` can restore the file that the call replaced: when that file was last changed, or an empty text
     if there was none."""
-    stored_at: str | None = None
+    cached_at: str | None = None
     """Set if the call did not run, because the outcome of an earlier call was given again: the time of that outcome."""
 
 

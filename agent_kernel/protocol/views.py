@@ -291,7 +291,7 @@ class ToolCallView(View):
     """How many of the pictures that the call displayed were given to the model."""
     place: Place | None = None
     """For a file tool's call: the place that it was judged by and may open."""
-    stored_at: str | None = None
+    cached_at: str | None = None
     """As in `ToolCompleteEvent`."""
 
 

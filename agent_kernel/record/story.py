@@ -266,8 +266,8 @@ def describe(call: ToolCallView, outputs: tuple[RecordOutput, ...] = (), *, reco
 
 def _spent(call: ToolCallView) -> str:
     """The time that a call took, or how old the outcome is that it was given."""
-    if call.stored_at is not None and call.ended_at is not None:
-        return words.stored(call.stored_at, call.ended_at)
+    if call.cached_at is not None and call.ended_at is not None:
+        return words.stored(call.cached_at, call.ended_at)
     return words.duration(call.duration_ms) if call.duration_ms is not None else ""
 
 
@@ -342,7 +342,7 @@ def _notes(call: ToolCallView) -> list[str]:
     notes: list[str] = []
     if call.edited:
         notes.append("The call was edited before it was approved.")
-    if call.stored_at is not None:
+    if call.cached_at is not None:
         notes.append(f"{words.CARD['stored']} {words.NOTHING_RAN}")
     reason = f"Reason: {call.reason}" if call.reason else ""
     match call.state:

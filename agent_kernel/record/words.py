@@ -342,9 +342,9 @@ def seen_pictures(seen: int, shown: int) -> str:
     return SEEN[which].format(seen=seen, shown=shown)
 
 
-def stored(stored_at: str, ended_at: str) -> str:
+def stored(cached_at: str, ended_at: str) -> str:
     """The age of the outcome that a call was given: `from 2 minutes ago`."""
-    age = datetime.fromisoformat(ended_at) - datetime.fromisoformat(stored_at)
+    age = datetime.fromisoformat(ended_at) - datetime.fromisoformat(cached_at)
     minutes = max(0, int(age.total_seconds() // 60))
     return STORED["now" if minutes == 0 else "one" if minutes == 1 else "more"].format(minutes=minutes)
 

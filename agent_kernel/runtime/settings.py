@@ -90,7 +90,7 @@ class RuntimeSettings:
     policy_cap: PolicyMode | None = None
     """The most permissive mode a notebook may choose; a site sets it."""
     site_rules: tuple[str, ...] = ()
-    walls: WallLevel = "workspace"
+    shell_walls: WallLevel = "workspace"
     """The walls around shell commands; a file in a notebook's folder may make them stricter."""
     shell_environment: tuple[str, ...] = ()
     """Variables that a command inside walls may know, beside those that it always may."""

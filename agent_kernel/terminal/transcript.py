@@ -201,8 +201,8 @@ class Transcript:
         is_new = call_id not in self._half and event.tool_result and event.state in ("success", "error")
         self._print(call_id, f"{event.tool_result}\n" if is_new else "")
         spent = f", {words.duration(event.duration_ms)}" if event.duration_ms is not None else ""
-        if event.stored_at is not None:
-            spent = f", {words.stored(event.stored_at, event.timestamp)}"
+        if event.cached_at is not None:
+            spent = f", {words.stored(event.cached_at, event.timestamp)}"
         notes = {"unknown": words.MAY_HAVE_RUN, "invalid": words.MODEL_TOLD}
         self.line(f"{words.STATES[event.state]}{spent}.{_reason(event.reason)} {notes.get(event.state, '')}")
         if event.output_file:

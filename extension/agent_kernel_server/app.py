@@ -85,7 +85,7 @@ class AgentKernelServer(ExtensionApp):
         help="Rules of the site that hold for every run beside its policy, such as `deny run_shell`.",
     ).tag(config=True)
 
-    walls = Enum(
+    shell_walls = Enum(
         get_args(WallLevel),
         default_value="workspace",
         help="""The walls around shell commands: `workspace` (they write in the notebook's folder and a private

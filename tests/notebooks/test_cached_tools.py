@@ -21,7 +21,7 @@ def change() -> None:
     "Change."
 agent = ak.Agent(tools=[look, change], policy="allow")
 def looked(run):
-    return [(one.stored_at is not None, one.result.split()[-1]) for one in run.tool_calls if one.tool_name == "look"]
+    return [(one.cached_at is not None, one.result.split()[-1]) for one in run.tool_calls if one.tool_name == "look"]
 """
 LOOK = call("look", key="a")
 
@@ -85,7 +85,7 @@ def test_a_prompt_is_no_cell_that_may_have_changed_anything(loaded: TestKernel, 
 def test_an_agent_caches_the_tools_that_it_names(loaded: TestKernel, model: FakeOpenAI) -> None:
     model.add(*[call("inspect_variables", names=["x"])] * 2, say("Done."))
     run = 'run = ak.Agent(policy="allow", cache=["inspect_variables"]).run("Go.")'
-    assert loaded.value(f"{run}\n[one.stored_at is not None for one in run.tool_calls]") == "[False, True]"
+    assert loaded.value(f"{run}\n[one.cached_at is not None for one in run.tool_calls]") == "[False, True]"
     for names, fault in (("['run_python']", "not read-only"), ("['nosuch']", "cache: no tool"), ("'ask_user'", "not")):
         reply = loaded.run(f"ak.Agent(cache={names})").reply
         assert (reply["ename"], fault in reply["evalue"]) == ("ConfigurationError", True)

@@ -24,7 +24,7 @@ async def test_an_outcome_is_given_again_until_a_cell_of_the_users_or_a_call_has
             await kernel.run(cell)
         calls = await _calls_after(api, number)
     looked = [one for one in calls if one["tool_name"] == "look"]
-    assert [one["stored_at"] is not None for one in looked] == [False, True, False, False, True]
+    assert [one["cached_at"] is not None for one in looked] == [False, True, False, False, True]
     assert [one["result"].split("\n")[-1] for one in looked] == ["1", "1", "2", "2", "2"]
     assert looked[1]["result"].startswith("Stored outcome of 0 minutes ago. ")
 

@@ -18,7 +18,7 @@ interface Cases {
     edited: boolean;
     text: string;
   }[];
-  readonly stored: readonly { stored_at: string; ended_at: string; text: string }[];
+  readonly stored: readonly { cached_at: string; ended_at: string; text: string }[];
   readonly money: readonly { usd: number; text: string }[];
   readonly at_least: readonly { usd: number; text: string }[];
   readonly tokens: readonly { count: number; text: string }[];
@@ -34,8 +34,8 @@ test("a call whose arguments are still written has no title", () => expect(summa
 
 test.each(cases.durations)("$ms ms are $text", ({ ms, text }) => expect(duration(ms)).toBe(text));
 
-test.each(cases.stored)("an outcome of $stored_at at $ended_at is $text", ({ stored_at, ended_at, text }) =>
-  expect(storedWords(stored_at, ended_at)).toBe(text),
+test.each(cases.stored)("an outcome of $cached_at at $ended_at is $text", ({ cached_at, ended_at, text }) =>
+  expect(storedWords(cached_at, ended_at)).toBe(text),
 );
 
 test.each(cases.deciders)("$by $name: $text", ({ by, name, edited, text }) => {

@@ -235,8 +235,8 @@ describe("Run again", () => {
   });
 
   test("is there for a stored outcome, whose age the card says", async () => {
-    const stored_at = new Date(Date.now() - 150_000).toISOString();
-    const root = await show((run) => runs(run).end("t1", "run_python", "success", { tool_result: "3", stored_at }));
+    const cached_at = new Date(Date.now() - 150_000).toISOString();
+    const root = await show((run) => runs(run).end("t1", "run_python", "success", { tool_result: "3", cached_at }));
     expect(card(root, "t1").querySelector(".ak-state")!.textContent).toBe("Donefrom 2 minutes ago");
     expect(shown(root).text).toContain("A stored outcome was given again. Nothing ran.");
     await press(card(root, "t1"), "Run again");

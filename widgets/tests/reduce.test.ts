@@ -151,7 +151,7 @@ test("a snapshot shows what the events would have shown", () => {
           unknown_answer: null,
           seen_images: 0,
           place: null,
-          stored_at: null,
+          cached_at: null,
         },
       ],
     },

@@ -42,7 +42,7 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> AuditedEntry:
         "started_at": call.started_at,
         "duration_ms": call.duration_ms,
         "reason": call.reason,
-        "stored_at": call.stored_at,
+        "cached_at": call.cached_at,
     }
     return _audited(append(sql, "outcome", _of_call(call) | fields), call)
 

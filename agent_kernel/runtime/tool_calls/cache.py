@@ -56,7 +56,7 @@ def end_by_stored(run: ActiveRun, call: ToolCallView, entry: CacheEntry) -> bool
             result,
             truncated=stored.truncated,
             output_file=stored.output_file,
-            stored_at=utc_now(-age),
+            cached_at=utc_now(-age),
         )
 
     run.commit_soon(work)

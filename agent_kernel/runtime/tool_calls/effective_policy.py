@@ -100,12 +100,12 @@ def _looser_walls(settings: RuntimeSettings, limits: FolderLimits) -> list[str]:
     named = ", ".join(limits.files[:_MOST_NAMED])
     return [
         f'{named}: walls = "{limits.walls}" changes nothing: a file can only tighten, and this site has '
-        f"{settings.walls}."
+        f"{settings.shell_walls}."
     ]
 
 
 def _has_looser_walls(settings: RuntimeSettings, limits: FolderLimits) -> bool:
-    return limits.walls is not None and wall_level(settings.walls, limits) != limits.walls
+    return limits.walls is not None and wall_level(settings.shell_walls, limits) != limits.walls
 
 
 def _made(origin: RuleOrigin, text: str, made_by: str | None = None) -> RuleView:

@@ -93,7 +93,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
 
 def _walls(run: ActiveRun) -> Walls:
     settings = run.settings
-    return Walls(wall_level(settings.walls, run.spec.limits), settings.hidden_paths, settings.shell_environment)
+    return Walls(wall_level(settings.shell_walls, run.spec.limits), settings.hidden_paths, settings.shell_environment)
 
 
 async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Interruption | None]:

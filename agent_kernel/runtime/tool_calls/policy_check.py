@@ -69,7 +69,7 @@ def around(run: ActiveRun, tool_name: str, arguments: dict[str, Any], found: Wal
     """The walls around a call, in the words of its card; empty for any but a shell command."""
     if not has_walls(run, tool_name):
         return ""
-    level = wall_level(run.settings.walls, run.spec.limits)
+    level = wall_level(run.settings.shell_walls, run.spec.limits)
     return words_of(found, level, outside=leaves_walls(tool_name, arguments))
 
 

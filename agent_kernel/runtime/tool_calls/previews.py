@@ -42,7 +42,7 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: 
         plain = await read(tool_input, partial(preview, tool_name, tool_input))
         if plain is not None and judged.walls:
             base = "" if is_inside(judged.walls) is None else judged.walls
-            return plain.model_copy(update={"facts": [f"Walls: {judged.walls}."], "base": base}), found
+            return plain.model_copy(update={"facts": [f"walls: {judged.walls}."], "base": base}), found
         if plain is None or tool_name not in CHANGES_FILES:
             return plain, found
         shown = plain

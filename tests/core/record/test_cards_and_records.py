@@ -28,7 +28,7 @@ def test_how_long_a_call_took(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", CASES["stored"], ids=AS_JSON)
 def test_how_old_a_stored_outcome_is(case: dict[str, Any]) -> None:
-    assert words.stored(case["stored_at"], case["ended_at"]) == case["text"]
+    assert words.stored(case["cached_at"], case["ended_at"]) == case["text"]
 
 
 @pytest.mark.parametrize("case", CASES["deciders"], ids=AS_JSON)

@@ -177,8 +177,8 @@ function Seconds({ call }: { call: Call }): JSX.Element | null {
 function endNote(call: Call): JSX.Element | null {
   switch (call.state) {
     case "success":
-      if (call.storedAt !== null && call.endedAt !== null)
-        return <span class="ak-muted">{storedWords(call.storedAt, call.endedAt)}</span>;
+      if (call.cachedAt !== null && call.endedAt !== null)
+        return <span class="ak-muted">{storedWords(call.cachedAt, call.endedAt)}</span>;
       // Of a diff that is not shown whole, the lines that are would be too few.
       if (call.preview?.kind === "diff" && !call.preview.left_out)
         return <span class="ak-muted">{changeCount(call.preview.text)}</span>;

@@ -51,7 +51,7 @@ export function statusLine(card: CallSignals, folded: boolean): JSX.Element | nu
         <RetryRow card={card} note="The model was told and may try another way." />
       );
     case "success":
-      return folded || call.storedAt === null ? null : (
+      return folded || call.cachedAt === null ? null : (
         <RetryRow card={card} note={`${SHARED.card.stored} ${SHARED.nothingRan}`} />
       );
     case "unknown":

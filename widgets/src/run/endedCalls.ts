@@ -8,7 +8,7 @@ export type Asked = "retry" | "continue" | null;
 /** Offered only where it works: `goesOn` says whether the run does, over a line that is there. */
 export function retryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
   if (call.state === "unknown") return unknownRetryOf(call, state, asked, goesOn);
-  if (call.state !== "error" && call.storedAt === null) return "no";
+  if (call.state !== "error" && call.cachedAt === null) return "no";
   if (asked === "retry") return "asked";
   return goesOn ? "offered" : "no";
 }

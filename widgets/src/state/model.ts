@@ -53,7 +53,7 @@ export interface Call {
   readonly truncated: boolean;
   readonly outputFile: string | null;
   /** When the outcome was had that it was given instead of running; `null` where it ran. */
-  readonly storedAt: string | null;
+  readonly cachedAt: string | null;
   readonly outputs: Outputs;
   /** The number of the user's own cell that the kernel runs first. */
   readonly waitingBehind: number | null;
@@ -121,7 +121,7 @@ export function emptyCall(id: string, name: string, step: number): Call {
     result: null,
     truncated: false,
     outputFile: null,
-    storedAt: null,
+    cachedAt: null,
     outputs: NO_OUTPUTS,
     waitingBehind: null,
     undo: null,

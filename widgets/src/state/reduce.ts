@@ -95,7 +95,7 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
           durationMs: event.duration_ms,
           truncated: event.truncated,
           outputFile: event.output_file,
-          storedAt: event.stored_at,
+          cachedAt: event.cached_at,
           waitingBehind: null,
           undo: event.undo,
           endedAt: event.timestamp,

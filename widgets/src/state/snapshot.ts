@@ -73,7 +73,7 @@ function callFromView(view: ToolCallView, step: number): Call {
     result: view.result,
     truncated: view.truncated,
     outputFile: view.output_file,
-    storedAt: view.stored_at,
+    cachedAt: view.cached_at,
     waitingBehind: view.waiting_behind,
     undo: view.undo,
     undone: view.undone,

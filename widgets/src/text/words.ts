@@ -37,8 +37,8 @@ export function seenWords(seen: number, shown: number): string {
 }
 
 /** "from 2 minutes ago": the age that a stored outcome had at `endedAt`. */
-export function storedWords(storedAt: string, endedAt: string): string {
-  const minutes = Math.max(0, Math.floor((Date.parse(endedAt) - Date.parse(storedAt)) / 60_000));
+export function storedWords(cachedAt: string, endedAt: string): string {
+  const minutes = Math.max(0, Math.floor((Date.parse(endedAt) - Date.parse(cachedAt)) / 60_000));
   return filled(SHARED.stored[minutes === 0 ? "now" : minutes === 1 ? "one" : "more"], { minutes });
 }
 

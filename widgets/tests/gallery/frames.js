@@ -178,7 +178,7 @@ export class Recording {
       status,
       state,
       duration_ms: null,
-      stored_at: null,
+      cached_at: null,
       truncated: false,
       output_file: null,
       reason: null,

@@ -73,16 +73,16 @@ async def stage(stages: Stages) -> Stage:
 async def test_the_same_arguments_give_the_stored_outcome_which_says_so_everywhere(stage: Stage) -> None:
     first, second, other = await go(stage, call("read", key="a", other="x"), call("read", other="x", key="a"), B)
     assert [ran.tool_call_id for ran in stage.executor.ran] == [first.tool_call_id, other.tool_call_id]
-    assert (first.result, first.stored_at) == ("read 1", None)
-    assert (other.result, other.stored_at) == ("read 2", None)
+    assert (first.result, first.cached_at) == ("read 1", None)
+    assert (other.result, other.cached_at) == ("read 2", None)
     assert second.result == "Stored outcome of 0 minutes ago. Nothing ran.\nread 1"
     assert (second.state, second.by, second.duration_ms) == ("success", "policy", None)
-    assert second.stored_at is not None
+    assert second.cached_at is not None
     assert second.ended_at is not None
-    assert str(first.started_at) <= second.stored_at <= second.ended_at
+    assert str(first.started_at) <= second.cached_at <= second.ended_at
     shown = next(one for one in stage.of(ToolCompleteEvent) if one.tool_call_id == second.tool_call_id)
-    assert (shown.stored_at, shown.tool_result) == (second.stored_at, second.result)
-    (entry,) = [one for one in await stage.audit() if "stored_at" in one]
+    assert (shown.cached_at, shown.tool_result) == (second.cached_at, second.result)
+    (entry,) = [one for one in await stage.audit() if "cached_at" in one]
     assert (entry["kind"], entry["approval_id"], entry["state"]) == ("outcome", second.approval_id, "success")
     decided = [one["approval_id"] for one in await stage.audit() if one["kind"] == "decision"]
     assert decided == [first.approval_id, second.approval_id, other.approval_id]
@@ -109,12 +109,12 @@ async def test_nothing_is_given_again_once_something_may_have_changed(stage: Sta
         found = await go(stage, A, B, A)
     else:
         found = (await go(stage, A, B, between, A, B, A))[3:]
-    assert [one.stored_at is None for one in found] == [True, True, False]
+    assert [one.cached_at is None for one in found] == [True, True, False]
 
 
 async def test_a_call_of_the_same_step_that_runs_first_counts(stage: Stage) -> None:
     found = await go(stage, A, calls(call("run_python", code="x = 2"), A), calls(A, A))
-    assert [one.stored_at is None for one in found] == [True, True, True, False, False]
+    assert [one.cached_at is None for one in found] == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize("why", ["no answer", "gone"])
@@ -127,7 +127,7 @@ async def test_a_kernel_that_does_not_say_whether_a_cell_ran_has_each_call_run(s
         return None
 
     stage.executor.state_version = state_version  # type: ignore[method-assign] -- as a kernel that fails
-    assert [one.stored_at for one in await go(stage, A, A)] == [None, None]
+    assert [one.cached_at for one in await go(stage, A, A)] == [None, None]
 
 
 @pytest.mark.parametrize("status", ["success", "error", "cancelled"])
@@ -140,22 +140,22 @@ async def test_only_a_success_without_pictures_is_stored(stage: Stage, status: E
     stage.executor.act = act
     found = await go(stage, A, A)
     assert len(stage.executor.ran) == 2
-    assert [one.stored_at for one in found] == [None, None]
+    assert [one.cached_at for one in found] == [None, None]
 
 
 async def test_a_call_that_asks_neither_takes_nor_leaves_an_outcome(stage: Stage) -> None:
     asks = replace(READ, approval="ask")
     found = await go(stage, A, A, read=asks, policy="ask", script=script([True, True]))
-    assert [(one.by, one.stored_at) for one in found] == [("script", None)] * 2
+    assert [(one.by, one.cached_at) for one in found] == [("script", None)] * 2
     assert len(stage.executor.ran) == 2
     allowed = await go(stage, A, read=READ, policy="ask")
-    assert [(one.by, one.stored_at) for one in allowed] == [("policy", None)]
+    assert [(one.by, one.cached_at) for one in allowed] == [("policy", None)]
 
 
 @pytest.mark.parametrize("change", [{"cache_seconds": None}, {"read_only": False}], ids=["no cache", "not read-only"])
 async def test_other_tools_run_each_time(stage: Stage, change: dict[str, Any]) -> None:
     found = await go(stage, A, A, read=replace(READ, **change))
-    assert [one.stored_at for one in found] == [None, None]
+    assert [one.cached_at for one in found] == [None, None]
 
 
 async def test_another_conversation_has_outcomes_of_its_own(stage: Stage) -> None:
@@ -163,9 +163,9 @@ async def test_another_conversation_has_outcomes_of_its_own(stage: Stage) -> Non
     first = stage.conversation
     stage.conversation = await stage.runtime.create_conversation(kernel_id="k", notebook_path="work/other.ipynb")
     stage.conversation.client_came()
-    assert [one.stored_at for one in await go(stage, A)] == [None]
+    assert [one.cached_at for one in await go(stage, A)] == [None]
     stage.conversation = first
-    assert [one.stored_at is None for one in await go(stage, A)] == [False]
+    assert [one.cached_at is None for one in await go(stage, A)] == [False]
 
 
 async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
@@ -177,7 +177,7 @@ async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
         async with asyncio.timeout(10):
             while not await stage.conversation.has_ended(run_id):  # noqa: ASYNC110 -- its end is not waited for
                 await asyncio.sleep(0.005)
-    assert (stage.of(ToolCompleteEvent)[-1].stored_at, len(stage.executor.ran)) == (None, 2)
+    assert (stage.of(ToolCompleteEvent)[-1].cached_at, len(stage.executor.ran)) == (None, 2)
     assert [str(one.result) for one in await go(stage, A)] == ["Stored outcome of 0 minutes ago. Nothing ran.\nread 2"]
 
 
@@ -187,12 +187,12 @@ async def test_a_wall_clock_that_jumps_changes_nothing(stage: Stage, monkeypatch
     for jump in (10**8, -(10**8)):
         monkeypatch.setattr(time, "time", lambda jump=jump: jump)
         (found,) = await go(stage, A, read=minute)
-        assert found.stored_at is not None
+        assert found.cached_at is not None
         assert found.ended_at is not None
-        assert found.stored_at <= found.ended_at
+        assert found.cached_at <= found.ended_at
     now = time.monotonic()
     monkeypatch.setattr(stage.conversation._queue.outcomes, "_clock", lambda: now + 60)
-    assert [one.stored_at for one in await go(stage, A, read=minute)] == [None]
+    assert [one.cached_at for one in await go(stage, A, read=minute)] == [None]
 
 
 def test_what_is_kept_is_bounded() -> None:
@@ -267,7 +267,7 @@ async def _carry_out(plan: list[Any]) -> None:
                 expected[key] = value
             else:
                 assert texts([one]) == [f"Error: {expected[key]}" if expected[key] == "raise" else expected[key]]
-                assert one.stored_at is None or (answers and expected[key] != "raise")
+                assert one.cached_at is None or (answers and expected[key] != "raise")
     await stage.close()
 
 

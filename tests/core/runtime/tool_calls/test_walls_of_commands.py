@@ -55,11 +55,11 @@ async def card(stage: Stage) -> ApprovalRequestEvent:
 async def test_a_card_shows_the_walls_and_the_call_is_bound_to_them(
     stages: Stages, walls: WallsFound | None, level: WallLevel, arguments: dict[str, Any], shown: str
 ) -> None:
-    given = {"walls": level, "hidden_paths": ("/the/log",), "shell_environment": ("PGHOST",)}
+    given = {"shell_walls": level, "hidden_paths": ("/the/log",), "shell_environment": ("PGHOST",)}
     stage = await started(stages, walls, given, arguments={"command": "make all"} | arguments)
     asked = await card(stage)
     assert asked.preview is not None
-    assert asked.preview.facts == [f"Walls: {shown}."]
+    assert asked.preview.facts == [f"walls: {shown}."]
     await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
     await stage.until_runs()
     [ran] = stage.executor.ran
@@ -81,10 +81,10 @@ async def test_a_folders_file_makes_walls_stricter_never_looser(
     stages: Stages, site: WallLevel, file: WallLevel, level: str, note: str | None
 ) -> None:
     limits = parse(f'walls = "{file}"'.encode(), ".agent-kernel.toml")
-    stage = await started(stages, BUBBLEWRAP, {"walls": site, "read_limits": lambda _: limits})
+    stage = await started(stages, BUBBLEWRAP, {"shell_walls": site, "read_limits": lambda _: limits})
     shown = (await card(stage)).preview
     assert shown is not None
-    assert shown.facts == [f"Walls: {level} (bubblewrap)."]
+    assert shown.facts == [f"walls: {level} (bubblewrap)."]
     policy = stage.of(RunEvent)[-1].run.policy
     assert any(note in said for said in policy.notes) if note else policy.notes == []
     assert policy.limited_by == (None if note else f".agent-kernel.toml: walls {file}")
@@ -219,7 +219,7 @@ async def test_run_outside_once_has_the_model_ask_for_that_command_without_walls
         .startswith('Try this call again: run_shell with {"command":"curl x","outside":true}')
     )
     assert asked.preview is not None
-    assert asked.preview.facts == ["Walls: none (it runs outside)."]
+    assert asked.preview.facts == ["walls: none (it runs outside)."]
     await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
     await stage.until_runs(asked.tool_call_id)
     with pytest.raises(IllegalTransition, match="no walls around run_python"):
