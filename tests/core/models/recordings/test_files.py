@@ -283,10 +283,11 @@ async def test_a_line_that_another_broke_meanwhile_is_an_error_of_the_model(whol
     assert content(whole) == broken
 
 
-async def test_a_turn_that_could_not_be_read_again_is_not_written(whole: Path) -> None:
+async def test_a_turn_that_could_not_be_read_again_is_not_written(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_kernel.models.recordings.file.LONGEST_LINE", 1 << 20)
     before = content(whole)
-    model = record(whole, ScriptedModel([say("x" * 10_000_000), say("Thanks.")]))
-    with pytest.raises(RecordingNotWritten, match=r"a\.jsonl can't be written: a line may have 8 MiB .* has 9\.5 MiB"):
+    model = record(whole, ScriptedModel([say("x" * 1_500_000), say("Thanks.")]))
+    with pytest.raises(RecordingNotWritten, match=r"a\.jsonl can't be written: a line may have 1 MiB .* has 1\.4 MiB"):
         await turn_of(model, request(user("More")))
     assert content(whole) == before
     await turn_of(model, OTHER)
