@@ -12,6 +12,7 @@ from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import event_rows, tool_calls
 from agent_kernel.log.event_rows import START, Position
+from agent_kernel.log.measures import add_run as measure_run
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, LearnsFacts, Model
@@ -287,7 +288,9 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
     def work(commit: Commit) -> tuple[RunResult, Position, list[dict[str, Any]]]:
         write_tool_messages(commit, run)
         left = move_unread_messages(commit, run.run_id)
-        result = write_end(commit, run.view, finish, run.last_message_id, run.begun)
+        result = write_end(
+            commit, run.view, finish, run.last_message_id, run.begun, first_token_seconds=run.first_token_seconds
+        )
         return result, commit.mark(), left
 
     result, mark, left = await run.commit(work)
@@ -334,7 +337,13 @@ async def _close(
 
 
 def write_end(
-    commit: Commit, ended: RunView, finish: FinishReason, message_id: str | None = None, begun: Position = START
+    commit: Commit,
+    ended: RunView,
+    finish: FinishReason,
+    message_id: str | None = None,
+    begun: Position = START,
+    *,
+    first_token_seconds: float | None = None,
 ) -> RunResult:
     """Write a run's end, and show it. `begun` is a place in the log before its beginning."""
     ended = ended.model_copy(update={"finish_reason": finish})
@@ -345,6 +354,7 @@ def write_end(
     )
     save_run(commit.sql, ended)
     commit.emit(RunEvent(run_id=ended.run_id, run=ended))
+    commit.measured.append(measure_run(commit.sql, ended, first_token_seconds))
     return read_result(commit.sql, commit.number, ended, begun)
 
 

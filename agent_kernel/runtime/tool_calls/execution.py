@@ -176,6 +176,7 @@ async def finish(
             else interruption.reason
             if interruption is not None
             else None,
+            timed_out=interruption is not None and interruption.failed,
             duration_ms=duration,
             truncated=kept.truncated,
             output_file=output_file,
