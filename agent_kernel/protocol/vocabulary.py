@@ -45,7 +45,7 @@ DecisionSource = Literal["user", "policy", "rule", "script", "recording"]
 """What decided a call, for measures: a rule is told apart from the rest of policy, a recording from a script."""
 
 ErrorKind = Literal["invalid", "failed", "timed_out", "unknown"]
-"""Why a call has no result, for measures: it was not valid, its tool failed or took too long, its outcome is unknown."""
+"""Why a call has no result, for measures: it was not valid, its tool failed or took too long, or that is not known."""
 
 TokenKind = Literal["input", "cached", "output", "reasoning"]
 """The tokens of measures. `cached` is a part of `input`, `reasoning` of `output`."""

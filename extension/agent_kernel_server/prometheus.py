@@ -14,6 +14,7 @@ from agent_kernel.log.measures import UNKNOWN_TOOL, CallMeasure, Measure, RunMea
 from agent_kernel.log.turn_costs import Turn
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.outcome_texts import outcome_status
 
 MOST_MODELS = 50
 _OWN_TOOL, _OTHER_MODEL = "own", "other"
@@ -85,7 +86,7 @@ def _count(measured: Sequence[Measure]) -> None:
 
 def _count_call(call: CallMeasure) -> None:
     tool = call.tool if call.tool in _TOOLS else _OWN_TOOL
-    CALLS.labels(tool, call.outcome, call.decided_by or "").inc()
+    CALLS.labels(tool, outcome_status(call.outcome), call.decided_by or "").inc()
     if call.error is not None:
         ERRORS.labels(tool, call.error).inc()
     for histogram, value in (

@@ -226,6 +226,13 @@ def _import_graph() -> ModuleType:
 
 async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     """Run to the end, of whatever kind."""
+    with run.spans.run(run.view, run.model) as ended:
+        result = await _to_end(resources, run, unwritten)
+        ended(result.run)
+    return result
+
+
+async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     broken: Exception | None = None
     try:
         graph = await asyncio.to_thread(_import_graph)  # which does not count as the run's time

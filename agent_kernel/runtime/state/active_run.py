@@ -34,6 +34,7 @@ from agent_kernel.runtime.state.outcome_cache import OutcomeCache
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
 from agent_kernel.runtime.state.run_calls import RunCalls
+from agent_kernel.runtime.state.spans import Spans
 from agent_kernel.runtime.state.spending import Meter
 from agent_kernel.runtime.state.transcript import Transcript
 from agent_kernel.runtime.state.waits import PersonWaits
@@ -157,6 +158,7 @@ class ActiveRun:
         self._delay: Delay | None = None
         """What `view.delay` shows."""
 
+        self.spans = Spans()
         self._began = time.monotonic()
         self.first_token_seconds: float | None = None
         """From the run's beginning, or from where this process went on with it, to the first piece of an answer."""

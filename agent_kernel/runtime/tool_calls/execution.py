@@ -81,7 +81,9 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     outputs = CallOutputs(run, call)
     started = time.monotonic()
     try:
-        outcome, interruption = await _on_executor(run, call, outputs.add)
+        with run.spans.call(call) as ended:
+            outcome, interruption = await _on_executor(run, call, outputs.add)
+            ended(outcome)
     except BaseException:
         await outputs.aclose()
         raise

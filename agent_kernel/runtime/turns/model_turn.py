@@ -139,7 +139,10 @@ async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
         return None
     read: ModelTurn | None = None
     try:
-        read = await run.stoppable(turn.read(), "model")
+        with run.spans.turn(run.model) as ended:
+            read = await run.stoppable(turn.read(), "model")
+            if read is not None:
+                ended(read)
     except ModelError as error:
         if turn.begun and not isinstance(error, NoAnswer):
             note_unknown_cost(run)
