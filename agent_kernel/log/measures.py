@@ -75,6 +75,7 @@ def add_call(sql: sqlite3.Connection, call: ToolCallView, *, timed_out: bool) ->
         "SELECT asked_at, decision_source FROM tool_calls WHERE approval_id = ?", (call.approval_id,)
     ).fetchone()
     declared = sql.execute(_DECLARED, (call.run_id, call.tool_name)).fetchone()
+    cached = call.cached_at is not None
     wait, ran = _milliseconds(asked_at, call.decided_at or call.ended_at), call.duration_ms
     if declared == ("page",) and ran is not None and source not in ("script", "recording"):
         wait, ran = (wait or 0) + (_milliseconds(call.started_at, call.ended_at) or 0), None  # a person's answer
@@ -86,9 +87,9 @@ def add_call(sql: sqlite3.Connection, call: ToolCallView, *, timed_out: bool) ->
         error=_error(call.state, timed_out=timed_out),
         wait_ms=wait,
         call_ms=ran,
-        result_bytes=None if call.duration_ms is None else len((call.result or "").encode()),
+        result_bytes=None if call.duration_ms is None and not cached else len((call.result or "").encode()),
         truncated=call.truncated,
-        cached=False,  # no outcomes are stored yet
+        cached=cached,
     )
     _insert(sql, "call_measures", call.run_id, call.ended_at, measure)
     return measure

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_kernel.errors import OtherSchema
 
-SCHEMA = 17
+SCHEMA = 18
 """In SQLite's `user_version`. Smaller numbers are those of logs from before the first release."""
 
 _TABLES = """
@@ -151,7 +151,7 @@ CREATE TABLE IF NOT EXISTS call_measures (
     error TEXT, -- an `ErrorKind`
     wait_ms INTEGER, -- if a person was asked
     call_ms INTEGER, -- if it ran
-    result_bytes INTEGER, -- if it ran
+    result_bytes INTEGER, -- if it has a result
     truncated INTEGER NOT NULL,
     cached INTEGER NOT NULL
 );

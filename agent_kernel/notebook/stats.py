@@ -8,6 +8,7 @@ from html import escape
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.lists import UsageReport, UsageTotals
 from agent_kernel.protocol.measures import CallTotals, MetricsReport
+from agent_kernel.record.formats import OUTPUT_LOOK
 from agent_kernel.record.words import duration
 from agent_kernel.tools.review.hidden import reveal
 
@@ -20,7 +21,7 @@ _USAGE_NOTE = (
     "Days are in UTC. Cost in US dollars, the service's own figure where it gives one; ≥ where it is not known in "
     "full, empty where nobody is paid."
 )
-_CALLS_NOTE = "Times are totals: what calls waited for a person, and how long they ran. Bars are calls by day."
+_CALLS_NOTE = "Bars are calls by day. Times are totals: how long calls waited for a person, and how long they ran."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,9 @@ def stats_bundle(usage: UsageReport, metrics: MetricsReport, conversation_id: st
         plain.append(text)
         html.append(f"<p>{escape(text)}</p>")
     if metrics.totals.calls:
-        sections, bars = _calls(metrics), _bars(metrics)
-        plain += ["\n".join(f"{day}  {bar}" for day, bar in bars), _plain(_CALL_HEADS, sections, _CALLS_NOTE)]
-        plot = "".join(f'<tr><th>{day}</th><td style="text-align: left">{bar}</td></tr>' for day, bar in bars)
-        html += [f"<table><tbody>{plot}</tbody></table>", _html(_CALL_HEADS, sections, _CALLS_NOTE)]
+        sections, plot = _calls(metrics), _plot(metrics)
+        plain += [plot, _plain(_CALL_HEADS, sections, _CALLS_NOTE)]
+        html += [f"<pre{OUTPUT_LOOK}>{plot}</pre>", _html(_CALL_HEADS, sections, _CALLS_NOTE)]
     return {"text/plain": "\n\n".join(plain), "text/html": "".join(html)}
 
 
@@ -64,11 +64,11 @@ def _figures(totals: CallTotals) -> list[str]:
     return [*(f"{count:,}" for count in counts), waited, ran]
 
 
-def _bars(metrics: MetricsReport) -> list[tuple[str, str]]:
-    """The plot: a bar of calls for each day, the newest first."""
-    most = max(one.calls for one in metrics.by_day)
-    days = [one for one in metrics.by_day if one.calls]
-    return [(one.day, f"{'▇' * max(1, _BAR_CHARACTERS * one.calls // most)} {one.calls:,}") for one in days[:MOST_ROWS]]
+def _plot(metrics: MetricsReport) -> str:
+    """A bar of calls for each of the newest days."""
+    days = [one for one in metrics.by_day if one.calls][:MOST_ROWS]
+    most = max(one.calls for one in days)
+    return "\n".join(f"{one.day}  {'▇' * -(-_BAR_CHARACTERS * one.calls // most)} {one.calls:,}" for one in days)
 
 
 def _here(report: UsageReport, conversation_id: str) -> _Section:
