@@ -17,7 +17,7 @@ from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.outcome_texts import outcome_status
 
 MOST_MODELS = 50
-_OWN_TOOL, _OTHER_MODEL = "own", "other"
+_OTHER_MODEL = "other"
 _TOOLS = {UNKNOWN_TOOL, *(tool.name for tool in BUILTIN_TOOLS)}
 
 CALLS = Counter(
@@ -85,7 +85,7 @@ def _count(measured: Sequence[Measure]) -> None:
 
 
 def _count_call(call: CallMeasure) -> None:
-    tool = call.tool if call.tool in _TOOLS else _OWN_TOOL
+    tool = _tool_label(call.tool)
     CALLS.labels(tool, outcome_status(call.outcome), call.decided_by or "").inc()
     if call.error is not None:
         ERRORS.labels(tool, call.error).inc()
@@ -98,6 +98,11 @@ def _count_call(call: CallMeasure) -> None:
             histogram.labels(tool).observe(value)
     TRUNCATED.labels(tool).inc(call.truncated)
     CACHE_HITS.labels(tool).inc(call.cached)
+
+
+def _tool_label(name: str) -> str:
+    """A tool of an MCP server is named `SERVER__TOOL`."""
+    return name if name in _TOOLS else "mcp" if "__" in name.strip("_") else "own"
 
 
 def _count_turn(turn: Turn) -> None:

@@ -62,7 +62,7 @@ class Spans:
     @contextmanager
     def turn(self, model: Model) -> Iterator[Callable[[ModelTurn], None]]:
         """Call what it yields with the model's answer."""
-        with self._span("chat", model.name, _of_model(model), client=True) as note:
+        with self._span("chat", _wire_name(model), _of_model(model), client=True) as note:
             yield lambda turn: note(_of_usage(turn.usage) | {"gen_ai.response.finish_reasons": [turn.finish_reason]})
 
     @contextmanager
@@ -111,11 +111,15 @@ def _add(span: "Span", more: Attributes) -> None:
         span.set_status(StatusCode.ERROR)
 
 
+def _wire_name(model: Model) -> str:
+    return facts_of(model).wire_name or model.name
+
+
 def _of_model(model: Model) -> Attributes:
     facts = facts_of(model)
     host = urlsplit(facts.base_url or "").hostname
     provider = facts.server.lower() if facts.server is not None else _PROVIDERS.get(host or "", host or AGENT)
-    found: Attributes = {"gen_ai.provider.name": provider, "gen_ai.request.model": facts.wire_name or model.name}
+    found: Attributes = {"gen_ai.provider.name": provider, "gen_ai.request.model": _wire_name(model)}
     return found | {"server.address": host} if host is not None else found
 
 
