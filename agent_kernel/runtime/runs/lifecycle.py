@@ -296,7 +296,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
         write_tool_messages(commit, run)
         left = move_unread_messages(commit, run.run_id)
         result = write_end(
-            commit, run.view, finish, run.last_message_id, run.begun, first_token_seconds=run.first_token_seconds
+            commit, run.view, finish, run.last_message_id, run.begun, first_token_seconds=run.meter.first_token_seconds
         )
         return result, commit.mark(), left
 

@@ -7,7 +7,6 @@ is a method here or of one of the parts, each of which says who calls it.
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -134,7 +133,7 @@ class ActiveRun:
         self.begun, self.prompted = start.begun, start.prompted
         self.registry = ToolRegistry(self._sent.tools)
 
-        self.meter, self.repeats = Meter.of(view), Repeats()
+        self.meter, self.repeats, self.spans = Meter.of(view), Repeats(), Spans()
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
         self.calls = RunCalls(start.step, start.waiting, start.unknown)
         self.waits, self.inbox = PersonWaits(), Inbox(start.messages)
@@ -157,11 +156,6 @@ class ActiveRun:
         self._streaming: asyncio.Task[object] | None = None
         self._delay: Delay | None = None
         """What `view.delay` shows."""
-
-        self.spans = Spans()
-        self._began = time.monotonic()
-        self.first_token_seconds: float | None = None
-        """From the run's beginning, or from where this process went on with it, to the first piece of an answer."""
 
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
@@ -262,11 +256,6 @@ class ActiveRun:
         """Count a step of the model. How many in a row were nothing but invalid calls."""
         self._invalid_steps = self._invalid_steps + 1 if invalid else 0
         return self._invalid_steps
-
-    def note_answer(self) -> None:
-        """A piece of an answer has arrived. Called by `turns`."""
-        if self.first_token_seconds is None:
-            self.first_token_seconds = time.monotonic() - self._began
 
     def outside_graph(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """A task without the context variables of the graph, or of a request. What it opens, such as a connection to

@@ -19,7 +19,7 @@ from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.measures import RunMetrics
-from agent_kernel.runtime.state import active_run
+from agent_kernel.runtime.state import spending
 from agent_kernel.runtime.tool_calls import execution
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
@@ -48,7 +48,7 @@ class Clock:
         self.at = NOON
         for module in (events, turn_costs):
             monkeypatch.setattr(module, "datetime", self)
-        for module in (execution, active_run):
+        for module in (execution, spending):
             monkeypatch.setattr(module, "time", self)
 
     def now(self, zone: Any) -> datetime:
