@@ -41,6 +41,7 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
 from agent_kernel.runtime.tool_calls.scripted import with_recorded
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.runtime.turns.prompt_mentions import prompt_mentions
 from agent_kernel.runtime.turns.tool_messages import (
     answer_calls,
     move_unread_messages,
@@ -180,9 +181,11 @@ def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebo
 async def log_prompt(run: ActiveRun, environment: str) -> None:
     """Commit the prompt of a run, with what the notebook looks like."""
     pictures = await prompt_pictures(run, run.spec.prompt, run.spec.prompt_images)
+    mentions = await prompt_mentions(run, run.spec.prompt)
     environment = run.secrets.clean(environment)
     if run.spec.replaces and await _has_acted(run, run.spec.replaces):
         environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
+    environment = f"{environment}\n\n{mentions}".strip()
     await add_user_message(run, run.spec.prompt, environment, pictures, message_id=run.spec.prompt_id)
 
 
