@@ -1,4 +1,4 @@
-"""Reads what a prompt mentions: variables, files of the notebook's folder, and cells. It runs none of the user's code."""
+"""Reads what a prompt mentions: variables, files of the notebook's folder, cells. It runs none of the user's code."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def _cell(shell: InteractiveShell, name: str, notebook: str | None, root: Path) 
         return None
     number = int(found[1])
     ran = _executed(shell, number)
-    saved = saved_cell(root, notebook, partial(_ran_as, number=number, source=ran and ran["source"]))
+    saved = saved_cell(root, notebook, partial(_ran_as, number=number, source=None if ran is None else ran["source"]))
     return saved if saved is not None or ran is None else mentioned_cell(ran)
 
 

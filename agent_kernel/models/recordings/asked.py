@@ -120,8 +120,8 @@ def _runs(messages: Sequence[WireMessage]) -> list[list[WireMessage]]:
 
 
 def _prompt(run: Sequence[WireMessage], clean: Clean) -> tuple[str, tuple[str, ...]]:
-    """The prompt, and what it was told of the variables, and of those and the files that it mentions. The notebook's name and its last cells are left out, because
-    they differ where a notebook is moved, and where a runner stores no history."""
+    """The prompt, and what it was told of the variables, and of those and the files that it mentions. The notebook's
+    name and cells are left out, because they differ where a notebook is moved, and where a runner stores no history."""
     prompt, _, context = text_of(run[0]).partition(CONTEXT_OPEN) if run else ("", "", "")
     variables: list[str] = []
     context, _, mentioned = f"\n\n{context.removesuffix(CONTEXT_CLOSE)}".partition(f"\n\n{MENTIONS_OPEN}")

@@ -176,9 +176,7 @@ async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:
             return _about_call(request, state)
         case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
             return await _about_tool(request, state)
-        case (
-            Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | ReadMentions() | AnswerQuestion()
-        ):
+        case Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | ReadMentions() | AnswerQuestion():
             return await _about_kernel(request, state)
         case _:
             assert_never(request)

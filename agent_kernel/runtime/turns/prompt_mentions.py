@@ -1,5 +1,5 @@
-"""The mentions of a prompt: `@name` of a variable, `@sales.csv` of a file, `@[3]` or `@cell:ID` of a cell. What they name
-is read through the executor, once, and kept with the prompt."""
+"""The mentions of a prompt: `@name` of a variable, `@sales.csv` of a file, `@[3]` or `@cell:ID` of a cell. What they
+name is read through the executor, once, and kept with the prompt."""
 
 import asyncio
 import re
@@ -69,8 +69,8 @@ def _block(told: list[Mention], room: int) -> str:
 
 
 def mentioned_names(prompt: str) -> list[str]:
-    """The names after `@` in a Markdown text, each once, in order: none in code, decorators and addresses. Slow: call it
-    in a thread."""
+    """The names after `@` in a Markdown text, each once, in order: none in code, decorators and addresses. Slow: call
+    it in a thread."""
     if len(prompt) > _PROMPT_CHARACTERS or prompt.count("[") > _MOST_BRACKETS:
         return []
     tokens = MarkdownIt("commonmark", {"html": False}).disable("text_join").parse(_without_decorators(prompt))

@@ -1,6 +1,5 @@
 """Reads the files and the saved cells that a prompt mentions, for the model: bounded, and nothing outside of `root`."""
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

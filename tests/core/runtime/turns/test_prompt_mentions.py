@@ -12,10 +12,11 @@ from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 from tests.cpu import bounded
 
+FACTS = ModelFacts()
 SALES = Mention(name="sales", text="the variable sales: pandas.DataFrame 3 x 2")
 
 
-async def asked(stages: Stages, prompt: str, *mentions: Mention, facts: ModelFacts = ModelFacts()) -> tuple[str, Any]:
+async def asked(stages: Stages, prompt: str, *mentions: Mention, facts: ModelFacts = FACTS) -> tuple[str, Any]:
     executor = FunctionExecutor(mentions={mention.name: mention for mention in mentions})
     with ScriptedModel([say("Yes.")], facts=facts) as model:
         stage = await stages(model, executor=executor)
@@ -72,7 +73,8 @@ async def test_a_prompt_without_mentions_asks_the_kernel_nothing(stages: Stages)
 
 
 async def test_what_is_not_read_is_said_and_the_run_goes_on(stages: Stages) -> None:
-    _, run = await asked(stages, "See @.env and @sales", SALES, Mention(name=".env", refusal="hidden files are not read"))
+    hidden = Mention(name=".env", refusal="hidden files are not read")
+    _, run = await asked(stages, "See @.env and @sales", SALES, hidden)
     assert [notice.content for notice in run.notices] == ["@.env is not sent to the model: hidden files are not read."]
     assert run.status == "complete"
     assert run.mentions == ["@sales"]
