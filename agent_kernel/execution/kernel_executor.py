@@ -7,7 +7,7 @@ behind it, so a control request offers the same call to such a cell. The kernel 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from logging import Logger
 from typing import Any
 from weakref import WeakValueDictionary
@@ -24,13 +24,12 @@ from agent_kernel.protocol.kernel import (
     Collected,
     DescribeEnvironment,
     Done,
+    EnvironmentDescribed,
     GiveVerdict,
     InterruptCall,
     LocateCall,
-    MentionsRead,
     OfferCall,
     PreviewCall,
-    ReadMentions,
     ReadPicture,
     ReadStateVersion,
     UndoCall,
@@ -309,24 +308,13 @@ class KernelExecutor:
         except NoPicture as reason:
             raise ToolFailed(str(reason)) from None
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
-        """Raises `ToolFailed`, `KernelGone`."""
-        link = self._link()
-        try:
-            async with asyncio.timeout(ENVIRONMENT_SECONDS):
-                await link.ensure_installed()
-                return await link.request(ReadMentions(names=tuple(names), notebook_path=self._notebook_path))
-        except (TimeoutError, RequestFailed) as error:
-            self._log.debug("The kernel did not read what a prompt mentions: %s", error)
-            raise ToolFailed("the kernel did not send it") from error
-
-    async def describe_environment(self) -> str:
+    async def describe_environment(self) -> EnvironmentDescribed:
         """Raises `KernelGone`; empty where a busy kernel has not loaded the extension yet."""
         link = self._link()
         try:
             async with asyncio.timeout(ENVIRONMENT_SECONDS):
                 await link.ensure_installed()
-                return (await link.request(DescribeEnvironment(notebook_path=self._notebook_path))).text
+                return await link.request(DescribeEnvironment(notebook_path=self._notebook_path, run_id=self._run_id))
         except (TimeoutError, RequestFailed) as error:
             self._log.debug("The kernel did not describe itself: %s", error)
-            return ""
+            return EnvironmentDescribed()

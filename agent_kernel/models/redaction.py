@@ -33,6 +33,12 @@ TELLING_CHARACTERS = 20
 """So much of a secret's beginning is replaced as the whole is, because descriptions cut long texts off."""
 
 _KEY_SHAPES = re.compile(r"(?i)\b(?:bearer\s+\S+|(?:sk|gsk|xai)[-_](?P<rest>[\w*.\-]{6,}))")
+_WHOLE_KEYS = re.compile(
+    r"\b(?:(?:sk|gsk|xai)-(?=[\w-]{0,255}\d)[\w-]{16,255}|sk_(?:live|test)_\w{16,255}|gh[pousr]_[A-Za-z0-9]{20,255}"
+    r"|github_pat_\w{20,255}|hf_[A-Za-z0-9]{20,255}|AKIA[0-9A-Z]{16}|AIza[\w-]{35}|xox[abeprs]-[\w-]{10,255}"
+    r"|eyJ[\w-]{8,2000}\.eyJ[\w-]{8,8000}\.[\w-]{8,2000})"
+)
+"""Keys and tokens of services, of a length that no word of a program has; the last is a JSON Web Token."""
 _REST = r"[\w.~%+/=-]*"
 
 
@@ -90,7 +96,12 @@ def _forms(secret: str) -> Iterator[str]:
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
     """`text` with all `secrets`, and everything that looks like an API key, replaced."""
-    return _KEY_SHAPES.sub(_hide, Secrets(secrets).clean(text))
+    return hide_keys(_KEY_SHAPES.sub(_hide, Secrets(secrets).clean(text)))
+
+
+def hide_keys(text: str) -> str:
+    """A program or its output without what certainly is a key: `_KEY_SHAPES` has words of programs too."""
+    return _WHOLE_KEYS.sub(IN_PLACE, text)
 
 
 def _hide(found: re.Match[str]) -> str:

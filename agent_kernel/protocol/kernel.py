@@ -35,16 +35,11 @@ MOST_REPLACED = 100
 """The most earlier runs of a cell that a run may replace."""
 MOST_CELLS_BEFORE = 20
 MOST_CHANGES = 200
+MOST_DESCRIBED = 20_000
 FOLDER_OPEN = ", in the folder "
 VARIABLES_OPEN = "The user's variables:\n"
 CELLS_OPEN = "The cells that were run last:\n"
-MENTIONS_OPEN = "What the prompt mentions:\n"
-"""Beginnings of parts of the notebook's summary, as the model reads it: recordings compare the variables, and the
-variables and files that a prompt mentions."""
-MOST_MENTIONS = 20
-"""Of one prompt."""
-MENTION_CHARACTERS = 6_000
-"""The most that the model is told of one mention."""
+"""Beginnings of parts of the notebook's summary, as the model reads it: recordings compare the variables alone."""
 
 
 class KernelMessage(BaseModel):
@@ -103,7 +98,9 @@ class Declared(Reply):
 
 
 class EnvironmentDescribed(Reply):
-    text: str = ""
+    text: str = Field(default="", max_length=MOST_DESCRIBED)
+    cells: tuple[SeenCell, ...] = Field(default=(), max_length=MOST_CELLS_BEFORE)
+    """The cells whose whole source is in the text."""
 
 
 class CallEnd(KernelMessage):
@@ -169,23 +166,6 @@ class PictureRead(Reply):
     """Why there is no picture."""
 
 
-class Mention(KernelMessage):
-    """What a prompt mentions, as `@name`, where there is such a thing."""
-
-    name: str = Field(max_length=300)
-    """As the request has it."""
-    is_cell: bool = False
-    cell: SeenCell | None = None
-    """Set if the text has the whole source of the cell."""
-    text: str = Field(default="", max_length=MENTION_CHARACTERS)
-    refusal: str | None = Field(default=None, max_length=500)
-    """Why it was not read."""
-
-
-class MentionsRead(Reply):
-    mentions: tuple[Mention, ...] = Field(default=(), max_length=MOST_MENTIONS)
-
-
 # Requests
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
@@ -223,6 +203,8 @@ class DescribeEnvironment(Request[EnvironmentDescribed]):
 
     op: Literal["environment"] = "environment"
     notebook_path: str | None = None
+    run_id: str | None = None
+    """The run that begins, whose own cell is left out."""
 
 
 class UpdateRun(Request[Done]):
@@ -320,15 +302,6 @@ class ReadPicture(Request[PictureRead]):
     notebook_path: str | None = None
 
 
-class ReadMentions(Request[MentionsRead]):
-    """Reads the variables, files and cells that a prompt mentions, without running any of the user's code."""
-
-    op: Literal["mentions"] = "mentions"
-    names: tuple[str, ...] = Field(max_length=MOST_MENTIONS)
-    """Without the `@`: `sales`, `sales.csv`, `[3]`, `cell:ID`."""
-    notebook_path: str | None = None
-
-
 class AnswerQuestion(Request[Done]):
     op: Literal["answer"] = "answer"
     question_id: str
@@ -340,7 +313,7 @@ class AnswerQuestion(Request[Done]):
 RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun
 CallRequest = OfferCall | InterruptCall | CollectCall | LocateCall
 ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
-KernelRequest = Serve | DescribeEnvironment | ReadStateVersion | ReadPicture | ReadMentions | AnswerQuestion
+KernelRequest = Serve | DescribeEnvironment | ReadStateVersion | ReadPicture | AnswerQuestion
 AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
 
 _REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(

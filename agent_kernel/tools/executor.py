@@ -1,11 +1,11 @@
 """`ToolExecutor`, the interface from the runtime to the executor. Each of the two hosts implements it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.kernel import MentionsRead
+from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.protocol.views import OutputView
 
 OutputSink = Callable[[OutputView], None]
@@ -57,10 +57,6 @@ class ToolExecutor(Protocol):
         attachment of a Markdown cell. Raises `ToolFailed` with the reason."""
         ...
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
-        """Read the variables, files and cells that a prompt mentions. Raises `ToolFailed` with the reason."""
-        ...
-
-    async def describe_environment(self) -> str:
-        """Text for the model about its environment: the notebook's path, variables and recent cells, bounded."""
+    async def describe_environment(self) -> EnvironmentDescribed:
+        """What the model is told of its environment: the notebook's path, variables and recent cells, bounded."""
         ...

@@ -25,7 +25,6 @@ ROUTES = [
     ("GET", ("status",)),
     ("GET", ("tools",)),
     ("GET", ("models",)),
-    ("GET", ("metrics",)),
     ("GET", ("conversations",)),
     ("POST", ("conversations",)),
     ("GET", ("conversations", "c")),

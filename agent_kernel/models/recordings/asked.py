@@ -1,7 +1,6 @@
 """A model's request in the form in which it is recorded and compared."""
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,18 +19,12 @@ from agent_kernel.models.images import MEDIA_TYPES
 from agent_kernel.models.recordings.format import Asked, RecordedImage, RecordedResult, Settings
 from agent_kernel.models.recordings.normalise import Normaliser
 from agent_kernel.models.redaction import scrub
-from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, MENTIONS_OPEN, VARIABLES_OPEN
+from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
 
 Clean = Callable[[str], str]
 _SHORT = 16
 """The length of a digest that tells lines of one file apart, in hexadecimal digits."""
 _EARLIER_CHARACTERS = 60
-_MENTIONED_CELL = re.compile(r"(?:^|\n\n)@(?:\[|cell:)")
-_MORE_SHAPES = re.compile(
-    r"\b(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}|hf_[A-Za-z0-9]{20,255}|AKIA[0-9A-Z]{16}"
-    r"|AIza[\w-]{35}|xox[abprs]-[\w-]{10,255})"
-)
-"""Keys of other services, beside those that `redaction.scrub` knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ class Reader:
         folder = _folder(messages)
 
         def clean(text: str) -> str:
-            return self._normaliser.text(scrub_keys(text, secrets), folder)
+            return self._normaliser.text(scrub(text, secrets), folder)
 
         settings = _settings(request, clean)
         runs = _runs(messages)
@@ -90,12 +83,7 @@ class Reader:
 
     def prompt(self, text: str) -> str:
         """A prompt alone, as decisions are filed under it."""
-        return self._normaliser.text(scrub_keys(text.partition(CONTEXT_OPEN)[0], tuple(self._secrets())))
-
-
-def scrub_keys(text: str, secrets: Sequence[str]) -> str:
-    """The text without API keys: the given ones, and whatever has the shape of one."""
-    return _MORE_SHAPES.sub("[API key]", scrub(text, secrets))
+        return self._normaliser.text(scrub(text.partition(CONTEXT_OPEN)[0], tuple(self._secrets())))
 
 
 def key_of(prompt: str, step: int, asked: Asked) -> str:
@@ -120,17 +108,14 @@ def _runs(messages: Sequence[WireMessage]) -> list[list[WireMessage]]:
 
 
 def _prompt(run: Sequence[WireMessage], clean: Clean) -> tuple[str, tuple[str, ...]]:
-    """The prompt, and what it was told of the variables, and of those and the files that it mentions. The notebook's
-    name and cells are left out, because they differ where a notebook is moved, and where a runner stores no history."""
+    """The prompt, and what it was told of the variables. The notebook's name and its last cells are left out, because
+    they differ where a notebook is moved, and where a runner stores no history."""
     prompt, _, context = text_of(run[0]).partition(CONTEXT_OPEN) if run else ("", "", "")
     variables: list[str] = []
-    context, _, mentioned = f"\n\n{context.removesuffix(CONTEXT_CLOSE)}".partition(f"\n\n{MENTIONS_OPEN}")
-    context = context.partition(f"\n\n{CELLS_OPEN}")[0]
+    context = context.removesuffix(CONTEXT_CLOSE).partition(f"\n\n{CELLS_OPEN}")[0]
     _, found, listed = context.partition(VARIABLES_OPEN)
     if found:
         variables = clean(listed.partition("\n\n")[0]).split("\n")
-    if mentioned := _MENTIONED_CELL.split(mentioned, maxsplit=1)[0]:
-        variables += clean(mentioned).split("\n")
     return clean(prompt), tuple(variables)
 
 

@@ -10,7 +10,8 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 _HIDDEN = re.compile(r"[/\\]IPython[/\\]core[/\\](interactiveshell|async_helpers|compilerop|autocall)")
-_LIBRARY = re.compile(r"^.*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]")
+LIBRARY = re.compile(r"^.*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]")
+"""What a library's source file begins with."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 NameOf = Callable[[str], str]
@@ -25,7 +26,7 @@ def cell_names(shell: InteractiveShell, code: str, tool_name: str) -> NameOf:
         if filename == own:
             return tool_name
         found = shell.compile.format_code_name(filename)
-        return " ".join(found) if found is not None else _LIBRARY.sub("", filename)
+        return " ".join(found) if found is not None else LIBRARY.sub("", filename)
 
     return name_of
 
@@ -40,13 +41,13 @@ def render(error: BaseException, name_of: NameOf) -> str:
 
 
 def _readers_part(trace: TracebackType | None) -> TracebackType | None:
-    while trace is not None and _is_ours(trace.tb_frame.f_code.co_filename):
+    while trace is not None and is_ours(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return trace
 
 
 def _rename(summary: traceback.TracebackException, name_of: NameOf) -> None:
-    kept = [frame for frame in summary.stack if not _is_ours(frame.filename)]
+    kept = [frame for frame in summary.stack if not is_ours(frame.filename)]
     for frame in kept:
         frame.line  # noqa: B018 -- reads the source line, which the new name no longer finds
         frame.filename = name_of(frame.filename)
@@ -58,5 +59,6 @@ def _rename(summary: traceback.TracebackException, name_of: NameOf) -> None:
             _rename(inner, name_of)
 
 
-def _is_ours(filename: str) -> bool:
+def is_ours(filename: str) -> bool:
+    """Whether a source file is Agent Kernel's, or IPython's around each cell."""
     return filename.startswith(_PACKAGE) or _HIDDEN.search(filename) is not None

@@ -17,14 +17,13 @@ from typing import Any, assert_never
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ServerSilent, ToolFailed
-from agent_kernel.notebook.context import describe_environment
+from agent_kernel.notebook.context.environment import describe_environment
 from agent_kernel.notebook.execution.calls import Entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of, notebook_path
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.notebook.kernel.status import publish_less
-from agent_kernel.notebook.mentions import read_mentions
 from agent_kernel.notebook.tools import picture_of, preview_of
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict
@@ -40,7 +39,6 @@ from agent_kernel.protocol.kernel import (
     DeclareRun,
     DescribeEnvironment,
     Done,
-    EnvironmentDescribed,
     FinishRun,
     GiveVerdict,
     InterruptCall,
@@ -54,7 +52,6 @@ from agent_kernel.protocol.kernel import (
     PictureRead,
     PreviewCall,
     Previewed,
-    ReadMentions,
     ReadPicture,
     ReadStateVersion,
     Refused,
@@ -176,7 +173,7 @@ async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:
             return _about_call(request, state)
         case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
             return await _about_tool(request, state)
-        case Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | ReadMentions() | AnswerQuestion():
+        case Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | AnswerQuestion():
             return await _about_kernel(request, state)
         case _:
             assert_never(request)
@@ -264,14 +261,11 @@ async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
             return Done()
         case DescribeEnvironment():
             path = notebook_path(request.notebook_path)
-            return EnvironmentDescribed(text=describe_environment(state.shell, path))
+            return describe_environment(state.shell, path, state.ran.last(state.number_of(request.run_id)))
         case ReadStateVersion():
             return StateVersion(version=state.version.text)
         case ReadPicture():
             return await _read_picture(request, state)
-        case ReadMentions():
-            path = notebook_path(request.notebook_path)
-            return await in_own_thread(lambda: read_mentions(state.shell, request.names, path))
         case AnswerQuestion():
             state.questions.answer(request.question_id, request.answer, request.refusal)
             return Done()

@@ -17,6 +17,7 @@ from agent_kernel.notebook.kernel.cells import Cells
 from agent_kernel.notebook.kernel.environment import check_version
 from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
 from agent_kernel.notebook.kernel.questions import Questions
+from agent_kernel.notebook.kernel.ran_cells import RanCells
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state_version import StateVersion
 from agent_kernel.notebook.tools import offered_tools
@@ -40,6 +41,7 @@ class KernelState:
         self.served_through_gateway = threading.Event()
         """Set when a server that reaches this kernel through a gateway has said that it serves it."""
         self.cells = Cells(shell, self.open_runs)
+        self.ran = RanCells(shell)
         self.version = StateVersion(shell)
         self.runner = CallRunner(shell, self.calls, self.find_tool, self.interrupts, self.version.changed)
 
@@ -72,6 +74,11 @@ class KernelState:
         """The id of the cell that started a run, where the front end identifies cells."""
         run = self._find(run_id)
         return run.cell.cell_id if run is not None and run.cell is not None else None
+
+    def number_of(self, run_id: str | None) -> int | None:
+        """The number of the cell that started a run, if one did."""
+        run = self._find(run_id)
+        return run.number if run is not None else None
 
     def was_interrupted(self, run_id: str | None) -> bool:
         """Whether an interrupt of the kernel has cancelled this run, so that no further call of it may start."""

@@ -12,13 +12,14 @@ from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import event_rows, tool_calls
 from agent_kernel.log.event_rows import START, Position
-from agent_kernel.log.measures import add_run as measure_run
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, LearnsFacts, Model
 from agent_kernel.models.prices import load, wants_loading
+from agent_kernel.models.redaction import Secrets
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
+from agent_kernel.protocol.kernel import CELLS_OPEN, EnvironmentDescribed
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
@@ -41,7 +42,6 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
 from agent_kernel.runtime.tool_calls.scripted import with_recorded
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
-from agent_kernel.runtime.turns.prompt_mentions import prompt_mentions
 from agent_kernel.runtime.turns.tool_messages import (
     answer_calls,
     move_unread_messages,
@@ -50,6 +50,7 @@ from agent_kernel.runtime.turns.tool_messages import (
 )
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
+from agent_kernel.tools.truncation import TextLimits, truncate
 
 logger = logging.getLogger(__name__)
 BROKEN = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
@@ -60,6 +61,8 @@ RUN_AGAIN = (
 NO_KERNEL = "The notebook's kernel is no longer there, so the model has no tools."
 _ENVIRONMENT_SECONDS = 5.0
 _FOLDER_SECONDS = 5.0
+_LEAN_CHARACTERS = 4_000
+"""Of what the model is told of the notebook where its context is small."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 """Seconds between two tries to write to a log that takes nothing."""
 
@@ -178,15 +181,22 @@ def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebo
     return model
 
 
-async def log_prompt(run: ActiveRun, environment: str) -> None:
+async def log_prompt(run: ActiveRun, described: EnvironmentDescribed) -> None:
     """Commit the prompt of a run, with what the notebook looks like."""
     pictures = await prompt_pictures(run, run.spec.prompt, run.spec.prompt_images)
-    mentions = await prompt_mentions(run, run.spec.prompt)
-    environment = run.secrets.clean(environment)
+    environment = fitted(described, run.secrets, lean=run.view.lean).text
     if run.spec.replaces and await _has_acted(run, run.spec.replaces):
         environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
-    environment = f"{environment}\n\n{mentions}".strip()
     await add_user_message(run, run.spec.prompt, environment, pictures, message_id=run.spec.prompt_id)
+
+
+def fitted(described: EnvironmentDescribed, secrets: Secrets, *, lean: bool) -> EnvironmentDescribed:
+    """Without the host's keys, and short for a small context. Then no cell's source counts as told whole."""
+    text = secrets.clean(described.text)
+    if lean:
+        head, cells_open, cells = text.partition(CELLS_OPEN)
+        text = head + cells_open + truncate(cells, TextLimits(max(500, _LEAN_CHARACTERS - len(head)))).text
+    return described if text == described.text else EnvironmentDescribed(text=text)
 
 
 async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
@@ -203,16 +213,16 @@ async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: 
     return replace(spec, limits=spec.limits.and_(found))
 
 
-async def environment_of(executor: ToolExecutor | None) -> str:
+async def environment_of(executor: ToolExecutor | None) -> EnvironmentDescribed:
     """What the model is told of the notebook. Empty if it is not known in time."""
     if executor is None:
-        return ""
+        return EnvironmentDescribed()
     try:
         async with asyncio.timeout(_ENVIRONMENT_SECONDS):
             return await executor.describe_environment()
     except (TimeoutError, KernelGone) as error:
         logger.warning("The notebook could not be described to the model: %s", error)
-        return ""
+        return EnvironmentDescribed()
 
 
 async def _has_acted(run: ActiveRun, run_ids: Collection[str]) -> bool:
@@ -229,13 +239,6 @@ def _import_graph() -> ModuleType:
 
 async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     """Run to the end, of whatever kind."""
-    with run.spans.run(run.view, run.model) as ended:
-        result = await _to_end(resources, run, unwritten)
-        ended(result.run)
-    return result
-
-
-async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     broken: Exception | None = None
     try:
         graph = await asyncio.to_thread(_import_graph)  # which does not count as the run's time
@@ -298,9 +301,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
     def work(commit: Commit) -> tuple[RunResult, Position, list[dict[str, Any]]]:
         write_tool_messages(commit, run)
         left = move_unread_messages(commit, run.run_id)
-        result = write_end(
-            commit, run.view, finish, run.last_message_id, run.begun, first_token_seconds=run.meter.first_token_seconds
-        )
+        result = write_end(commit, run.view, finish, run.last_message_id, run.begun)
         return result, commit.mark(), left
 
     result, mark, left = await run.commit(work)
@@ -347,13 +348,7 @@ async def _close(
 
 
 def write_end(
-    commit: Commit,
-    ended: RunView,
-    finish: FinishReason,
-    message_id: str | None = None,
-    begun: Position = START,
-    *,
-    first_token_seconds: float | None = None,
+    commit: Commit, ended: RunView, finish: FinishReason, message_id: str | None = None, begun: Position = START
 ) -> RunResult:
     """Write a run's end, and show it. `begun` is a place in the log before its beginning."""
     ended = ended.model_copy(update={"finish_reason": finish})
@@ -364,7 +359,6 @@ def write_end(
     )
     save_run(commit.sql, ended)
     commit.emit(RunEvent(run_id=ended.run_id, run=ended))
-    commit.measured.append(measure_run(commit.sql, ended, first_token_seconds))
     return read_result(commit.sql, commit.number, ended, begun)
 
 

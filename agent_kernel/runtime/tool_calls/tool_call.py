@@ -87,11 +87,9 @@ async def _decide_by_policy(run: ActiveRun, call: ToolCallView) -> ToolCallView:
         return call if said is None else await commit_verdict(run, call, said)
     match judgement.approval:
         case "deny":
-            verdict = tool_calls.Verdict(False, "policy", judgement.reason, source=judgement.source)
-            return await commit_verdict(run, call, verdict)
+            return await commit_verdict(run, call, tool_calls.Verdict(False, "policy", judgement.reason))
         case "allow":
-            verdict = tool_calls.Verdict(True, "policy", place=judgement.place, source=judgement.source)
-            return await commit_verdict(run, call, verdict)
+            return await commit_verdict(run, call, tool_calls.Verdict(True, "policy", place=judgement.place))
         case "ask" if run.attended:
             return await _ask(run, call)
         case "ask":
@@ -169,12 +167,7 @@ async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
         return True
     reason = judgement.reason or (_MOVED if moved else "The rule that allowed this call is no longer in force.")
     denial = outcome_texts.denied("by policy", reason)
-    source = "policy" if moved else judgement.source
-    await run.commit(
-        lambda commit: transitions.settle(
-            commit, call.tool_call_id, "denied", denial, reason=reason, decision_source=source
-        )
-    )
+    await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "denied", denial, reason=reason))
     return False
 
 

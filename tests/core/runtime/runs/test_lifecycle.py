@@ -3,6 +3,7 @@
 import threading
 
 from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
+from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.runtime.runs.lifecycle import BROKEN
 from agent_kernel.testing import ScriptedModel, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
@@ -13,9 +14,9 @@ async def test_the_notebook_is_described_while_the_model_and_the_folder_are_look
     asked = threading.Event()
 
     class Described(FunctionExecutor):
-        async def describe_environment(self) -> str:
+        async def describe_environment(self) -> EnvironmentDescribed:
             asked.set()
-            return "You work in the notebook a.ipynb."
+            return EnvironmentDescribed(text="You work in the notebook a.ipynb.")
 
     def limits(_path: str | None) -> FolderLimits:
         assert asked.wait(10)

@@ -14,6 +14,7 @@ from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta, ToolCal
 from agent_kernel.protocol.calls import Outcome, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -240,10 +241,10 @@ async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Stages
         described = asyncio.Event()
         asked = asyncio.Event()
 
-        async def describe_environment(self) -> str:
+        async def describe_environment(self) -> EnvironmentDescribed:
             self.asked.set()
             await self.described.wait()
-            return ""
+            return EnvironmentDescribed()
 
     executor = Slow()
     with ScriptedModel([]) as model:

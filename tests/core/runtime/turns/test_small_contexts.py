@@ -12,6 +12,7 @@ from agent_kernel.models.base import ModelFacts
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.decisions import ScriptedDecision
+from agent_kernel.protocol.kernel import CELLS_OPEN
 from agent_kernel.record import render_record
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.state.history import SYSTEM_PROMPT
@@ -120,6 +121,18 @@ async def test_a_run_keeps_what_it_began_with_when_the_context_is_known_otherwis
     assert result.run.lean is (contexts[0] is not None)
     assert list(model.requests[0].messages[: len(asked.messages)]) == list(asked.messages)
     assert list(model.requests[0].tools) == list(asked.tools)
+
+
+async def test_a_small_context_is_told_of_the_last_cell_alone(stages: Stages) -> None:
+    cells = "\n".join(f"[{number}] cell:c{number}\n" + "x = 1\n" * 400 for number in range(1, 6))
+    told = f"Notebook: test.ipynb\n\n{CELLS_OPEN}{cells}  failed: KeyError: 'pric'"
+    for context in (LEAN_CONTEXT, 4 * LEAN_CONTEXT):
+        with ScriptedModel([say("Done.")], facts=ModelFacts(context_tokens=context)) as model:
+            stage = await stages(model, executor=FunctionExecutor(environment=told))
+            await (await stage.start()).wait()
+        asked = str(model.requests[0].messages[-1]["content"])
+        assert asked.count("KeyError: 'pric'") == 1
+        assert (len(asked) < 4_500) == (context == LEAN_CONTEXT)
 
 
 @each_api
