@@ -57,9 +57,26 @@ def test_a_wheel_without_the_front_end_refuses_to_build(checkout: Path) -> None:
     assert not list(checkout.glob("dist/*.whl"))
 
 
-def test_a_wheel_holds_three_packages_the_server_configuration_and_the_demo(built: Path) -> None:
-    assert build(built, "wheel").returncode == 0
-    names = zipfile.ZipFile(made(built, "*.whl")).namelist()
+def test_a_wheel_of_a_source_distribution_needs_no_node_and_holds_what_a_user_installs(
+    built: Path, tmp_path: Path
+) -> None:
+    example = built / "examples" / "ai-sdk"
+    for folder in ("node_modules", "dist", ".agent-kernel"):
+        (example / folder).mkdir()
+        (example / folder / "large").write_text("as after `make example`")
+    assert build(built, "sdist").returncode == 0
+    with tarfile.open(made(built, "*.tar.gz")) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    assert (unpacked / "examples" / "ai-sdk" / "package-lock.json").is_file()
+    assert not list((unpacked / "examples").rglob("large"))
+    assert (unpacked / "widgets" / "src").is_dir()
+    assert (unpacked / "widgets" / "package-lock.json").is_file()
+    without_node = str(Path(sys.executable).parent)
+    assert shutil.which("npm", path=without_node) is None
+    result = build(unpacked, "wheel", PATH=without_node)
+    assert result.returncode == 0, result.stderr
+    names = zipfile.ZipFile(made(unpacked, "*.whl")).namelist()
     assert {name.partition("/")[0] for name in names if not name.startswith("agent_kernel-")} == {
         "agent_kernel",
         "agent_kernel_server",
@@ -79,23 +96,3 @@ def test_a_wheel_holds_three_packages_the_server_configuration_and_the_demo(buil
         *(f"{package}/py.typed" for package in ("agent_kernel", "agent_kernel_server", "agent_kernel_widgets")),
     } <= set(names)
     assert any(name.startswith("agent_kernel_widgets/static/parts/cards-") for name in names)
-
-
-def test_installing_from_a_source_distribution_needs_no_node(built: Path, tmp_path: Path) -> None:
-    example = built / "examples" / "ai-sdk"
-    for folder in ("node_modules", "dist", ".agent-kernel"):
-        (example / folder).mkdir()
-        (example / folder / "large").write_text("as after `make example`")
-    assert build(built, "sdist").returncode == 0
-    with tarfile.open(made(built, "*.tar.gz")) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
-    (unpacked,) = (tmp_path / "unpacked").iterdir()
-    assert (unpacked / "examples" / "ai-sdk" / "package-lock.json").is_file()
-    assert not list((unpacked / "examples").rglob("large"))
-    assert (unpacked / "widgets" / "src").is_dir()
-    assert (unpacked / "widgets" / "package-lock.json").is_file()
-    without_node = str(Path(sys.executable).parent)
-    assert shutil.which("npm", path=without_node) is None
-    result = build(unpacked, "wheel", PATH=without_node)
-    assert result.returncode == 0, result.stderr
-    assert "agent_kernel_widgets/static/index.js" in zipfile.ZipFile(made(unpacked, "*.whl")).namelist()

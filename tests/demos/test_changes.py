@@ -101,7 +101,13 @@ def test_each_notebook_is_changed() -> None:
     assert sorted(CHANGES) == SHOWN
 
 
-@pytest.mark.parametrize("name", CHANGES)
+def some(*quick: str) -> pytest.MarkDecorator:
+    """Each notebook, these in every run of the tests and the others in `make soak`."""
+    names = [pytest.param(name, marks=() if name in quick else pytest.mark.soak) for name in CHANGES]
+    return pytest.mark.parametrize("name", names)
+
+
+@some("tools", "plots")
 def test_a_number_in_the_data_changes(folder: Path, name: str) -> None:
     change = CHANGES[name]
     file = folder / "data" / change.file
@@ -113,7 +119,7 @@ def test_a_number_in_the_data_changes(folder: Path, name: str) -> None:
     assert in_order(report, *change.number_said), report
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@some("quickstart")
 def test_a_word_of_a_prompt_changes(folder: Path, name: str) -> None:
     change = CHANGES[name]
     path = folder / f"{name}.ipynb"

@@ -37,7 +37,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.kernel
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_each_notebook_is_done_once_or_reported_though_a_worker_is_killed(tmp_path: Path) -> None:
     seed = random.randrange(1_000_000)

@@ -12,6 +12,7 @@ from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import Liar, acting, declaration, times_run
 from tests.server.client import Api, Fetch, Kernel
+from tests.server.test_answers import listed
 from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
@@ -164,8 +165,10 @@ class TestASiteThatCapsThePolicy:
 
 
 async def test_an_outcome_of_the_wrong_shape_counts_as_unknown(
-    api: Api, extension: AgentKernelServer, liar: Liar, model: FakeOpenAI
+    api: Api, extension: AgentKernelServer, liar: Liar, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for seconds in ("COLLECT_SECONDS", "EVENT_SECONDS"):
+        monkeypatch.setattr(f"agent_kernel.execution.kernel_executor.{seconds}", 0.2)
     schema = {"type": "object", "properties": {}}
     tool = {"name": "look", "description": "Look.", "parameters": schema, "approval": "allow"}
     model.add(call("look"), say("Then not."))
@@ -177,6 +180,8 @@ async def test_an_outcome_of_the_wrong_shape_counts_as_unknown(
         declare=declaration("run_x", "conv_x", tools=[tool]),
         collect={"state": "done", "end": {"status": "approved", "text": 7}},
     )
+    lost = await listed(api, "approvals", "unanswered")
+    await api("POST", "approvals", lost["approval_id"], "outcome", body={"answer": "continue"})
     view = await api.ended("conv_x")
     assert [one["state"] for one in view["tool_calls"]] == ["unknown"]
     assert view["runs"][0]["status"] == "complete"
