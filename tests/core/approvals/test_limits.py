@@ -14,7 +14,7 @@ from agent_kernel.models.base import ModelTurn, TokenUsage
 from agent_kernel.notebook.options import Budget
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import BudgetAddition, Decision
-from agent_kernel.protocol.events import ErrorEvent, ToolCompleteEvent, ToolStateEvent
+from agent_kernel.protocol.events import ErrorEvent, ToolStateEvent
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -244,22 +244,6 @@ async def test_a_sites_budget_holds_where_the_notebooks_is_larger(stages: Stages
     assert result.run.status == "error"
 
 
-async def test_the_time_of_a_conversation_interrupts_a_call(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        await stage.start(policy="allow", conversation_budget=BudgetLimits(seconds=1.5))
-        await until_paused(stage)
-        [ended] = stage.of(ToolCompleteEvent)
-    assert ended.reason == "The conversation's time budget of 1.5 s is used up."
-
-
-async def test_without_a_budget_of_its_conversation_a_run_reads_no_other_runs(stages: Stages) -> None:
-    with ScriptedModel([say("Done.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
-    assert result.run.conversation_budget is None
-
-
 # -- a run that repeats itself
 
 
@@ -333,28 +317,6 @@ async def test_a_new_prompt_ends_a_run_that_repeats_itself(stages: Stages) -> No
         error = (await paused.wait()).run.error
     assert error is not None
     assert "repeats itself" in error.message
-
-
-async def test_a_run_that_repeats_itself_asks_again_after_a_restart(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    with ScriptedModel(looks("1", "1", "1")) as model:
-        before = await stage(model, path, pause_at_repeats=True)
-        handle = await before.start(policy="allow")
-        pause = await until_paused(before)
-        await before.close()
-
-    async def executor_for(*_: Any) -> FunctionExecutor:
-        return FunctionExecutor()
-
-    with ScriptedModel([say("Done.")]) as model:
-        runtime = await Runtime.open(path, OneModel(model))
-        [(_, conversation, again)] = (await runtime.recover(executor_for)).continued
-        [shown] = (await conversation.view()).runs
-        assert shown.paused is not None
-        assert "three times" in shown.paused.repeated
-        await conversation.raise_budget(handle.run_id, pause, BudgetLimits())
-        assert (await again.wait()).text == "Done."
-        await runtime.aclose()
 
 
 async def test_calls_that_a_person_approves_one_by_one_are_seen_to_repeat_as_well(stages: Stages) -> None:

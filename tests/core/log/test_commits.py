@@ -14,7 +14,7 @@ from agent_kernel.errors import LogUnavailable
 from agent_kernel.log import runs, store
 from agent_kernel.log.event_rows import Frame, compress_events, frames_after
 from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import MOST_TOGETHER, Transaction
+from agent_kernel.log.transactions import Transaction
 from agent_kernel.protocol.events import TokenEvent
 
 ID = "conv_1"
@@ -100,17 +100,6 @@ async def test_a_write_that_fails_takes_back_its_own_events_and_no_others(opened
     assert opened.handed == await opened.kept()
 
 
-async def test_an_event_that_could_not_be_written_leaves_no_number_out(opened: OpenLog) -> None:
-    await opened.say("before")
-    await opened.log.read(lambda sql: sql.execute("PRAGMA query_only = 1").fetchall())
-    results = await opened.at_once(*(saying(str(number)) for number in range(5)))
-    assert [type(result) for result in results] == [LogUnavailable] * 5
-    await opened.log.read(lambda sql: sql.execute("PRAGMA query_only = 0").fetchall())
-    await opened.say("after")
-    assert await numbers(opened) == [1, 2]
-    assert opened.handed == await opened.kept()
-
-
 async def test_on_a_full_disk_what_fits_is_written_and_everybody_else_is_told(opened: OpenLog) -> None:
     def size(sql: sqlite3.Connection) -> int:
         return int(sql.execute("PRAGMA page_count").fetchone()[0])
@@ -176,10 +165,3 @@ async def test_a_number_within_a_row_that_another_server_compressed_is_not_taken
         assert await numbers(opened) == list(range(1, 8))
     finally:
         await other.aclose()
-
-
-async def test_a_read_finds_what_was_asked_for_before_it(opened: OpenLog) -> None:
-    writes = [asyncio.create_task(opened.say(str(number))) for number in range(2 * MOST_TOGETHER)]
-    await asyncio.sleep(0)
-    assert len(await opened.kept()) == len(writes)
-    assert await asyncio.gather(*writes) == list(range(1, len(writes) + 1))

@@ -1,9 +1,8 @@
 """The state machine of tool calls: each invariant, broken on purpose."""
 
-import asyncio
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -180,50 +179,6 @@ async def test_the_log_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     for beside in path.parent.iterdir():
         assert stat.S_IMODE(beside.stat().st_mode) == 0o600, beside
     await log.aclose()
-
-
-async def test_a_failed_transaction_gives_out_no_seq(tmp_path: Path) -> None:
-    from agent_kernel.protocol.events import TokenEvent
-
-    log = await Log.open(None)
-    row = await log.write(lambda t: runs.add_conversation(t.sql, "conv", None, None, None))
-    token = TokenEvent(message_id="m", content="x")
-    frames: list[int] = []
-    log.listen(row.number, lambda published: frames.extend(frame.seq for frame in published))
-
-    def broken(t: object) -> None:
-        t.append(row.number, "conv", token)  # type: ignore[attr-defined]
-        raise ValueError("no")
-
-    await log.write(lambda t: t.append(row.number, "conv", token))
-    with pytest.raises(ValueError, match="no"):
-        await log.write(broken)
-    await log.write(lambda t: t.append(row.number, "conv", token))
-    await asyncio.sleep(0)
-    assert frames == [1, 2]
-    await log.aclose()
-
-
-@pytest.mark.parametrize(
-    ("look", "index"),
-    [
-        (tool_calls.count_waiting, "tool_calls_waiting"),
-        (lambda sql: tool_calls.list_calls(sql, state="awaiting_approval"), "tool_calls_waiting"),
-        (lambda sql: tool_calls.unknown_digests(sql, 1), "tool_calls_unknown"),
-    ],
-    ids=["how many wait", "which wait", "which are unknown"],
-)
-def test_calls_in_the_states_that_are_looked_for_are_found_without_a_look_at_the_others(
-    sql: sqlite3.Connection, look: Callable[[sqlite3.Connection], object], index: str
-) -> None:
-    said: list[str] = []
-    sql.set_trace_callback(said.append)
-    look(sql)
-    sql.set_trace_callback(None)
-    [statement] = said
-    plan = sql.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
-    assert f"INDEX {index}" in plan[0][3]
-    assert not [step for *_, step in plan if "TEMP B-TREE" in step]
 
 
 def test_a_state_that_no_call_can_have_lists_none(sql: sqlite3.Connection) -> None:

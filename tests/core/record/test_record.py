@@ -320,12 +320,6 @@ def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
     assert shown["text/html"].count("<summary>") == 511
 
 
-def test_thousands_of_calls_are_counted_but_not_all_listed() -> None:
-    plain = bundle([a_call(number) for number in range(3_000)])["text/plain"]
-    assert "Transcript: 3000 tool calls (3000 done)" in plain
-    assert plain.count("run_python") < 1_100
-
-
 def test_a_plot_stands_beside_the_answer_and_not_in_the_fold() -> None:
     plotted = a_call(outputs=[displayed(image_png=PNG, text_plain="<Figure>")])
     html = bundle([plotted], "There it is.")["text/html"]
@@ -382,13 +376,6 @@ def test_a_summary_of_older_messages_stands_where_it_was_made_and_can_be_opened(
     )
     assert first < html.index("Summarised") < second
     assert "<summary>Summarised 42 messages</summary>\n\nThey **looked**" in record["text/markdown"]
-
-
-def test_a_run_without_calls_tells_what_was_shortened_too() -> None:
-    line = NoticeView(content="Shortened 5 older tool results for the model.", at="", steps=0)
-    record = render_record(a_run(notices=[line]), [says("Done.")], [])
-    assert "<details><summary>Transcript</summary>\n<div><p>Shortened 5 older" in bare(record["text/html"])
-    assert "Transcript" not in record["text/plain"]
 
 
 def test_a_prompt_that_stands_in_the_cell_is_not_said_again() -> None:

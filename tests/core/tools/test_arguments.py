@@ -166,16 +166,6 @@ def test_reading_in_the_notebooks_folder_is_allowed_and_all_else_asks(tmp_path: 
         assert builtin_verdict(name, {}, root).approval == "allow"
 
 
-def test_declaring_tools_does_not_load_the_validator() -> None:
-    code = (
-        "import sys; from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS; "
-        "from agent_kernel.tools.function import as_tool; from agent_kernel.tools.registry import ToolRegistry\n"
-        "def act(n: int) -> int:\n    'Do it.'\n    return n\n"
-        "ToolRegistry([*BUILTIN_TOOLS, as_tool(act).declaration]); assert 'jsonschema' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_a_first_check_does_not_wait_for_a_grammar_that_only_iris_need() -> None:
     """That took a second, in every notebook that runs by itself."""
     code = (

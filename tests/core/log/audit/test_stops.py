@@ -55,19 +55,6 @@ async def test_cancel_of_one_call_names_that_call_only(stages: Stages) -> None:
     assert (stop["tool_call_ids"], stop["decided_by"], stop["whole_run"]) == (["a"], "eve", False)
 
 
-async def test_a_running_call_that_is_cancelled_is_noted_too(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        handle = await stage.start()
-        [first] = await stage.requests()
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        await stage.until(lambda: stage.of(ToolOutputEvent))
-        await handle_command(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
-        await handle.wait()
-    [stop] = await stops(stage)
-    assert (stop["tool_call_ids"], stop["decided_by"]) == (["a"], "eve")
-
-
 async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_are_noted(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1", call_id="a")]) as model:
         stage = await stages(model)
@@ -118,20 +105,6 @@ async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_
     assert cli.main(["audit", "--log", str(path)]) == 0
     assert sent in [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert cli.main(["audit", "--log", str(path), "--check"]) == 0
-
-
-async def test_a_message_while_a_call_runs_replaces_only_the_one_that_waits(stages: Stages) -> None:
-    with ScriptedModel([TWO_CALLS, say("Done.")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        handle = await stage.start()
-        first, second = await stage.requests(2)
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        await stage.until(lambda: stage.of(ToolOutputEvent))
-        await handle_command(MessageCommand(type="message", content="By the way."), stage.conversation, "eve")
-        await stage.conversation.cancel_call(first.tool_call_id)
-        await handle.wait()
-    [sent] = await messages(stage)
-    assert sent["tool_call_ids"] == [second.tool_call_id]
 
 
 async def test_a_message_that_replaces_no_call_is_no_decision(stages: Stages) -> None:

@@ -24,7 +24,6 @@ from agent_kernel.models.recordings.player import Finder, RecordedModel
 from agent_kernel.models.recordings.recorded_pictures import difference
 from agent_kernel.models.recordings.recorder import RecordingModel, record
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.own_thread import in_own_thread
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.model_fixtures import turn_of
 from tests.core.models.recordings.questions import called, recorded, replayed, request, user
@@ -131,12 +130,6 @@ async def test_a_turn_that_failed_is_not_recorded(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable):
         await turn_of(model, FIRST)
     assert not is_there(tmp_path / "a.jsonl")
-
-
-async def test_turns_recorded_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
-    model = record(tmp_path / "a.jsonl", ScriptedModel([say(str(number)) for number in range(10)]))
-    await asyncio.gather(*(turn_of(model, request(user(f"prompt {number}"))) for number in range(10)))
-    assert sorted(answers(tmp_path / "a.jsonl")) == [str(number) for number in range(10)]
 
 
 WRITE = """
@@ -440,11 +433,3 @@ except TimeoutError:
 """
     said = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
     assert said.stdout == "ended\n"
-
-
-async def test_what_fails_in_a_thread_of_its_own_fails_where_it_is_awaited() -> None:
-    def fail() -> None:
-        raise ConfigurationError("no such file")
-
-    with pytest.raises(ConfigurationError, match="no such file"):
-        await in_own_thread(fail)

@@ -72,25 +72,6 @@ async def test_what_another_server_wrote_in_between_is_left_out_for_no_client(tm
     await there.aclose()
 
 
-async def test_a_rewound_subscription_repeats_from_there_and_goes_on_live(stages: Stages) -> None:
-    with ScriptedModel([say("One."), say("Two.")]) as model:
-        stage = await stages(model)
-        await (await stage.start("first")).wait()
-        last = stage.conversation.last_seq
-        subscription = stage.conversation.subscribe()
-        subscription.rewind(2)
-        second = await stage.start("second")
-        await second.wait()
-        final = stage.conversation.last_seq
-        seqs: list[int] = []
-        async for frame in subscription:
-            seqs.append(orjson.loads(frame)["seq"])
-            if seqs[-1] == final:
-                subscription.close()
-    assert final > last
-    assert seqs == list(range(3, final + 1))
-
-
 async def test_a_page_that_asks_while_a_conversation_is_made_sees_its_events(stages: Stages) -> None:
     async def ask(runtime: Any) -> Any:
         while True:
@@ -140,14 +121,6 @@ async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_o
     ]
     assert result.text == "The answer is 42."
     assert stage.of(CompleteEvent)[0].message_id == list(messages)[-1]
-
-
-async def test_a_run_without_calls_tells_what_it_spent_at_its_end_only(stages: Stages) -> None:
-    with ScriptedModel([say("Done.")]) as model:
-        stage = await stages(model)
-        await (await stage.start()).wait()
-        await stage.until(lambda: stage.events and stage.events[-1].type == "run" and stage.events[-1].run.ended_at)
-    assert [event.type for event in stage.events] == ["run", "message", "token", "message", "complete", "run"]
 
 
 async def test_a_card_appears_while_the_model_still_writes_the_call(stages: Stages) -> None:

@@ -7,12 +7,9 @@ import pytest
 
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta
-from agent_kernel.protocol.budgets import BudgetLimits
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ReasoningEvent, TokenEvent, ToolStateEvent
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, call
 from tests.core.runtime.runtime_fixtures import Stage, Stages
-from tests.core.runtime.turns.test_budget import until_paused
 
 
 async def thinks_and_begins(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
@@ -51,23 +48,6 @@ async def test_a_call_that_the_model_is_writing_is_part_of_it(stages: Stages) ->
     await stage.start()
     cards = await stage.until(lambda: [event for event in stage.of(ToolStateEvent) if event.tool_call_id == "half"])
     assert await resume_from(stage) == cards[0].seq - 1
-
-
-async def test_it_is_nothing_while_a_call_waits_for_the_person_and_when_the_run_has_ended(stages: Stages) -> None:
-    stage = await stages(ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]))
-    handle = await stage.start()
-    (request,) = await stage.requests()
-    assert await resume_from(stage) == stage.conversation.last_seq
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-    await handle.wait()
-    assert await resume_from(stage) == stage.conversation.last_seq
-
-
-async def test_it_is_nothing_while_a_run_is_paused(stages: Stages) -> None:
-    stage = await stages(ScriptedModel([call("look", call_id="a")]))
-    await stage.start(budget=BudgetLimits(tool_calls=0))
-    await until_paused(stage)
-    assert await resume_from(stage) == stage.conversation.last_seq
 
 
 async def test_it_is_everything_where_an_error_came_before_the_run_was_tried_again(stages: Stages) -> None:

@@ -260,20 +260,6 @@ async def test_each_command_that_has_an_id_gets_one_reply_that_names_it(stages: 
     ]
 
 
-async def test_a_command_without_an_id_is_answered_as_ever(stages: Stages, connect: Connect) -> None:
-    stage = await asking(stages)
-    line = connect(stage.conversation)
-    last = (await line.next("session"))["last_seq"]
-    line.say({"type": "resume", "last_seq": last})
-    line.say({"type": "shown", "run_id": "r", "shown": True})
-    line.say({"type": "cancel", "run_id": "nowhere"})
-    line.say({"type": "ping"})
-    error = await line.next("error")
-    assert (error["code"], error["command_id"]) == ("INVALID_FORMAT", None)
-    pong = await line.next()
-    assert (pong["type"], pong["seq"], pong["command_id"]) == ("pong", last, None)
-
-
 @pytest.mark.parametrize("wrong", ["", "x" * 65, 7, ["a"]], ids=["empty", "long", "number", "list"])
 async def test_an_id_that_is_none_is_refused_in_words(stages: Stages, connect: Connect, wrong: Any) -> None:
     stage = await changed(stages)
@@ -472,18 +458,6 @@ async def test_each_page_that_comes_to_a_shared_line_is_greeted_once_and_by_name
         assert [frame["seq"] for frame in heard if frame["type"] != "ack"] == list(range(1, last + 1))
         assert [frame["command_id"] for frame in heard if frame["type"] == "ack"] == [page, page]
     await line.close()
-
-
-async def test_an_answer_that_waits_for_its_message_is_sent_as_the_line_is_closed(stages: Stages) -> None:
-    stage = await changed(stages)
-    line = Widget(stage.conversation)
-    line.begin()
-    await line.answer(type="ping")
-    line.say({"type": "ping", "id": "late"})
-    for _ in range(20):  # it is answered in a few turns, and a message waits for a thirtieth of a second
-        await asyncio.sleep(0)
-    await line.close()
-    assert (await line.next("pong"))["command_id"] == "late"
 
 
 async def test_what_was_sent_while_the_line_was_made_is_not_lost(stages: Stages) -> None:

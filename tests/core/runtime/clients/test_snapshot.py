@@ -1,8 +1,5 @@
 """What clients and HTTP are told of a conversation is what the log has."""
 
-import asyncio
-import sqlite3
-import threading
 from pathlib import Path
 
 import orjson
@@ -108,23 +105,3 @@ async def test_a_conversation_is_running_as_long_as_a_run_beside_it_says_so(stag
 
 async def statuses(stage: Stage) -> list[str]:
     return [one["status"] for one in orjson.loads(await stage.runtime.list_conversations())]
-
-
-async def test_no_commit_waits_for_a_long_read(stages: Stages, tmp_path: Path) -> None:
-    with ScriptedModel([say("Done.")]) as model:
-        stage = await stages(model, path=tmp_path / "log.sqlite")
-        log = stage.log
-        loop_is_through = threading.Event()
-
-        def long(sql: sqlite3.Connection) -> tuple[int, int]:
-            """Holds its thread until a run was written by the other one."""
-            before = sql.execute("SELECT count(*) FROM events").fetchone()[0]
-            assert loop_is_through.wait(10)
-            return before, sql.execute("SELECT count(*) FROM events").fetchone()[0]
-
-        reading = asyncio.create_task(log.read_apart(long))
-        await (await stage.start()).wait()
-        loop_is_through.set()
-        before, after = await reading
-        assert before == after  # one state of the log, however much is written meanwhile
-        assert stage.conversation.last_seq > after

@@ -10,7 +10,6 @@ from agent_kernel.errors import AlreadyDecided, KernelGone, ModelUnavailable, No
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, TextDelta
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import MessageEvent, RunEvent, TokenEvent
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime
@@ -165,51 +164,4 @@ async def test_after_a_restart_without_its_kernel_it_says_so_and_stays_as_it_was
         with pytest.raises(KernelGone, match="no longer there"):
             await conversation.retry_run(run_id)
         assert await conversation.view() == before
-        await runtime.aclose()
-
-
-async def test_after_a_restart_it_is_too_late_once_something_else_was_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    conversation_id, run_id = await failed_before_a_restart(path)
-    with ScriptedModel([say("Else.")]) as model:
-        runtime = await next_life(path, model, FunctionExecutor())
-        conversation = await runtime.conversation(conversation_id)
-        other = await conversation.start_run(RunSpec(run_id="run_else", prompt="Something else"), None)
-        for _ in range(2):  # while that goes on, and when it has ended
-            with pytest.raises(AlreadyDecided, match="asked for since"):
-                await conversation.retry_run(run_id)
-            await other.wait()
-        await runtime.aclose()
-
-
-async def test_a_run_that_is_tried_again_after_a_restart_belongs_to_the_process_that_does_so(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    conversation_id, run_id = await failed_before_a_restart(path)
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        runtime = await next_life(path, model, FunctionExecutor())
-        handle = await (await runtime.conversation(conversation_id)).retry_run(run_id)
-        async with asyncio.timeout(10):
-            while not (waiting := await runtime.list_calls("awaiting_approval")):
-                pass
-        second = await next_life(path, model, None)  # it finds no run that nobody carries out
-        await second.aclose()
-        await runtime.route_decision(waiting[0].approval_id, Decision(approved=True))
-        assert (await handle.wait()).text == "Done."
-        await runtime.aclose()
-
-
-async def test_a_run_that_finds_no_model_after_a_restart_can_be_tried_once_there_is_one(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    conversation_id, run_id = await failed_before_a_restart(path)
-    no_model = await Runtime.open(path, NoModels())
-    conversation = await no_model.conversation(conversation_id)
-    ended = (await (await conversation.retry_run(run_id)).wait()).run
-    await no_model.aclose()
-    assert ended.error is not None
-    assert (ended.status, ended.error.code) == ("error", "LLM_ERROR")
-    assert "No model is configured" in ended.error.message
-    with ScriptedModel([say("Done.")]) as model:
-        runtime = await next_life(path, model, FunctionExecutor())
-        again = await (await runtime.conversation(conversation_id)).retry_run(run_id)
-        assert (await again.wait()).text == "Done."
         await runtime.aclose()

@@ -42,16 +42,6 @@ async def test_the_last_run_is_left_out_with_its_calls(stages: Stages) -> None:
     assert [m.role for m in whole.messages] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
-async def test_a_request_after_it_has_nothing_of_the_run_that_was_replaced(stages: Stages) -> None:
-    with ScriptedModel([say("First."), say("Second."), say("Third.")]) as model:
-        stage = await stages(model)
-        first = await ask(stage, "Go one")
-        await first.wait()
-        await (await ask(stage, "Go two", first)).wait()
-        await (await ask(stage, "Go on")).wait()
-    assert {name for message in model.requests[-1].messages for name in message} == {"role", "content"}
-
-
 async def test_nothing_is_said_of_effects_where_no_call_had_started(stages: Stages) -> None:
     with ScriptedModel([say("First."), say("Second.")]) as model:
         stage = await stages(model)

@@ -1,16 +1,13 @@
 """Stop, Cancel, a dead kernel, a model that fails: every call ends in an honest state."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, KernelGone, ModelRefused, UnknownRun
-from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta, ToolCallDelta
+from agent_kernel.errors import AlreadyDecided, ModelRefused, UnknownRun
+from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.calls import Outcome, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
@@ -79,43 +76,6 @@ async def test_stop_while_the_model_streams_keeps_what_came(stages: Stages) -> N
     assert result.text == "So far so good"
 
 
-async def test_a_stop_between_the_models_last_word_and_its_commit_leaves_no_card_behind(
-    stages: Stages, tmp_path: Path
-) -> None:
-    """Found by interrupting kernels at random moments: the card was left `proposed`."""
-    path = tmp_path / "log.sqlite"
-    asked, go_on, said_all = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    class Watched(ScriptedModel):
-        async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-            async for item in super().stream(request):
-                if isinstance(item, ToolCallDelta):
-                    asked.set()
-                    await go_on.wait()
-                yield item
-                if isinstance(item, ToolCallDelta):
-                    await until(lambda: is_going("agent-kernel-batch"))  # its card is on the way to the log
-            said_all.set()
-
-    with Watched([call("run_python", code="1", call_id="a")]) as model:
-        stage = await stages(model, path=path)
-        handle = await stage.start()
-        await asked.wait()
-        with closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")  # the log takes nothing for a moment
-            go_on.set()
-            await said_all.wait()
-            stopping = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
-            stopped = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
-            await until(lambda: not is_going(f"model {handle.run_id}"))
-        await asyncio.gather(stopping, stopped)
-        result = await handle.wait()
-    assert result.run.status == "cancelled"
-    assert result.tool_calls == []
-    shown = [event.state for event in stage.events if event.type in ("tool_state", "tool_complete")]
-    assert shown == ["proposed", "cancelled"]
-
-
 def is_going(name: str) -> bool:
     """Whether a task of this name is, and nobody has cancelled it."""
     return any(task.get_name() == name and not task.cancelling() for task in asyncio.all_tasks())
@@ -149,21 +109,6 @@ async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(st
     assert stage.executor.ran == []
     assert result.tool_calls[0].state == "cancelled"
     assert result.tool_calls[0].result == "Cancelled before it started. By you. Nothing ran."
-
-
-async def test_a_call_that_kills_the_kernel_is_unknown_and_the_model_hears_of_it(stages: Stages) -> None:
-    def die(call: Any, emit: Any) -> Any:
-        raise KernelGone("The kernel died. Its variables are gone.")
-
-    with ScriptedModel([call("run_python", code="os._exit(1)"), say("I see.")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(die))
-        handle = await stage.start(policy="allow")
-        await continue_unknown(stage)
-        result = await handle.wait()
-    assert result.tool_calls[0].state == "unknown"
-    content = model.requests[-1].messages[-1]["content"]
-    assert content.startswith("Outcome unknown. The kernel died. Its variables are gone.")
-    assert result.run.status == "complete"
 
 
 @pytest.mark.parametrize("by_user", [True, False])

@@ -3,14 +3,12 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import pytest
 
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import UsageEvent
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stage, Stages
 from tests.core.runtime.turns.test_budget import run_view, until_paused
@@ -53,20 +51,6 @@ async def test_a_call_is_interrupted_when_the_time_is_up_and_the_run_asks_for_mo
     assert USED_UP in told
     assert "by the user" not in told
     assert result.text == "Done."
-
-
-async def test_a_call_that_does_not_end_when_its_time_is_up_has_an_unknown_outcome(stages: Stages) -> None:
-    def never(*_: Any) -> Any:
-        return asyncio.Event().wait()
-
-    with ScriptedModel([WORK]) as model:
-        stage = await stages(model, executor=FunctionExecutor(never), attended=False, stop_seconds=0.01)
-        result = await (await stage.start(budget=SOON, policy="allow")).wait()
-    [ran] = result.tool_calls
-    assert ran.state == "unknown"
-    assert ran.reason == f"{USED_UP} It did not end when it was interrupted."
-    assert result.run.error is not None
-    assert result.run.error.code == "BUDGET_EXCEEDED"
 
 
 async def test_calls_that_have_not_begun_do_not_begin_when_the_time_is_up(stages: Stages) -> None:
@@ -112,18 +96,9 @@ async def test_the_time_in_which_a_person_decides_is_not_counted(stages: Stages)
         handle = await stage.start()
         await stage.requests()
         asked = time.monotonic()
-        await asyncio.sleep(0.5)  # the person thinks
+        await asyncio.sleep(0.1)  # the person thinks
         thought = time.monotonic() - asked
         await approve(stage)
         result = await handle.wait()
     assert (result.run.status, result.text) == ("complete", "Done.")
     assert result.run.usage.seconds <= time.monotonic() - began - thought
-
-
-async def test_the_time_that_a_run_has_worked_outlives_the_process(stages: Stages) -> None:
-    with ScriptedModel([call("look"), say("Done.")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(lambda *_: asyncio.sleep(0.05, "ok")))
-        result = await (await stage.start()).wait()
-    assert 0.05 <= result.run.usage.seconds < 5
-    [seen] = [event.usage.seconds for event in stage.of(UsageEvent)][:1]
-    assert seen < result.run.usage.seconds

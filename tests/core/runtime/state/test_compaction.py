@@ -65,7 +65,7 @@ def planned(history: list[WireMessage], now: Compaction, limit: float) -> Compac
 
 
 @given(histories(), st.integers(500, 20_000))
-@settings(max_examples=200)
+@settings(max_examples=40)
 def test_a_shortened_conversation_is_whole_in_itself(history: list[WireMessage], limit: int) -> None:
     after = planned(history, WHOLE, limit)
     sent = apply(history, after)
@@ -82,7 +82,7 @@ def test_a_shortened_conversation_is_whole_in_itself(history: list[WireMessage],
 
 
 @given(histories(), st.integers(500, 20_000))
-@settings(max_examples=200)
+@settings(max_examples=40)
 def test_it_fits_where_its_last_step_leaves_room(history: list[WireMessage], limit: int) -> None:
     sent = apply(history, planned(history, WHOLE, limit))
     spoken = [message for message in history[last_step(history) :] if message["role"] != "tool"]
@@ -93,7 +93,7 @@ def test_it_fits_where_its_last_step_leaves_room(history: list[WireMessage], lim
 
 
 @given(histories(), st.integers(500, 20_000), st.integers(0, 3))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_its_beginning_stays_the_same_whatever_is_said_later(history: list[WireMessage], limit: int, more: int) -> None:
     after = planned(history, WHOLE, limit)
     sent = apply(history, after)
@@ -105,7 +105,7 @@ def test_its_beginning_stays_the_same_whatever_is_said_later(history: list[WireM
 
 
 @given(histories(), histories(), st.integers(500, 20_000))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_what_is_shortened_again_is_whole_as_well(
     history: list[WireMessage], more: list[WireMessage], limit: int
 ) -> None:
@@ -129,7 +129,7 @@ def renamed(message: WireMessage) -> WireMessage:
 
 
 @given(histories(), st.integers(500, 20_000))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_the_model_is_asked_to_summarise_what_it_will_not_see_and_no_more_than_fits(
     history: list[WireMessage], limit: int
 ) -> None:

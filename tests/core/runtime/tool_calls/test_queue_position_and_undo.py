@@ -1,6 +1,5 @@
 """A call behind the user's own cell, and a file that is put back: at the level of the runtime."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from agent_kernel.errors import IllegalTransition, UndoRefused
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent, ToolStateEvent, ToolUndoneEvent
 from agent_kernel.protocol.views import ToolCallView
-from agent_kernel.runtime.tool_calls import watch
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
@@ -38,27 +36,6 @@ async def test_a_call_says_that_it_waits_behind_the_users_cell_and_when_it_begin
     assert [event.waiting_behind for event in waits] == [9, None]
     assert stage.events.index(waits[0]) > stage.events.index(stage.of(ToolStartEvent)[0])
     assert stage.events.index(waits[1]) < stage.events.index(stage.of(ToolCompleteEvent)[0])
-
-
-async def test_a_call_that_reaches_the_kernel_late_says_behind_which_cell_it_waits(
-    stages: Stages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch, "LOOK_SECONDS", 0.001)
-    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
-        stage = await stages(model)
-        executor: FunctionExecutor = stage.executor
-
-        async def act(_: ApprovedCall, __: Any) -> str:
-            while executor.looks < 2:  # nothing is known of it yet  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-            executor.behind = 9
-            await stage.until(lambda: stage.of(ToolStateEvent)[-1].waiting_behind == 9)
-            return "ran"
-
-        executor.act = act
-        await (await stage.start(policy="allow")).wait()
-    waits = [event for event in stage.of(ToolStateEvent) if event.state == "executing"]
-    assert [event.waiting_behind for event in waits] == [9]
 
 
 async def test_a_call_that_begins_at_once_is_not_said_to_wait(stages: Stages) -> None:

@@ -195,27 +195,6 @@ async def test_a_saved_program_runs_unasked_and_what_is_put_behind_it_asks(stage
     ]
 
 
-async def test_a_denied_program_is_denied_behind_others_and_what_cant_be_followed_asks(stages: Stages) -> None:
-    denied, asked = ["env -S'rm x'", "sudo env - rm x"], ["test -v 'a[$(rm x)]'", "PS4='$(rm x)'; set -x; :"]
-    turns = [
-        call("run_shell", command=line, call_id=str(number)) for number, line in enumerate([*denied, *asked, "ls"])
-    ]
-    with ScriptedModel([*turns, say("done")]) as model:
-        stage = await stages(model)
-        rules = ('deny run_shell where command matches "rm *"', "allow run_shell")
-        handle = await stage.start(tools=BUILTIN_TOOLS, rules=rules)
-        for count in (1, 2):
-            request = (await stage.requests(count))[-1]
-            await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        result = await handle.wait()
-    assert [(c.by, c.state) for c in result.tool_calls] == [
-        *[("policy", "denied")] * 2,
-        *[("user", "denied")] * 2,
-        ("policy", "success"),
-    ]
-    assert result.tool_calls[0].reason == f"By policy: {rules[0]}."
-
-
 async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiting(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
         stage = await stages(model)
@@ -227,19 +206,6 @@ async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiti
         await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert result.run.policy.rules == []
-
-
-async def test_a_reopened_page_is_told_what_may_be_saved_for_a_waiting_call(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        [shown] = (await stage.conversation.view()).tool_calls
-        assert (shown.scopes, shown.rules) == (request.scopes, request.rules)
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        await handle.wait()
-        [shown] = (await stage.conversation.view()).tool_calls
-        assert (shown.scopes, shown.rules) == ([], [])
 
 
 async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(stages: Stages) -> None:

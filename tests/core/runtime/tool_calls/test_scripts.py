@@ -8,7 +8,6 @@ import pytest
 
 from agent_kernel.approvals.folder_limits import FolderLimits, FolderRule
 from agent_kernel.approvals.scripted import ScriptedDecision, answer, approve, deny, edit
-from agent_kernel.models.base import ModelFacts
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -28,15 +27,6 @@ def recorded(approved: bool, arguments: dict[str, Any], **more: Any) -> Scripted
     return ScriptedDecision(
         approved, "run_python", arguments=arguments, digest=digest_of(arguments), recorded=True, **more
     )
-
-
-class Playing(ScriptedModel):
-    """A model that plays a recording with decisions."""
-
-    decisions: tuple[ScriptedDecision, ...] = ()
-
-    def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
-        return self.decisions
 
 
 class Recording(ScriptedModel):
@@ -85,12 +75,6 @@ async def test_a_call_that_the_script_does_not_cover_is_denied_and_both_are_show
     assert 'scripted: run_python {"code":"x = 1"}\nactual:   run_python {"code":"x = 9"}' in reason
     assert reason in model.requests[-1].messages[-1]["content"]
     assert stage.executor.ran == []
-
-
-async def test_a_decision_is_used_once(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", **X1), call("run_python", **X1), say("ok")]) as model:
-        result = await run(await stages(model), [approve("run_python")])
-    assert outcomes(result) == [("success", "script"), ("denied", "policy")]
 
 
 async def test_equal_calls_of_a_step_get_their_decisions_in_order(stages: Stages) -> None:
@@ -196,29 +180,6 @@ async def test_a_later_prompt_does_not_inherit_the_script(stages: Stages) -> Non
         await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
 
 
-@pytest.mark.parametrize("attended", [True, False])
-async def test_the_decisions_of_a_recording_decide_the_calls_that_they_are_bound_to(
-    stages: Stages, attended: bool
-) -> None:
-    turn = calls(call("run_python", **X1), call("run_python", **X9))
-    with Playing([turn, say("ok")]) as model:
-        model.decisions = (recorded(True, X1), ScriptedDecision(True, "run_python", recorded=True))
-        stage = await stages(model, attended=attended)
-        handle = await stage.conversation.start_run(
-            (await _spec()), stage.executor, scripted=() if attended else model.decisions[:1]
-        )
-        if attended:
-            (asked,) = await stage.requests(1)
-            await stage.conversation.route_decision(asked.approval_id, Decision(approved=False))
-        async with asyncio.timeout(60):
-            result = await handle.wait()
-    assert outcomes(result) == [("success", "script"), ("denied", "user" if attended else "policy")]
-    assert result.tool_calls[0].decided_by == "a recording"
-    if not attended:
-        assert "The recording has no decision" in (result.tool_calls[1].reason or "")
-    assert any("A recording decides" in note for note in result.run.policy.notes)
-
-
 async def _spec() -> Any:
     from agent_kernel.protocol.ids import new_run_id
     from agent_kernel.runtime.settings import RunSpec
@@ -256,21 +217,3 @@ async def test_what_people_decide_is_recorded_in_the_order_of_the_calls(stages: 
             True, "ask_user", arguments=question_asked, digest=digest_of(question_asked), answer="The first."
         ),
     ]
-
-
-async def test_what_was_recorded_plays_to_the_same_end(stages: Stages) -> None:
-    turns = [calls(call("run_python", **X1), call("run_python", **X1), call("run_python", **X9)), say("ok")]
-    with Recording(turns) as recording:
-        stage = await stages(recording)
-        script = [approve("run_python"), deny("No.", "run_python"), edit({"code": "x = 2"}, "run_python")]
-        first = await run(stage, script)
-    with Playing(turns) as playing:
-        stage = await stages(playing)
-        again = await run(stage, [decision for _, decision in recording.written])
-    assert outcomes(again) == outcomes(first) == [("success", "script"), ("denied", "script"), ("success", "script")]
-    told = [[message["content"] for message in one.requests[-1].messages[-3:]] for one in (recording, playing)]
-    assert told[0] == told[1]
-
-
-def test_the_doubles_are_models() -> None:
-    assert isinstance(Recording([]).facts, ModelFacts)

@@ -71,20 +71,6 @@ async def test_where_nobody_can_be_asked_the_run_ends(stages: Stages) -> None:
     assert [c.state for c in result.tool_calls] == ["success", "success"]
 
 
-async def test_a_paused_run_that_may_use_more_goes_on_where_it_was(stages: Stages) -> None:
-    with ScriptedModel([*LOOKS, say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start(budget=TWO_CALLS)
-        pause = await until_paused(stage)
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=10))
-        result = await handle.wait()
-    assert result.text == "Done."
-    assert len(stage.of(ErrorEvent)) == 1
-    calls = [c.tool_call_id for c in result.tool_calls]
-    for told in (model.requests[-1].messages, [message.model_dump() for message in result.messages]):
-        assert [message["tool_call_id"] for message in told if message["role"] == "tool"] == calls
-
-
 async def test_a_paused_run_is_paused_after_a_restart_and_goes_on_then(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     with ScriptedModel(LOOKS) as model:
@@ -180,28 +166,6 @@ async def test_stop_ends_a_paused_run(stages: Stages) -> None:
         await stage.conversation.cancel_run(handle.run_id)
         result = await handle.wait()
     assert (result.run.status, result.run.paused) == ("cancelled", None)
-
-
-async def test_a_new_prompt_does_not_wait_behind_a_paused_run(stages: Stages) -> None:
-    with ScriptedModel([*LOOKS, say("Something else.")]) as model:
-        stage = await stages(model)
-        paused = await stage.start(budget=TWO_CALLS)
-        await until_paused(stage)
-        new = await stage.start("Something else")
-        assert (await new.wait()).text == "Something else."
-        ended = (await paused.wait()).run
-    assert ended.error is not None
-    assert (ended.status, ended.error.code) == ("error", "BUDGET_EXCEEDED")
-
-
-async def test_a_message_to_a_paused_run_starts_a_new_one(stages: Stages) -> None:
-    with ScriptedModel([*LOOKS, say("Heard.")]) as model:
-        stage = await stages(model)
-        paused = await stage.start(budget=TWO_CALLS)
-        await until_paused(stage)
-        assert await stage.conversation.send_message("And now?") != paused.run_id
-        await stage.until(lambda: len(stage.of(CompleteEvent)) == 2)
-    assert [message["content"] for message in model.requests[-1].messages][-1].startswith("And now?")
 
 
 @pytest.mark.parametrize("by_message", [True, False])

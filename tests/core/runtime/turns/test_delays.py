@@ -146,14 +146,6 @@ async def test_try_now_asks_at_once_whether_the_model_has_been_loaded(stages: St
     assert len(delays(stage)) == 1
 
 
-async def test_a_service_that_fails_for_good_leaves_no_delay_behind(stages: Stages) -> None:
-    async with staged(stages, failure(500, "Boom", times=4), auto=True) as (stage, _, __):
-        result = await (await stage.start()).wait()
-    assert {one.kind for one in delays(stage)} <= {"failed"}  # its clock waits for nobody to see each
-    assert (result.run.status, result.run.delay) == ("error", None)
-    assert "failed after 4 tries (500): Boom." in result.run.error.message
-
-
 @pytest.mark.parametrize("status", [None, 504])
 async def test_each_try_that_a_gateway_ends_is_said_and_at_the_end_why_and_it_can_be_tried_again(
     stages: Stages, status: int | None

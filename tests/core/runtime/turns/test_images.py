@@ -1,6 +1,5 @@
 """What calls show goes to a model that takes pictures, is in the log once, and goes with its conversation."""
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, stage
-from tests.core.tools.builtin.pictures import SEES, draws, in_base64, plot, png_bytes, size_of
+from tests.core.tools.builtin.pictures import SEES, draws, in_base64, plot, size_of
 
 PLOT = call("run_python", code="plot()", call_id="a")
 SIZE = "64 x 48 pixels"
@@ -263,10 +262,3 @@ async def test_a_conversation_is_given_its_own_pictures_only(stages: Stages) -> 
     assert await stage.log.read(lambda sql: stored_images.read(sql, stage.conversation.row.number + 1, [digest])) == {}
     kept = await stage.log.read(lambda sql: stored_images.read(sql, stage.conversation.row.number, [digest, "another"]))
     assert kept == dict(model.requests[-1].images)
-
-
-def test_a_digest_is_that_of_the_bytes_that_are_sent() -> None:
-    from agent_kernel.models.images import plain_picture
-
-    picture = plain_picture(png_bytes())
-    assert picture.ref.digest == hashlib.sha256(picture.data).hexdigest()

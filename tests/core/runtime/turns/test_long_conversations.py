@@ -1,7 +1,6 @@
 """A conversation that outgrows its model's context goes on, and nothing of it is lost."""
 
 import asyncio
-import itertools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,17 +9,15 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelUnavailable
-from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import MessageEvent, RunEvent, TokenEvent
+from agent_kernel.protocol.events import RunEvent, TokenEvent
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import NoticeView
-from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.compaction import tokens_of
@@ -29,7 +26,7 @@ from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.scripted_model import ScriptedTurn
 from agent_kernel.testing.wire.messages import refusal as refused
-from agent_kernel.testing.wire.reply import failure, json_reply
+from agent_kernel.testing.wire.reply import json_reply
 from tests.core.models.messages_fixtures import speaking
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, OneModel, Stage, Stages, stage
 
@@ -115,16 +112,6 @@ async def test_older_turns_are_summarised_by_the_model_and_the_card_can_be_opene
     assert not [event for event in stage.of(TokenEvent) if SUMMARY[:20] in event.content]
 
 
-async def test_the_beginning_of_the_request_changes_only_where_it_has_to(stages: Stages) -> None:
-    with sized([*looks(80), say("Done.")]) as model:
-        stage = await stages(model, executor=seeing(900))
-        await (await stage.start("Look.")).wait()
-    requests = [list(request.messages) for request in model.requests]
-    changes = [n for n in range(1, len(requests)) if shared(requests[n - 1], requests[n]) < len(requests[n - 1])]
-    assert 1 <= len(changes) <= 6
-    assert min(b - a for a, b in itertools.pairwise(changes)) > 5
-
-
 async def test_what_the_service_counts_is_believed(stages: Stages) -> None:
     """A request that is far from its limit by the characters, and near it by the service's word."""
 
@@ -204,21 +191,6 @@ async def test_a_second_refusal_ends_the_run_and_it_can_be_tried_again(stages: S
         assert (failed.run.error.code, failed.run.error.message) == ("LLM_ERROR", "The request is too long.")
         again = await (await stage.conversation.retry_run(handle.run_id)).wait()
     assert again.text == "Done."
-
-
-@pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_a_refusal_over_http_is_understood(stages: Stages, api: ApiName) -> None:
-    said = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
-    async with FakeOpenAI([*looks(40), failure(400, said), say(SUMMARY), say("Done.")]) as server:
-        client = SharedClient(Connection(base_url=server.url, key=lambda: FAKE_KEY))
-        model = HttpModel("fake", client, api=make_api(api))
-        stage = await stages(model, executor=seeing(700))
-        result = await (await stage.start("Look.")).wait()
-        await model.aclose()
-    assert result.text == "Done."
-    assert "tools" not in server.requests[-2].body
-    assert len(str(server.requests[-1].body)) < 0.7 * len(str(server.requests[-3].body))
-    assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
 
 
 async def test_anthropics_service_takes_the_shortened_conversation_without_the_thoughts_of_before(
@@ -390,18 +362,6 @@ async def test_stop_while_the_summary_is_written_ends_the_run(stages: Stages) ->
     await stage.conversation.cancel_run(handle.run_id)
     result = await handle.wait()
     assert (result.run.status, result.run.error, result.run.notices) == ("cancelled", None, [])
-
-
-async def test_a_message_that_comes_while_the_summary_is_written_is_heard(stages: Stages) -> None:
-    begun, summary = slow()
-    model = sized([*looks(35), say("Done."), say("Blue it is.")], summary=summary)
-    stage = await stages(model, executor=seeing(600))
-    handle = await stage.start("Look.")
-    await begun.wait()
-    await stage.conversation.send_message("Make it blue.")
-    await stage.conversation.cancel_run(handle.run_id)
-    await handle.wait()
-    assert "Make it blue." in [event.content for event in stage.of(MessageEvent)]
 
 
 async def test_a_summary_that_reaches_the_budget_pauses_the_run_before_the_next_request(stages: Stages) -> None:

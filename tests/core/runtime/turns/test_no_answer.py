@@ -129,7 +129,6 @@ async def test_a_prompt_that_was_filtered_is_sent_once_and_the_reason_is_said(st
     await fails_and_is_tried_again(stages, CHAT, reply, "content management policy")
 
 
-@each_api
 @pytest.mark.parametrize(
     ("runs_on", "needs"),
     [
@@ -141,11 +140,11 @@ async def test_a_prompt_that_was_filtered_is_sent_once_and_the_reason_is_said(st
     ],
 )
 async def test_a_call_that_came_as_text_does_not_run_and_what_its_server_lacks_is_said(
-    stages: Stages, api: WireApi, runs_on: LocalServer | None, needs: str
+    stages: Stages, runs_on: LocalServer | None, needs: str
 ) -> None:
     text = 'I\'ll run it.\n\n<tool_call>\n{"name": "run_python", "arguments": {"code": "1"}}\n</tool_call>'
     why = f"The model wrote a call of run_python as text, so it did not run. {needs}"
-    stage = await fails_and_is_tried_again(stages, api, say(text), why, left="I'll run it.", runs_on=runs_on)
+    stage = await fails_and_is_tried_again(stages, CHAT, say(text), why, left="I'll run it.", runs_on=runs_on)
     assert [ran.tool_name for ran in stage.executor.ran] == ["look"]
 
 

@@ -1,8 +1,6 @@
 """What a model of the Responses API thought goes back to it in its place, through all that happens to a run, and is in
 the log once. The service's double refuses reasoning that nothing follows, and calls without their outputs."""
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,21 +8,18 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_kernel.log.event_rows import events_of, read_messages
-from agent_kernel.log.packing import unpack
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
-from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import CompleteEvent, ReasoningEvent, RunEvent, TokenEvent
+from agent_kernel.protocol.events import ReasoningEvent, RunEvent, TokenEvent
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import call, calls, record, say
 from agent_kernel.testing.fake_service import FakeService
 from agent_kernel.testing.wire.reply import Reply, event_stream, failure
-from agent_kernel.testing.wire.responses import item_events, message, numbered, reasoning
+from agent_kernel.testing.wire.responses import item_events, reasoning
 from tests.core.models.model_apis import APIS, RESPONSES, WireApi, each_api
 from tests.core.models.model_fixtures import connected
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, continue_unknown, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, stage
 from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
 
 
@@ -171,33 +166,6 @@ async def test_an_answer_that_was_cut_off_is_tried_again_from_where_it_was(stage
     assert thoughts == ["thought First", "thought Third"]
 
 
-async def test_an_answer_that_reached_its_length_limit_goes_back_without_the_thought_that_led_nowhere(
-    stages: Stages,
-) -> None:
-    items = [
-        reasoning("First", item_id="rs_1"),
-        message("Half an ans", item_id="msg_1"),
-        reasoning("Se", item_id="rs_2"),
-    ]
-    cut = Reply(body=event_stream(numbered(item_events(items, finish="length"))))
-    async with connected(cut, say("Two."), api=RESPONSES) as (server, model):
-        one = await stages(model)
-        await (await one.start()).wait()
-        await (await one.start("Go on.")).wait()
-    assert one.of(CompleteEvent)[0].finish_reason == "length"
-    assert shape(server) == ["user", "thought First", "assistant", "user"]
-
-
-async def test_a_call_whose_outcome_is_unknown_leaves_it_as_it_was(stages: Stages) -> None:
-    executor = FunctionExecutor(lambda call, emit: Outcome("unknown", "The kernel died."))
-    async with connected(look("a", "First"), say("Well."), api=RESPONSES) as (server, model):
-        one = await stages(model, executor=executor)
-        handle = await one.start()
-        await continue_unknown(one)
-        assert (await handle.wait()).text == "Well."
-    assert shape(server) == STEP
-
-
 @pytest.mark.parametrize("other", [api for api in APIS if api is not RESPONSES], ids=lambda api: api.name)
 async def test_a_model_of_another_api_takes_over_and_gives_back(stages: Stages, other: WireApi) -> None:
     async with (
@@ -245,38 +213,6 @@ async def test_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(s
         "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
     }
     assert [event.run.notices for event in one.of(RunEvent)][-1] == []  # the last run has none
-
-
-async def test_the_log_has_it_exactly_once(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    async with connected(look("a", "First"), think(say("One."), "Second"), api=RESPONSES) as (_, model):
-        one = await stage(model, path)
-        await (await one.start()).wait()
-        assert "gAAAA" not in str(one.events)
-        await one.close()
-    with closing(sqlite3.connect(path)) as sql:
-        bodies = [orjson.dumps(body) for _, _, body in read_messages(sql, 1)]
-        assert [body.count(b"gAAAA") for body in bodies] == [0, 1, 0, 1]
-        assert [body.count(b'"First"') for body in bodies] == [0, 2, 0, 0]  # for people, and in the summary
-        rows = sql.execute("SELECT seq, body FROM events").fetchall()
-        assert any(isinstance(body, bytes) for _, body in rows)
-        events = [text for row in rows for _, text in events_of(row)]
-        assert any('"type":"reasoning"' in text for text in events)
-        assert not any("gAAAA" in text for text in events)
-        assert stored_texts(sql).count("gAAAA") == 2
-
-
-def stored_texts(sql: sqlite3.Connection) -> str:
-    """All that the log holds, as text, but for what is no text."""
-    tables = [name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    values = [value for table in tables for row in sql.execute(f'SELECT * FROM "{table}"') for value in row]
-    texts = []
-    for value in values:
-        try:
-            texts.append(unpack(value) if isinstance(value, bytes) else str(value))
-        except ValueError:
-            continue  # another module's bytes
-    return "\n".join(texts)
 
 
 @each_api

@@ -8,10 +8,8 @@ from pathlib import Path
 import orjson
 
 from agent_kernel.log.event_rows import read_messages
-from agent_kernel.models.recordings.format import load
-from agent_kernel.models.recordings.player import RecordedModel
-from agent_kernel.protocol.events import ReasoningEvent, RunEvent
-from agent_kernel.testing import call, record, say
+from agent_kernel.protocol.events import RunEvent
+from agent_kernel.testing import call, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.wire.messages import SIGNED
 from tests.core.models.messages_fixtures import speaking
@@ -27,17 +25,6 @@ def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
 
 def notices(stage: Stage) -> list[str]:
     return [notice.content for event in stage.of(RunEvent) for notice in event.run.notices]
-
-
-async def test_through_a_step_and_into_the_next_run(stages: Stages) -> None:
-    async with speaking(look("a", "First"), think(say("One."), "Second"), say("Two.")) as (server, model):
-        one = await stages(model)
-        result = await (await one.start("Look.")).wait()
-        await (await one.start("And now?")).wait()
-    assert thoughts(server) == ["First", "Second"]
-    assert [message.reasoning for message in result.messages if message.role == "assistant"] == ["First", "Second"]
-    assert "".join(event.content for event in one.of(ReasoningEvent)) == "FirstSecond"
-    assert notices(one) == []
 
 
 async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
@@ -111,14 +98,3 @@ async def test_tools_that_changed_between_runs_are_told(stages: Stages) -> None:
             assert result.run.error is None
     assert [thoughts(server, request) for request in (1, 2, 3)] == [["First"], [], []]
     assert len(set(notices(one))) == 1
-
-
-async def test_a_recording_of_it_plays(stages: Stages, tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    async with speaking(look("a", "First"), think(say("One."), "Second")) as (_, model):
-        one = await stages(record(path, model))
-        recorded = await (await one.start("Look.")).wait()
-    two = await stages(RecordedModel(load(path), name="replay"))
-    played = await (await two.start("Look.")).wait()
-    assert played.text == recorded.text == "One."
-    assert [m.reasoning for m in played.messages] == [m.reasoning for m in recorded.messages]

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from agent_kernel.tools.review.preview import diff, preview, warnings
-from tests.cpu import bounded
 
 
 def shown(name: str, **arguments: Any) -> dict[str, str]:
@@ -214,15 +213,3 @@ def test_a_card_shows_code_commands_and_diffs_instead_of_json() -> None:
 def test_a_diff_shows_a_missing_line_end() -> None:
     assert diff("a\n", "a", "f").text == "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+a\n\\ No newline at end of file"
     assert diff("", "a", "f").text.endswith("@@ -0,0 +1 @@\n+a")
-
-
-def test_reading_large_calls_stays_fast() -> None:
-    assert "Not checked:" in bounded(1, lambda: python("x" * 300_000))
-    bounded(1, lambda: python("(" * 5_000 + ")" * 5_000))
-    bounded(1, lambda: python("f(" * 300 + ")" * 300))
-    bounded(1, lambda: python("\n".join(f"a{number} = open('f', 'w')" for number in range(3_000))))
-    bounded(1, lambda: shell("echo a > b; " * 4_000))
-    bounded(1, lambda: diff("\n".join(map(str, range(50_000))), "\n".join(map(str, range(1, 50_000))), "f"))
-    by_two = "\n".join("ab"[n % 2] for n in range(1_900))
-    by_three = "\n".join("ba"[n % 3 == 0] for n in range(1_900))
-    bounded(1, lambda: diff(by_two, by_three, "f"))
