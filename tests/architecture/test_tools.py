@@ -11,7 +11,7 @@ from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.normalise import Normaliser
 from agent_kernel.notebook import tools
 from agent_kernel.runtime.state.history import SYSTEM_PROMPT
-from agent_kernel.tools.builtin.declarations import ASK_USER, BUILTIN_NAMES, BUILTIN_TOOLS
+from agent_kernel.tools.builtin.declarations import ASK_USER, BUILTIN_NAMES, BUILTIN_TOOLS, READS_FILES
 from agent_kernel.tools.registry import ToolRegistry
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "notebooks" / "recordings").glob("*.jsonl"))
@@ -27,6 +27,12 @@ def test_each_built_in_tool_has_its_function_in_the_kernel() -> None:
 def test_a_tool_that_looks_into_the_folder_takes_the_arguments_that_it_declares(name: str) -> None:
     declared = next(tool.parameters["properties"] for tool in BUILTIN_TOOLS if tool.name == name)
     inspect.signature(tools.IN_FOLDER[name]).bind(tools.FOLDER, **declared, approved=None)
+
+
+@pytest.mark.parametrize("name", tools.IN_FOLDER)
+def test_a_tool_that_reads_files_asks_outside_of_the_folder(name: str) -> None:
+    declared = next(tool for tool in BUILTIN_TOOLS if tool.name == name)
+    assert not declared.read_only or (declared.approval == "dynamic" and name in READS_FILES)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
