@@ -9,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The last file that `npm run build` writes.
 FRONT_END := widgets/lab/labextension/install.json
-FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/container.ts -type f ! -name "protocol.gen.ts") widgets/package.json widgets/package-lock.json
+FRONT_END_SOURCES := $(shell find widgets/src widgets/scripts widgets/lab/src widgets/lab/schema widgets/lab/container.ts -type f ! -name "protocol.gen.ts") widgets/package.json widgets/package-lock.json
 # The example page of the AI SDK: what it is made of, and what it is built into.
 EXAMPLE := examples/ai-sdk
 EXAMPLE_MODULES := $(EXAMPLE)/node_modules/.package-lock.json

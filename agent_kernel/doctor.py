@@ -22,6 +22,7 @@ from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.models.checkup import Finding, check_up
 from agent_kernel.protocol.lists import ModelsView
 from agent_kernel.tools.review.hidden import reveal
+from agent_kernel.tools.walls.probe import found_walls
 
 if TYPE_CHECKING:
     from agent_kernel.terminal.connection import Place
@@ -44,7 +45,8 @@ def examine(
     log = [_log()] if loads.mark == "ok" else []
     front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension()]
     learned = asyncio.run(learned_limits()) if ask and loads.mark == "ok" else []
-    return [_enabled(), loads, *front_end, _kernel(), *log, *_folder(), *_models(environ, ask=ask, tell=tell), *learned]
+    models = _models(environ, ask=ask, tell=tell)
+    return [_enabled(), loads, *front_end, _kernel(), _walls(), *log, *_folder(), *models, *learned]
 
 
 def default_log() -> Path:
@@ -137,6 +139,15 @@ def _kernel() -> Finding:
     if release < OLDEST_KERNEL:
         return Finding("MEND", f"ipykernel {version} is too old.", "Run: pip install --upgrade ipykernel")
     return Finding("ok", f"ipykernel {version}.")
+
+
+def _walls() -> Finding:
+    found = found_walls()
+    if found.kind == "none":
+        return Finding(
+            "note", f"Shell commands of the agent run without walls: {found.why}.", "Run: apt install bubblewrap"
+        )
+    return Finding("ok", f"Shell commands run inside walls: {found.kind}.")
 
 
 def _log() -> Finding:

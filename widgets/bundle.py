@@ -8,7 +8,7 @@ from hatch_jupyter_builder.utils import is_stale
 BUNDLE = Path("widgets/agent_kernel_widgets/static/index.js")
 EXTENSION = Path("widgets/lab/labextension/package.json")
 SOURCES = (
-    *("widgets/src", "widgets/lab/src", "widgets/lab/container.ts", "widgets/lab/package.json"),
+    *("widgets/src", "widgets/lab/src", "widgets/lab/schema", "widgets/lab/container.ts", "widgets/lab/package.json"),
     *("widgets/scripts", "widgets/package.json", "widgets/package-lock.json"),
 )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_kernel.approvals.rules import Rule, leaves_walls, weigh
 from agent_kernel.protocol.calls import Place
-from agent_kernel.protocol.vocabulary import Approval, PolicyMode
+from agent_kernel.protocol.vocabulary import Approval, DecisionSource, PolicyMode
 
 # From the most to the least restrictive. A site's cap is the most permissive mode that a notebook may choose.
 _STRICTNESS: tuple[PolicyMode, ...] = ("deny", "plan", "ask", "edit", "allow")
@@ -31,6 +31,8 @@ class Judgement:
     """For a call of a file tool: the place that was judged, the only one that it may open."""
     walls: str = ""
     """For a shell command: the walls that were judged, in the words of its card."""
+    source: DecisionSource = "policy"
+    """What decided: a rule, or the rest of the policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Policy:
     def judge(self, call: JudgedCall) -> Judgement:
         said = weigh(self.rules, call.tool_name, call.arguments, call.digest, call.parameters, call.place, call.inside)
         if said.denied_by is not None:
-            return Judgement("deny", f"By policy: {said.denied_by}.")
+            return Judgement("deny", f"By policy: {said.denied_by}.", source="rule")
         if call.declared == "deny":
             if call.checks_itself:
                 return Judgement(
@@ -88,7 +90,7 @@ class Policy:
         if asks:
             return Judgement("ask")
         if said.allows:
-            return Judgement("allow")
+            return Judgement("allow", source="rule")
         if leaves_walls(call.tool_name, call.arguments):
             return Judgement("ask")  # in every mode
         if self.default == "allow":

@@ -7,7 +7,7 @@ behind it, so a control request offers the same call to such a cell. The kernel 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from logging import Logger
 from typing import Any
 from weakref import WeakValueDictionary
@@ -28,8 +28,10 @@ from agent_kernel.protocol.kernel import (
     GiveVerdict,
     InterruptCall,
     LocateCall,
+    MentionsRead,
     OfferCall,
     PreviewCall,
+    ReadMentions,
     ReadPicture,
     ReadStateVersion,
     UndoCall,
@@ -307,6 +309,17 @@ class KernelExecutor:
             raise ToolFailed("the kernel could not read it") from error
         except NoPicture as reason:
             raise ToolFailed(str(reason)) from None
+
+    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+        """Raises `ToolFailed`, `KernelGone`."""
+        link = self._link()
+        try:
+            async with asyncio.timeout(ENVIRONMENT_SECONDS):
+                await link.ensure_installed()
+                return await link.request(ReadMentions(names=tuple(names), notebook_path=self._notebook_path))
+        except (TimeoutError, RequestFailed) as error:
+            self._log.debug("The kernel did not read what a prompt mentions: %s", error)
+            raise ToolFailed("the kernel did not send it") from error
 
     async def describe_environment(self) -> EnvironmentDescribed:
         """Raises `KernelGone`; empty where a busy kernel has not loaded the extension yet."""

@@ -18,15 +18,15 @@ from agent_kernel.log.audit.entries import AuditedEntry
 from agent_kernel.log.event_rows import Frame
 from agent_kernel.log.file_faults import ADVICE, explained, is_damage
 from agent_kernel.log.log_file import LogFile
+from agent_kernel.log.measures import Measure
 from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
 from agent_kernel.log.tables import make_tables
 from agent_kernel.log.threads import After, LogThread, ReaderThread
-from agent_kernel.log.transactions import Transaction, Transactions, Unit
+from agent_kernel.log.transactions import AuditListener, MeasureListener, Transaction, Transactions, Unit
 
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
-AuditListener = Callable[[list[AuditedEntry]], None]
 HEAD_SECONDS = 0.1
 """The least time between two updates of the file with the audit trail's head."""
 
@@ -49,12 +49,13 @@ class Log:
         self._file = file
         self._head_due: asyncio.TimerHandle | None = None
         self._audit_listener: AuditListener | None = None
+        self._measure_listener: MeasureListener | None = None
         self._connection = connection
         self._reader = reader
         self._owner = owner
         self._thread = thread
         self._listeners: dict[int, Listener] = {}
-        self._transactions = Transactions(connection, self._publish, self._tell_listener, file)
+        self._transactions = Transactions(connection, self._publish, self._tell_listener, self._tell_measures, file)
         self._queued: deque[Unit] = deque()
 
     @classmethod
@@ -105,6 +106,10 @@ class Log:
     def listen_to_audit(self, listener: AuditListener) -> None:
         """Hand the audit entries that this process commits from now on to `listener`, in the event loop."""
         self._audit_listener = listener
+
+    def listen_to_measures(self, listener: MeasureListener) -> None:
+        """Hand what this process commits from now on of calls, turns and runs to `listener`, in the event loop."""
+        self._measure_listener = listener
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction on the log's thread. What it raises rolls back all that it did.
@@ -159,6 +164,10 @@ class Log:
     def _tell_listener(self, audited: list[AuditedEntry]) -> None:
         if self._audit_listener is not None:
             self._audit_listener(audited)
+
+    def _tell_measures(self, measured: list[Measure]) -> None:
+        if self._measure_listener is not None:
+            self._measure_listener(measured)
 
     def _update_head_soon(self) -> None:
         """Later than the commit, so that no result waits for it."""

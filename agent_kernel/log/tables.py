@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_kernel.errors import OtherSchema
 
-SCHEMA = 17
+SCHEMA = 18
 """In SQLite's `user_version`. Smaller numbers are those of logs from before the first release."""
 
 _TABLES = """
@@ -73,6 +73,8 @@ CREATE TABLE IF NOT EXISTS tool_calls (
     reason TEXT,
     decided_via TEXT,
     decided_by TEXT,
+    asked_at TEXT, -- when a person was asked
+    decision_source TEXT, -- a `DecisionSource`
     edited INTEGER NOT NULL DEFAULT 0,
     read_only INTEGER NOT NULL,
     recorded INTEGER NOT NULL,
@@ -137,6 +139,31 @@ CREATE TABLE IF NOT EXISTS turns (
     cost INTEGER, -- in 10^-12 US dollars
     partial INTEGER NOT NULL -- whether it cost more than that
 );
+-- What became of each call, and of each run, in numbers. Rows outlive their conversation; they hold no word of it.
+CREATE TABLE IF NOT EXISTS call_measures (
+    number INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL,
+    at INTEGER NOT NULL, -- seconds since 1970, UTC
+    tool TEXT NOT NULL, -- `unknown` if nobody declared it
+    model TEXT NOT NULL, -- `recording` if no model was asked
+    outcome TEXT NOT NULL,
+    decided_by TEXT, -- a `DecisionSource`
+    error TEXT, -- an `ErrorKind`
+    wait_ms INTEGER, -- if a person was asked
+    call_ms INTEGER, -- if it ran
+    result_bytes INTEGER, -- if it has a result
+    truncated INTEGER NOT NULL,
+    cached INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS call_measures_by_run ON call_measures (run_id);
+CREATE TABLE IF NOT EXISTS run_measures (
+    run_id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL, -- seconds since 1970, UTC
+    model TEXT NOT NULL,
+    status TEXT NOT NULL,
+    steps INTEGER NOT NULL,
+    first_token_ms INTEGER
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS rules (
     rule_id TEXT PRIMARY KEY,
     scope TEXT NOT NULL,

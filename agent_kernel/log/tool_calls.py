@@ -26,7 +26,7 @@ from agent_kernel.log.runs import one_row
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
-from agent_kernel.protocol.vocabulary import CallState, DecidedBy, Scope, UnknownAnswer
+from agent_kernel.protocol.vocabulary import CallState, DecidedBy, DecisionSource, Scope, UnknownAnswer
 
 NEXT: dict[CallState, frozenset[CallState]] = {
     "proposed": frozenset({"invalid", "denied", "awaiting_approval", "approved", "cancelled", "superseded"}),
@@ -90,6 +90,8 @@ class Verdict:
     edit: "Edit | None" = None
     place: Place | None = None
     """Where the path of a file tool's call leads, if no one was asked; else the approval request has stored it."""
+    source: DecisionSource | None = None
+    """What decided, where that is more exact than `by`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,7 @@ def _decided(verdict: Verdict, now: str) -> dict[str, Any]:
         "reason": verdict.reason,
         "decided_via": verdict.by,
         "decided_by": verdict.decided_by,
+        "decision_source": verdict.source or verdict.by,
         "decided_at": now,
         **place,
     }

@@ -18,6 +18,7 @@ from agent_kernel.log.audit.entries import AuditedEntry
 from agent_kernel.log.event_rows import EventWriter, Frame
 from agent_kernel.log.file_faults import explained
 from agent_kernel.log.log_file import LogFile
+from agent_kernel.log.measures import Measure
 from agent_kernel.log.threads import After, fail, succeed
 
 MOST_TOGETHER = 64
@@ -25,11 +26,12 @@ MOST_TOGETHER = 64
 
 Publish = Callable[[list[Frame]], None]
 AuditListener = Callable[[list[AuditedEntry]], None]
+MeasureListener = Callable[[list[Measure]], None]
 
 
 class Transaction:
     """For a unit of work, which uses `sql`, adds events with `append`, calls `flush` before it reads any, and adds what
-    became of calls to `audited`."""
+    became of calls to `audited` and `measured`."""
 
     def __init__(self, sql: sqlite3.Connection, events: EventWriter) -> None:
         self.sql = sql
@@ -37,6 +39,7 @@ class Transaction:
         self.flush = events.flush
         self.frames: list[Frame] = events.begin()
         self.audited: list[AuditedEntry] = []
+        self.measured: list[Measure] = []
 
     def run(self, unit: "Unit") -> Any:
         """The result of the unit's work. Raises what that raised, or what a unit raised that this one follows."""
@@ -64,13 +67,18 @@ class Transactions:
     """Does queued units and commits them. Used on the log's thread only."""
 
     def __init__(
-        self, connection: sqlite3.Connection, publish: Publish, tell_listener: AuditListener, file: LogFile | None
+        self,
+        connection: sqlite3.Connection,
+        publish: Publish,
+        tell_listener: AuditListener,
+        tell_measures: MeasureListener,
+        file: LogFile | None,
     ) -> None:
         """`file` is `None` for a log in memory."""
         self._sql = connection
         self._file = file
         self._events = EventWriter(connection)
-        self._publish, self._tell_listener = publish, tell_listener
+        self._publish, self._tell_listener, self._tell_measures = publish, tell_listener, tell_measures
 
     def write(self, queued: deque[Unit]) -> list[After]:
         """Do the units that are queued, in order and in one transaction; if the first one fails, that one alone. Does
@@ -132,6 +140,8 @@ class Transactions:
             afters.append(partial(self._publish, transaction.frames))
         if transaction.audited:
             afters.append(partial(self._tell_listener, transaction.audited))
+        if transaction.measured:
+            afters.append(partial(self._tell_measures, transaction.measured))
 
     def _failed(self, unit: Unit, error: BaseException) -> After:
         unit.error = self._file.note(error) if self._file is not None else explained(error)

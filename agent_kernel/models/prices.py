@@ -57,7 +57,7 @@ def listed_context(wire_name: str, base_url: str) -> int | None:
         _, model = get_snapshot().find_provider_model(wire_name, None, None, base_url)
     except LookupError:
         return None
-    except Exception:  # as above
+    except Exception:  # the table is somebody else's code: without a price rather than without an answer
         logger.debug("No context could be made out for %s.", wire_name, exc_info=True)
         return None
     return model.context_window
@@ -83,7 +83,7 @@ def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
         return _look_up(facts.base_url, facts.wire_name, usage)
     except LookupError:
         return UNKNOWN
-    except Exception:  # as above
+    except Exception:  # the table is somebody else's code: without a price rather than without an answer
         logger.debug("No price could be made out for %s.", facts.wire_name, exc_info=True)
         return UNKNOWN
 

@@ -306,9 +306,9 @@ class ModelResolver:
 
     def _record(self, name: RecordingName, path: Path) -> Model:
         model = self.resolve(name.model or self._recorded_default())
-        key = f"record {name.anew.first}-{name.anew.last} {model.name} {path}"
+        key = f"record {name.turns.first}-{name.turns.last} {model.name} {path}"
         if key not in self._models:
-            self._models[key] = RecordingModel(path, model, anew=name.anew, secrets=self.secrets)
+            self._models[key] = RecordingModel(path, model, turns=name.turns, secrets=self.secrets)
         return self._models[key]
 
     def _recorded_default(self) -> str:

@@ -157,8 +157,10 @@ class AgentMagics(Magics):
 
     def _show_stats(self, days: int) -> None:
         run = last_run()
-        report = host_for(kernel_state(), None).usage(days)
-        display(stats_bundle(report, run.conversation_id if run is not None else self._conversation_id), raw=True)
+        host = host_for(kernel_state(), None)
+        usage, metrics = host.usage(days), host.metrics(days)
+        here = run.conversation_id if run is not None else self._conversation_id
+        display(stats_bundle(usage, metrics, here), raw=True)
 
     def _list_models(self) -> None:
         try:

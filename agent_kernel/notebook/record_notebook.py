@@ -9,26 +9,28 @@ from pathlib import Path
 import nbformat
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.models.recordings.names import VARIABLE, Anew, read_name
+from agent_kernel.models.recordings.names import VARIABLE, TurnsToRecord, read_name
 from agent_kernel.notebook.notebook_files import fault_of
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Carry out `agent-kernel record`. Returns the exit code. Raises `ConfigurationError`."""
     notebook: Path = options.notebook
-    anew = Anew(options.turn, options.turn) if options.turn is not None else Anew(options.first or 1)
+    turns = TurnsToRecord(options.turn, options.turn) if options.turn is not None else TurnsToRecord(options.first or 1)
     if importlib.util.find_spec("nbclient") is None:
         raise ConfigurationError("nbclient is not installed. Run: pip install nbclient")
     if fault := fault_of(notebook):
         raise ConfigurationError(fault)
-    failures = record_notebook(notebook, options.to, anew, timeout=options.timeout)
+    failures = record_notebook(notebook, options.to, turns, timeout=options.timeout)
     for failure in failures:
         sys.stderr.write(f"{failure}\n")
     sys.stdout.write(f"{notebook}: {'not all of it could be recorded' if failures else 'recorded'}\n")
     return 1 if failures else 0
 
 
-def record_notebook(notebook: Path, recording: Path | None, anew: Anew, *, timeout: float | None = None) -> list[str]:
+def record_notebook(
+    notebook: Path, recording: Path | None, turns: TurnsToRecord, *, timeout: float | None = None
+) -> list[str]:
     """Run all cells in a fresh kernel, in the notebook's folder, so that what its cells replay is recorded.
 
     Cells that name no recording are recorded to `recording`, by default `NAME.jsonl` beside the notebook. The
@@ -52,7 +54,7 @@ def record_notebook(notebook: Path, recording: Path | None, anew: Anew, *, timeo
         resources={"metadata": {"path": str(notebook.resolve().parent)}},
         on_cell_executed=note,
     )
-    client.execute(env=_environment(notebook, recording, anew))
+    client.execute(env=_environment(notebook, recording, turns))
     for index, cell in enumerate(document.cells):
         failures += [
             f"Cell {index}: {output['data']['text/plain']}"
@@ -62,10 +64,10 @@ def record_notebook(notebook: Path, recording: Path | None, anew: Anew, *, timeo
     return failures
 
 
-def _environment(notebook: Path, recording: Path | None, anew: Anew) -> dict[str, str]:
+def _environment(notebook: Path, recording: Path | None, turns: TurnsToRecord) -> dict[str, str]:
     """The kernel's environment: what it replays it records, and so it does the default model."""
     environ = dict(os.environ)
-    environ[VARIABLE] = _mode(anew)
+    environ[VARIABLE] = _mode(turns)
     default = environ.get("AGENT_KERNEL_MODEL", "").strip()
     about = read_name(default) if default else None
     if about is None:
@@ -74,7 +76,7 @@ def _environment(notebook: Path, recording: Path | None, anew: Anew) -> dict[str
     return environ
 
 
-def _mode(anew: Anew) -> str:
-    if anew == Anew():
+def _mode(turns: TurnsToRecord) -> str:
+    if turns == TurnsToRecord():
         return "record"
-    return f"record:{anew.first}" if anew.last is not None else f"record:{anew.first}-"
+    return f"record:{turns.first}" if turns.last is not None else f"record:{turns.first}-"

@@ -8,6 +8,7 @@ from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait, wait_async
+from agent_kernel.protocol.measures import RunMetrics
 from agent_kernel.protocol.views import Usage
 from agent_kernel.record.as_cells import all_cells, as_node, code_cells
 
@@ -98,6 +99,11 @@ class Run:
         It is "error" or "cancelled" as `status` is, and `None` until the run has ended.
         """
         return None if self._state.end is None else self._state.end.run.finish_reason
+
+    @property
+    def metrics(self) -> RunMetrics:
+        """How its calls were decided and ended, times, sizes, tokens and cost; zeros until the run has ended."""
+        return RunMetrics() if self._state.end is None else self._state.end.metrics
 
     @property
     def run_id(self) -> str:

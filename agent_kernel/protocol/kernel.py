@@ -39,7 +39,13 @@ MOST_DESCRIBED = 20_000
 FOLDER_OPEN = ", in the folder "
 VARIABLES_OPEN = "The user's variables:\n"
 CELLS_OPEN = "The cells that were run last:\n"
-"""Beginnings of parts of the notebook's summary, as the model reads it: recordings compare the variables alone."""
+MENTIONS_OPEN = "What the prompt mentions:\n"
+"""Beginnings of parts of the notebook's summary, as the model reads it: recordings compare the variables, and the
+variables and files that a prompt mentions."""
+MOST_MENTIONS = 20
+"""Of one prompt."""
+MENTION_CHARACTERS = 6_000
+"""The most that the model is told of one mention."""
 
 
 class KernelMessage(BaseModel):
@@ -164,6 +170,23 @@ class PictureRead(Reply):
     """The picture in base64."""
     refusal: str | None = None
     """Why there is no picture."""
+
+
+class Mention(KernelMessage):
+    """What a prompt mentions, as `@name`, where there is such a thing."""
+
+    name: str = Field(max_length=300)
+    """As the request has it."""
+    is_cell: bool = False
+    cell: SeenCell | None = None
+    """Set if the text has the whole source of the cell."""
+    text: str = Field(default="", max_length=MENTION_CHARACTERS)
+    refusal: str | None = Field(default=None, max_length=500)
+    """Why it was not read."""
+
+
+class MentionsRead(Reply):
+    mentions: tuple[Mention, ...] = Field(default=(), max_length=MOST_MENTIONS)
 
 
 # Requests
@@ -302,6 +325,15 @@ class ReadPicture(Request[PictureRead]):
     notebook_path: str | None = None
 
 
+class ReadMentions(Request[MentionsRead]):
+    """Reads the variables, files and cells that a prompt mentions, without running any of the user's code."""
+
+    op: Literal["mentions"] = "mentions"
+    names: tuple[str, ...] = Field(max_length=MOST_MENTIONS)
+    """Without the `@`: `sales`, `sales.csv`, `[3]`, `cell:ID`."""
+    notebook_path: str | None = None
+
+
 class AnswerQuestion(Request[Done]):
     op: Literal["answer"] = "answer"
     question_id: str
@@ -313,7 +345,7 @@ class AnswerQuestion(Request[Done]):
 RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun
 CallRequest = OfferCall | InterruptCall | CollectCall | LocateCall
 ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
-KernelRequest = Serve | DescribeEnvironment | ReadStateVersion | ReadPicture | AnswerQuestion
+KernelRequest = Serve | DescribeEnvironment | ReadStateVersion | ReadPicture | ReadMentions | AnswerQuestion
 AnyRequest = RunRequest | CallRequest | ToolRequest | KernelRequest
 
 _REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from agent_kernel.protocol.ids import Identifier, new_question_id
 from agent_kernel.protocol.kernel import CallEnd, KernelMessage, argument_of
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, UsageReport
+from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.vocabulary import StopCause
 
 EVENT_TYPE = "agent_kernel_event"
@@ -108,6 +109,11 @@ class AskUsage(Question[UsageReport]):
     days: int = Field(default=STATS_DAYS, ge=1, le=MOST_DAYS)
 
 
+class AskMetrics(Question[MetricsReport]):
+    topic: Literal["metrics"] = "metrics"
+    days: int = Field(default=STATS_DAYS, ge=1, le=MOST_DAYS)
+
+
 class AskModels(Question[ModelsView]):
     topic: Literal["models"] = "models"
 
@@ -138,7 +144,7 @@ class AskUndo(Question[Answer]):
     approval_id: Identifier
 
 
-AnyQuestion = AskUsage | AskModels | AskWaitingRuns | AskInterrupt | AskRemoveRule | AskUndo
+AnyQuestion = AskUsage | AskMetrics | AskModels | AskWaitingRuns | AskInterrupt | AskRemoveRule | AskUndo
 OtherEvent = RunAnnounced | Hello | CallEnded | CancelRun | KernelInterrupted
 KernelEvent = OtherEvent | AnyQuestion
 

@@ -1,8 +1,9 @@
 """Whole runs: the result of one that has ended, and the progress of one that has not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from agent_kernel.protocol.measures import RunMetrics
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 
@@ -15,6 +16,7 @@ class RunResult:
     text: str
     messages: list[MessageView]
     tool_calls: list[ToolCallView]
+    metrics: RunMetrics = field(default_factory=RunMetrics)
     cleared: bool = False
     """Whether the output of the run's cell was cleared, so that no results may be added there."""
 

@@ -326,6 +326,8 @@ class RunView(View):
     conversation_budget: ConversationBudget | None = None
     """`None` if the conversation has none."""
     notices: list[NoticeView] = Field(default_factory=list)
+    mentions: list[str] = Field(default_factory=list)
+    """What its prompts mention, as `@sales`, that the model was told of."""
 
 
 class ConversationView(View):

@@ -41,6 +41,15 @@ the kernel was interrupted."""
 
 RunStatus = Literal["queued", "running", "complete", "cancelled", "error"]
 DecidedBy = Literal["user", "policy", "script"]
+DecisionSource = Literal["user", "policy", "rule", "script", "recording"]
+"""What decided a call, for measures: a rule is told apart from the rest of policy, a recording from a script."""
+
+ErrorKind = Literal["invalid", "failed", "timed_out", "unknown"]
+"""Why a call has no result, for measures: it was not valid, its tool failed or took too long, or that is not known."""
+
+TokenKind = Literal["input", "cached", "output", "reasoning"]
+"""The tokens of measures. `cached` is a part of `input`, `reasoning` of `output`."""
+
 Scope = Literal["once", "conversation", "project", "user"]
 Approval = Literal["ask", "allow", "deny"]
 RuleOrigin = Literal["saved", "code", "site", "folder"]

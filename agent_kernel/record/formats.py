@@ -25,7 +25,7 @@ _LEFT_OUT = f"<p>{words.LEFT_OUT}</p>"
 # Both survive JupyterLab's sanitiser, also in untrusted notebooks, and suit light and dark pages. Where no style
 # survives, as on GitHub, code and output still differ: only code is a `code` element.
 CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
-_OUTPUT_LOOK = (
+OUTPUT_LOOK = (
     ' style="font-family: var(--jp-code-font-family, monospace); border-left: 3px solid #888888; padding: 2px 10px; '
     'max-height: 420px; overflow: auto"'
 )
@@ -88,7 +88,7 @@ def _html_parts(parts: Sequence[Part]) -> str:
 def _html_error(text: str) -> str:
     if "\n" not in text:
         return f'<p data-role="error">{escape_prose(text)}</p>'
-    return f'<pre data-role="error"{_OUTPUT_LOOK}>{escape(text)}</pre>'
+    return f'<pre data-role="error"{OUTPUT_LOOK}>{escape(text)}</pre>'
 
 
 def html_prompt(prompt: str) -> str:
@@ -181,7 +181,7 @@ def _html_output(output: RecordOutput, room: _Room, pictures: _Room) -> str:
 
 
 def _html_text(text: str) -> str:
-    return f"<pre{_OUTPUT_LOOK}>{escape(text)}</pre>"
+    return f"<pre{OUTPUT_LOOK}>{escape(text)}</pre>"
 
 
 def _why_never_begun(story: Story) -> list[str]:

@@ -160,6 +160,7 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
             Part(words.model_words(run), varies=True),
             Part(words.policy_words(run)),
             Part(words.continued_words(run), varies=True),
+            Part(words.mention_words(run), varies=True),
             Part("."),
         ),
         figures="" if run.recorded else _figures(run),

@@ -104,6 +104,7 @@ RAISED = {
 MODEL_WITH_EFFORT = "{model} · effort {effort}"
 LEAN_MODEL = "{model} · fewer words and tools for its small context"
 CONTINUES = "continues from [{cell}]"
+MENTIONS = "read with the prompt: {names}"
 RECORDED = {
     "demo": "Recorded demo",
     "answers": "Recorded answers",
@@ -246,6 +247,11 @@ def approved_by_recording(calls: Iterable[ToolCallView]) -> str:
 def continued_words(run: RunView) -> str:
     """The text `continues from [2]`, or nothing."""
     return "" if run.continues is None else CONTINUES.format(cell=run.continues)
+
+
+def mention_words(run: RunView) -> str:
+    """The text `read with the prompt: @sales, @[3]`, or nothing."""
+    return MENTIONS.format(names=", ".join(run.mentions)) if run.mentions else ""
 
 
 def policy_words(run: RunView) -> str:
@@ -440,6 +446,7 @@ SHARED: Final[dict[str, Any]] = {
     "modelWithEffort": MODEL_WITH_EFFORT,
     "leanModel": LEAN_MODEL,
     "continues": CONTINUES,
+    "mentions": MENTIONS,
     "recorded": RECORDED,
     "nothingRan": NOTHING_RAN,
     "mayHaveRun": MAY_HAVE_RUN,

@@ -165,8 +165,8 @@ class Conversation:
             return active.run_id
         last = await self._last_run()
         chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
-        anew = changed(last_run.anew(last, content, chosen))
-        spec = replace(anew, prompt_id=message_id, prompt_images=images or [])
+        spec = changed(last_run.next_spec(last, content, chosen))
+        spec = replace(spec, prompt_id=message_id, prompt_images=images or [])
         return (await self.start_run(spec, last.executor if last is not None else None)).run_id
 
     async def keep_pictures(self, raw: Sequence[bytes]) -> ImageRefs:

@@ -12,13 +12,15 @@ from typing import Self
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import TooManyConversations, UnknownConversation
 from agent_kernel.log import event_rows, runs, tool_calls
+from agent_kernel.log.measures import read_metrics
 from agent_kernel.log.saved_rules import all_rules
-from agent_kernel.log.store import AuditListener, Log
-from agent_kernel.log.transactions import Transaction
+from agent_kernel.log.store import Log
+from agent_kernel.log.transactions import AuditListener, MeasureListener, Transaction
 from agent_kernel.log.turn_costs import read_report
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.lists import ListedCall, ListedRule, ListedRun, UsageReport
+from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
@@ -96,6 +98,15 @@ class Runtime:
     def listen_to_audit(self, listener: AuditListener) -> None:
         """Pass new audit entries to `listener`, after each commit."""
         self._log.listen_to_audit(listener)
+
+    def listen_to_measures(self, listener: MeasureListener) -> None:
+        """Pass what becomes of calls, turns and runs to `listener`, after each commit."""
+        self._log.listen_to_measures(listener)
+
+    @property
+    def open_runs(self) -> int:
+        """The number of runs that are under way here."""
+        return len(self._resources.active)
 
     async def recover(self, executor_for: ExecutorFor) -> Recovered:
         """Continue the runs that an earlier process left open. Call it once, before anything else.
@@ -297,6 +308,10 @@ class Runtime:
     async def usage(self, days: int) -> UsageReport:
         """The usage of the last `days` days, today included."""
         return await self._log.read_apart(lambda sql: read_report(sql, days))
+
+    async def metrics(self, days: int) -> MetricsReport:
+        """The measures of the last `days` days, today included."""
+        return await self._log.read_apart(lambda sql: read_metrics(sql, days))
 
     async def counts(self) -> Mapping[str, int]:
         """The numbers of conversations and waiting calls."""

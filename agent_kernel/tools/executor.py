@@ -1,11 +1,11 @@
 """`ToolExecutor`, the interface from the runtime to the executor. Each of the two hosts implements it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.kernel import EnvironmentDescribed
+from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
 from agent_kernel.protocol.views import OutputView
 
 OutputSink = Callable[[OutputView], None]
@@ -55,6 +55,10 @@ class ToolExecutor(Protocol):
     async def read_picture(self, address: str) -> bytes:
         """Read a picture that a prompt names: a file in the notebook's folder or, with the prefix `attachment:`, an
         attachment of a Markdown cell. Raises `ToolFailed` with the reason."""
+        ...
+
+    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+        """Read the variables, files and cells that a prompt mentions. Raises `ToolFailed` with the reason."""
         ...
 
     async def describe_environment(self) -> EnvironmentDescribed:

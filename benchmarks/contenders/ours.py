@@ -4,7 +4,7 @@ As in the server, a client reads every frame of a run, and the audit trail has i
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.kernel import EnvironmentDescribed
+from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -53,6 +53,9 @@ class ProbeExecutor:
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> str | None:  # noqa: ARG002
         return None
+
+    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:  # noqa: ARG002
+        return MentionsRead()
 
     async def describe_environment(self) -> EnvironmentDescribed:
         return EnvironmentDescribed()

@@ -197,13 +197,24 @@ def _states(run: RunView) -> set[str]:
     return {"open", "paused" if run.paused else run.status}
 
 
-class UsageHandler(AgentKernelHandler):
-    @for_those_who_may("read")
-    async def get(self) -> None:
+class ReportHandler(AgentKernelHandler):
+    def days(self) -> int:
         days = self.query_number("days", STATS_DAYS)
         if not 1 <= days <= MOST_DAYS:
             raise Refusal(400, f"days: {days} is not a number from 1 to {MOST_DAYS}", field="days")
-        self.send(await (await self.runtime()).usage(days))
+        return days
+
+
+class UsageHandler(ReportHandler):
+    @for_those_who_may("read")
+    async def get(self) -> None:
+        self.send(await (await self.runtime()).usage(self.days()))
+
+
+class MetricsHandler(ReportHandler):
+    @for_those_who_may("read")
+    async def get(self) -> None:
+        self.send(await (await self.runtime()).metrics(self.days()))
 
 
 class ApprovalHandler(AgentKernelHandler):
@@ -328,6 +339,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/status", StatusHandler),
     (rf"{_API}/tools", ToolsHandler),
     (rf"{_API}/usage", UsageHandler),
+    (rf"{_API}/metrics", MetricsHandler),
     (rf"{_API}/models", ModelsHandler),
     (rf"{_API}/conversations", ConversationsHandler),
     (rf"{_API}/conversations/{_ID}", ConversationHandler),

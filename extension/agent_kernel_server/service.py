@@ -25,6 +25,7 @@ from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.version import __version__
+from agent_kernel_server import prometheus
 from agent_kernel_server.chats import Chats
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
@@ -103,6 +104,7 @@ class Service:
                 runtime = await self._open_runtime()
                 try:
                     runtime.listen_to_audit(self._emit_audit)
+                    prometheus.watch(runtime)
                     await self._resume(await runtime.recover(self._executor_after_restart))
                 except BaseException:
                     await runtime.aclose()  # two runtimes on one log would both continue the same runs

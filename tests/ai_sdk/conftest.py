@@ -100,7 +100,7 @@ def node() -> Path:
     return MODULES / "node" / "bin" / "node"
 
 
-@pytest.fixture(params=[6, 7], ids=["ai6", "ai7"])
+@pytest.fixture(params=[pytest.param(6, id="ai6", marks=pytest.mark.soak), pytest.param(7, id="ai7")])
 def version(request: pytest.FixtureRequest) -> int:
     found: int = request.param
     return found

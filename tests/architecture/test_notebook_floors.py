@@ -11,6 +11,7 @@ FLOORS = (
     {"batch", "record_notebook", "recording", "config", "inspect", "options", "startup", "stats"},
     {"execution"},
     {"context", "tools"},
+    {"mentions"},
     {"kernel"},
     {"hosts"},
     {"commands", "model_list", "run"},

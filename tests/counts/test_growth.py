@@ -27,29 +27,6 @@ async def opened(tmp_path: Path) -> AsyncIterator[Open]:
         await counted.runtime.aclose()
 
 
-async def test_a_turn_of_a_long_conversation_is_as_much_work_for_sqlite_as_one_of_a_short(opened: Open) -> None:
-    """A statement that goes through all calls or messages of a conversation is one statement still."""
-    counted = await opened(calls=1)
-    steps = 0
-
-    def step() -> None:
-        nonlocal steps
-        steps += 1
-
-    async def work() -> int:
-        nonlocal steps
-        steps = 0
-        await counted.log.read(lambda sql: sql.set_progress_handler(step, 1))
-        await counted.run()
-        await counted.log.read(lambda sql: sql.set_progress_handler(None, 1))
-        return steps
-
-    early = await work()
-    for _ in range(40):
-        await counted.run()
-    assert early / 2 < await work() < 1.15 * early
-
-
 async def test_a_turn_is_a_few_kilobytes_and_no_more_late_than_early(opened: Open) -> None:
     counted = await opened(calls=1)
     sizes = [await counted.bytes()]

@@ -72,6 +72,12 @@ def lab(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) ->
         yield server
 
 
+@pytest.fixture(scope="package")
+def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    with LabServer(tmp_path_factory.mktemp("seven"), shared_model.server.environment(), app="notebook") as server:
+        yield server
+
+
 @pytest.fixture
 def model(shared_model: WrittenModel) -> Iterator[WrittenModel]:
     shared_model.begin()

@@ -118,17 +118,3 @@ def test_a_notebook_in_the_background_says_that_something_waits(
     wait_for_card(notebook)
     notebook.command("agent-kernel:show-waiting")
     wait_for_card(notebook)
-
-
-def test_a_cell_in_a_kernel_that_has_not_loaded_the_agent_says_what_to_do(
-    lab: LabServer, open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    model.says(say("Here I am."))
-    notebook = open_notebook(["%%agent\nHello?", "mine = 1"])
-    notebook.run(0)
-    said = notebook.page.get_by_text("This kernel has not loaded the agent: run %load_ext agent_kernel first.")
-    expect(said).to_be_visible()
-    assert "has not loaded" not in str(notebook.outputs(0)), "what is saved has only what IPython said"
-    notebook.page.get_by_role("button", name="Load it and run again").click()
-    expect(notebook.record()).to_contain_text("Here I am.")
-    expect(said).to_have_count(0)

@@ -1,8 +1,5 @@
 """Notebook 7, which hears of keys at another moment than JupyterLab, and has one notebook in a page."""
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, say
@@ -10,12 +7,6 @@ from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
 from tests.e2e.test_keys import INERT_WHILE_ONE_WAITS, OF_NOTEBOOKS, Keyboard
 from tests.e2e.test_running_again import wait_for_statuses
-
-
-@pytest.fixture(scope="module")
-def notebook_7(shared_model: WrittenModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
-    with LabServer(tmp_path_factory.mktemp("seven"), shared_model.server.environment(), app="notebook") as server:
-        yield server
 
 
 def test_a_cell_is_run_again_answered_by_keys_and_deleted_while_its_next_run_waits(

@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -19,7 +20,7 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.protocol.kernel import EnvironmentDescribed
+from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.conversation import Conversation
@@ -91,6 +92,9 @@ class CounterExecutor:
 
     async def read_picture(self, address: str) -> bytes:
         raise ToolFailed("there is no such file in the notebook's folder")
+
+    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+        return MentionsRead()
 
     async def describe_environment(self) -> EnvironmentDescribed:
         return EnvironmentDescribed()

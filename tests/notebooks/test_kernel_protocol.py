@@ -33,6 +33,7 @@ FIELDS: dict[str, Any] = {
     "tool_name": "run_python",
     "arguments_json": '{"code":"1"}',
     "path": "none.png",
+    "names": ["none.csv"],
     "question_id": "ask_x",
 }
 REFUSED = {"declare", "state", "finish", "again", "call"}

@@ -12,6 +12,8 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.options import Budget
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
+from agent_kernel.protocol.measures import CallTotals, DayMetrics, MetricsReport, ToolMetrics
+from agent_kernel.record.formats import OUTPUT_LOOK
 from tests.notebooks.kernel import TestKernel
 
 SPENT: dict[str, Any] = {
@@ -40,8 +42,20 @@ def report(**fields: Any) -> UsageReport:
     ).model_copy(update=fields)
 
 
+NO_CALLS = MetricsReport(days=30, since="2026-10-23")
+CALLS: dict[str, Any] = {
+    "calls": 1_234,
+    "outcomes": {"success": 1_000, "denied": 200, "error": 30, "invalid": 4},
+    "errors": {"failed": 30, "invalid": 4},
+    "asked": 400,
+    "wait_seconds": 90.0,
+    "ran": 1_030,
+    "call_seconds": 12.34,
+}
+
+
 def test_the_table_says_what_was_spent_here_today_and_by_what() -> None:
-    plain = stats_bundle(report(), "conv_1")["text/plain"]
+    plain = stats_bundle(report(), NO_CALLS, "conv_1")["text/plain"]
     lines = [" ".join(line.split()) for line in plain.split("\n")]
     assert lines[0] == "turns input cached output cost"
     figures = "3 4,120 3,000 512 $0.012"
@@ -53,7 +67,7 @@ def test_the_table_says_what_was_spent_here_today_and_by_what() -> None:
 
 
 def test_a_conversation_that_asked_nothing_yet_has_spent_nothing() -> None:
-    assert "This conversation 0 0 0 0" in " ".join(stats_bundle(report(), "conv_2")["text/plain"].split())
+    assert "This conversation 0 0 0 0" in " ".join(stats_bundle(report(), NO_CALLS, "conv_2")["text/plain"].split())
 
 
 def test_a_cost_that_is_not_known_is_not_made_up() -> None:
@@ -62,7 +76,9 @@ def test_a_cost_that_is_not_known_is_not_made_up() -> None:
         ModelUsage(**SPENT | {"cost": None, "cost_is_partial": True}, model="none", host=""),
         ModelUsage(**SPENT | {"cost": None}, model="local", host=""),
     ]
-    lines = [" ".join(line.split()) for line in stats_bundle(report(by_model=models), "")["text/plain"].split("\n")]
+    lines = [
+        " ".join(line.split()) for line in stats_bundle(report(by_model=models), NO_CALLS, "")["text/plain"].split("\n")
+    ]
     for line in ("some 3 4,120 3,000 512 ≥ $0.012", "none 3 4,120 3,000 512 not known", "local 3 4,120 3,000 512"):
         assert line in lines
 
@@ -70,16 +86,46 @@ def test_a_cost_that_is_not_known_is_not_made_up() -> None:
 def test_names_are_shown_and_not_obeyed_and_long_lists_are_cut() -> None:
     evil = "<script>x</script>\u202e.ipynb"
     notebooks = [NotebookUsage(**SPENT, notebook=evil), *(NotebookUsage(**SPENT, notebook=f"{n}") for n in range(30))]
-    told = stats_bundle(report(by_notebook=notebooks), "")
+    told = stats_bundle(report(by_notebook=notebooks), NO_CALLS, "")
     assert "<script" not in told["text/html"]
     assert "\u202e" not in "".join(told.values())
     assert "and 21 more" in told["text/plain"]
-    assert "\n" not in stats_bundle(report(by_model=[ModelUsage(**SPENT, model="a\nb", host="")]), "")["text/html"]
+    assert (
+        "\n"
+        not in stats_bundle(report(by_model=[ModelUsage(**SPENT, model="a\nb", host="")]), NO_CALLS, "")["text/html"]
+    )
 
 
 def test_where_nothing_was_asked_it_says_so() -> None:
-    told = stats_bundle(report(totals=UsageTotals()), "conv_1")
+    told = stats_bundle(report(totals=UsageTotals()), NO_CALLS, "conv_1")
     assert told["text/plain"].startswith("No model has been asked since 2026-10-23 (UTC).")
+
+
+def test_calls_have_a_plot_and_a_table_that_look_as_a_record_does() -> None:
+    metrics = NO_CALLS.model_copy(
+        update={
+            "totals": CallTotals(**CALLS),
+            "by_tool": [ToolMetrics(**CALLS, tool="run_python"), ToolMetrics(calls=1, tool="<b>mine")],
+            "by_day": [
+                DayMetrics(calls=1_233, day="2026-11-21"),
+                DayMetrics(day="2026-11-20"),
+                DayMetrics(calls=1, day="2026-11-02"),
+            ],
+        }
+    )
+    told = stats_bundle(report(), metrics, "conv_1")
+    plot = f"2026-11-21  {'▇' * 30} 1,233\n2026-11-02  ▇ 1"
+    assert f"\n\n{plot}\n\n" in told["text/plain"]
+    assert f"<pre{OUTPUT_LOOK}>{plot}</pre>" in told["text/html"]
+    lines = [" ".join(line.split()) for line in told["text/plain"].split("\n")]
+    for line in (
+        "calls success errors asked waited ran for",
+        "All tools 1,234 1,000 34 400 1 min 30 s 12 s",
+        "run_python 1,234 1,000 34 400 1 min 30 s 12 s",
+        "<b>mine 1 0 0 0",
+    ):
+        assert line in lines
+    assert "<td>&lt;b&gt;mine</td><td>1</td>" in told["text/html"]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +156,7 @@ def test_without_a_server_it_tells_of_this_kernel(kernel: TestKernel) -> None:
     assert nothing.startswith("No model has been asked")
     kernel.run(PRICED)
     assert kernel.value("run.usage.cost, run.usage.cost_is_partial") == "(0.00225, False)"
+    assert kernel.value("run.metrics.steps, run.metrics.tokens") == "(1, {'input': 1000, 'output': 100})"
     cell = kernel.run("%agent stats --days 7")
     [plain], [html] = cell.shown(), cell.shown("text/html")
     assert "This conversation 1 1,000 0 100 $0.002" in " ".join(plain.split())
@@ -137,6 +184,10 @@ def test_with_a_server_it_asks_that(start_kernel: Callable[..., TestKernel]) -> 
     assert (asked["topic"], asked["days"], asked["through_gateway"]) == ("usage", 3, False)
     assert served.request("answer", question_id="ask_of_another", answer={})["ok"]
     served.request("answer", question_id=asked["question_id"], answer=report().model_dump(mode="json"))
+    served.events.clear()
+    asked = served.event("ask")
+    assert (asked["topic"], asked["days"]) == ("metrics", 3)
+    served.request("answer", question_id=asked["question_id"], answer=NO_CALLS.model_dump(mode="json"))
     [plain] = served.result(cell).shown()
     assert "gpt-5, api.openai.com" in plain
     served.events.clear()

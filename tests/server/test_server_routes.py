@@ -25,6 +25,7 @@ ROUTES = [
     ("GET", ("status",)),
     ("GET", ("tools",)),
     ("GET", ("models",)),
+    ("GET", ("metrics",)),
     ("GET", ("conversations",)),
     ("POST", ("conversations",)),
     ("GET", ("conversations", "c")),

@@ -1,6 +1,6 @@
 // Bundles the front end: the widget's module and style sheet, and the JupyterLab extension.
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, transform } from "esbuild";
@@ -86,6 +86,8 @@ const folder = at("lab/labextension");
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(`${folder}/static`, { recursive: true });
 writeFileSync(`${folder}/${entry}`, code);
+// Where JupyterLab looks for the schema of the plugin that the file is named after.
+cpSync(at("lab/schema"), `${folder}/schemas/${NAME}`, { recursive: true });
 const json = (name, value) => writeFileSync(`${folder}/${name}`, `${JSON.stringify(value, null, 2)}\n`);
 json("package.json", {
   name: NAME,

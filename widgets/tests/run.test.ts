@@ -230,6 +230,13 @@ describe("the run", () => {
   const modesOf = (root: HTMLElement): (string | null)[] =>
     [...root.querySelectorAll(".ak-rules .ak-choice > span:first-of-type")].map((one) => one.textContent);
 
+  test("says what was read with its prompt", async () => {
+    const root = await show((run) => run.send({ type: "run", run: { ...run.view, mentions: ["@sales", "@[3]"] } }));
+    expect(root.querySelector(".ak-meta")?.textContent).toContain("read with the prompt: @sales, @[3]");
+    await happens((run) => run.send({ type: "run", run: { ...run.view, mentions: [] } }));
+    expect(root.querySelector(".ak-meta")?.textContent).not.toContain("read with");
+  });
+
   test("says which cell it continues from", async () => {
     const root = await show((run) => run.send({ type: "run", run: { ...run.view, continues: 2 } }));
     expect(root.querySelector(".ak-meta")?.textContent).toContain("continues from [2]");

@@ -1,6 +1,7 @@
 """A model's request in the form in which it is recorded and compared."""
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +20,13 @@ from agent_kernel.models.images import MEDIA_TYPES
 from agent_kernel.models.recordings.format import Asked, RecordedImage, RecordedResult, Settings
 from agent_kernel.models.recordings.normalise import Normaliser
 from agent_kernel.models.redaction import scrub
-from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN
+from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, MENTIONS_OPEN, VARIABLES_OPEN
 
 Clean = Callable[[str], str]
 _SHORT = 16
 """The length of a digest that tells lines of one file apart, in hexadecimal digits."""
 _EARLIER_CHARACTERS = 60
+_MENTIONED_CELL = re.compile(r"(?:^|\n\n)@(?:\[|cell:)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +110,17 @@ def _runs(messages: Sequence[WireMessage]) -> list[list[WireMessage]]:
 
 
 def _prompt(run: Sequence[WireMessage], clean: Clean) -> tuple[str, tuple[str, ...]]:
-    """The prompt, and what it was told of the variables. The notebook's name and its last cells are left out, because
-    they differ where a notebook is moved, and where a runner stores no history."""
+    """The prompt, and what it was told of the variables, and of those and the files that it mentions. The notebook's
+    name and cells are left out, because they differ where a notebook is moved, and where a runner stores no history."""
     prompt, _, context = text_of(run[0]).partition(CONTEXT_OPEN) if run else ("", "", "")
     variables: list[str] = []
-    context = context.removesuffix(CONTEXT_CLOSE).partition(f"\n\n{CELLS_OPEN}")[0]
+    context, _, mentioned = f"\n\n{context.removesuffix(CONTEXT_CLOSE)}".partition(f"\n\n{MENTIONS_OPEN}")
+    context = context.partition(f"\n\n{CELLS_OPEN}")[0]
     _, found, listed = context.partition(VARIABLES_OPEN)
     if found:
         variables = clean(listed.partition("\n\n")[0]).split("\n")
+    if mentioned := _MENTIONED_CELL.split(mentioned, maxsplit=1)[0]:
+        variables += clean(mentioned).split("\n")
     return clean(prompt), tuple(variables)
 
 

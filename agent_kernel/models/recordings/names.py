@@ -22,7 +22,7 @@ _MODE = re.compile(r"record(?::([1-9]\d{0,8})(-?))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
+class TurnsToRecord:
     """The turns that are recorded anew: those of these numbers, and what is not recorded yet."""
 
     first: int = 1
@@ -41,7 +41,7 @@ class RecordingName:
     on_change: OnChange = "strict"
     model: str | None = None
     """The model that is recorded; `None` is the default."""
-    anew: Anew = Anew()
+    turns: TurnsToRecord = TurnsToRecord()
 
 
 def read_name(text: str, mode: str = "") -> RecordingName | None:
@@ -83,4 +83,4 @@ def _in_mode(name: RecordingName, mode: str) -> RecordingName:
     if found[1] is None:
         return replace(name, records=True)
     first = int(found[1])
-    return replace(name, records=True, anew=Anew(first, None if found[2] else first))
+    return replace(name, records=True, turns=TurnsToRecord(first, None if found[2] else first))

@@ -29,7 +29,7 @@ from agent_kernel.models.recordings.format import (
     RecordedUsage,
     Turn,
 )
-from agent_kernel.models.recordings.names import Anew
+from agent_kernel.models.recordings.names import TurnsToRecord
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.player import Finder, Found, items_of, unfit
 from agent_kernel.models.redaction import scrub
@@ -55,12 +55,12 @@ class RecordingModel:
         path: Path,
         model: Model,
         *,
-        anew: Anew = Anew(),  # noqa: B008 -- frozen
+        turns: TurnsToRecord = TurnsToRecord(),  # noqa: B008 -- frozen
         secrets: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """Raises `ConfigurationError`."""
         self._model = model
-        self._anew = anew
+        self._turns_to_record = turns
         self._secrets = secrets
         self._writing = asyncio.Lock()
         header = Header(title=path.stem, model=model.name, made_with=__version__, images=facts_of(model).images)
@@ -72,7 +72,7 @@ class RecordingModel:
         """The number of the latest run of each prompt."""
         self._keeps: dict[str, bool] = {}
         """Whether the latest turn of each prompt was kept."""
-        plays = self._finder is not None and anew != Anew()
+        plays = self._finder is not None and turns != TurnsToRecord()
         self._decisions = RecordedDecisions(self._finder.recording.decisions if plays and self._finder else ())
 
     @property
@@ -134,12 +134,12 @@ class RecordingModel:
 
     def _kept(self, question: Question, request: ModelRequest) -> Found | None:
         """The recorded turn that is played instead of asking the model. Raises `RecordingDiffers`."""
-        if self._finder is None or self._anew == Anew():
+        if self._finder is None or self._turns_to_record == TurnsToRecord():
             return None
         found = self._finder.find(question, request)
-        if found is None or self._anew.covers(found.placed.number):
+        if found is None or self._turns_to_record.covers(found.placed.number):
             return None
-        if found.why and found.placed.number < self._anew.first:
+        if found.why and found.placed.number < self._turns_to_record.first:
             raise RecordingDiffers(unfit(self._finder.recording, found))
         return found
 
@@ -152,7 +152,7 @@ class RecordingModel:
             asked=question.asked,
             answer=answer,
         )
-        replaces_later = self._anew.last is None
+        replaces_later = self._turns_to_record.last is None
         async with self._writing:
             await in_own_thread(
                 lambda: self._file.add_turn(turn, question.settings, request.images, replaces_later=replaces_later)

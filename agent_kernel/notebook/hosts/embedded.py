@@ -39,6 +39,7 @@ from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.lists import ModelsView, UsageReport
+from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
@@ -153,6 +154,9 @@ class EmbeddedHost:
     def usage(self, days: int) -> UsageReport:
         """The usage of this process: its log is in memory."""
         return self._ask(lambda runtime: runtime.usage(days))
+
+    def metrics(self, days: int) -> MetricsReport:
+        return self._ask(lambda runtime: runtime.metrics(days))
 
     def remove_rule(self, conversation_id: str, rule_id: str) -> None:
         async def remove(runtime: Runtime) -> None:

@@ -13,6 +13,7 @@ from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.protocol.kernel_events import (
     AnswerT,
+    AskMetrics,
     AskModels,
     AskRemoveRule,
     AskUndo,
@@ -24,6 +25,7 @@ from agent_kernel.protocol.kernel_events import (
     WaitingRun,
 )
 from agent_kernel.protocol.lists import ModelsView, UsageReport
+from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import StopCause
 
@@ -91,6 +93,9 @@ class ServedHost:
 
     def usage(self, days: int) -> UsageReport:
         return self._ask(AskUsage(days=days))
+
+    def metrics(self, days: int) -> MetricsReport:
+        return self._ask(AskMetrics(days=days))
 
     def remove_rule(self, conversation_id: str, rule_id: str) -> None:
         self._ask(AskRemoveRule(conversation_id=conversation_id, rule_id=rule_id))

@@ -24,6 +24,7 @@ from agent_kernel.notebook.kernel.environment import is_served, kernel_of, noteb
 from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.notebook.kernel.status import publish_less
+from agent_kernel.notebook.mentions import read_mentions
 from agent_kernel.notebook.tools import picture_of, preview_of
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict
@@ -52,6 +53,7 @@ from agent_kernel.protocol.kernel import (
     PictureRead,
     PreviewCall,
     Previewed,
+    ReadMentions,
     ReadPicture,
     ReadStateVersion,
     Refused,
@@ -173,7 +175,7 @@ async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:
             return _about_call(request, state)
         case GiveVerdict() | PreviewCall() | UndoCall() | ListChanges():
             return await _about_tool(request, state)
-        case Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | AnswerQuestion():
+        case Serve() | DescribeEnvironment() | ReadStateVersion() | ReadPicture() | ReadMentions() | AnswerQuestion():
             return await _about_kernel(request, state)
         case _:
             assert_never(request)
@@ -266,6 +268,9 @@ async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
             return StateVersion(version=state.version.text)
         case ReadPicture():
             return await _read_picture(request, state)
+        case ReadMentions():
+            path = notebook_path(request.notebook_path)
+            return await in_own_thread(lambda: read_mentions(state.shell, request.names, path))
         case AnswerQuestion():
             state.questions.answer(request.question_id, request.answer, request.refusal)
             return Done()

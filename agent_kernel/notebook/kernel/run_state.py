@@ -13,6 +13,7 @@ from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.kernel import RunDeclaration, failed_run
 from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.lists import ModelsView, UsageReport
+from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
@@ -69,6 +70,10 @@ class RunHost(Protocol):
 
     def usage(self, days: int) -> UsageReport:
         """The usage of the last `days` days, today included. Raises `ServerSilent`."""
+        ...
+
+    def metrics(self, days: int) -> MetricsReport:
+        """The measures of these days. Raises `ServerSilent`."""
         ...
 
 

@@ -30,7 +30,7 @@ class LastRun:
         return LastRun(replace(self.spec, tools=()), None)
 
 
-def anew(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpec:
+def next_spec(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> RunSpec:
     """The specification for another prompt, which no cell shows. Of the last run's policy and the one that a person has
     `chosen` for the conversation, the stricter applies."""
     if last is None:

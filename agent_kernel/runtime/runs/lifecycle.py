@@ -12,6 +12,7 @@ from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.log import event_rows, tool_calls
 from agent_kernel.log.event_rows import START, Position
+from agent_kernel.log.measures import add_run as measure_run
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, LearnsFacts, Model
@@ -42,6 +43,7 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
 from agent_kernel.runtime.tool_calls.scripted import with_recorded
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.runtime.turns.prompt_mentions import prompt_mentions
 from agent_kernel.runtime.turns.tool_messages import (
     answer_calls,
     move_unread_messages,
@@ -184,9 +186,11 @@ def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebo
 async def log_prompt(run: ActiveRun, described: EnvironmentDescribed) -> None:
     """Commit the prompt of a run, with what the notebook looks like."""
     pictures = await prompt_pictures(run, run.spec.prompt, run.spec.prompt_images)
+    mentions = await prompt_mentions(run, run.spec.prompt)
     environment = fitted(described, run.secrets, lean=run.view.lean).text
     if run.spec.replaces and await _has_acted(run, run.spec.replaces):
         environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
+    environment = f"{environment}\n\n{mentions}".strip()
     await add_user_message(run, run.spec.prompt, environment, pictures, message_id=run.spec.prompt_id)
 
 
@@ -239,6 +243,13 @@ def _import_graph() -> ModuleType:
 
 async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     """Run to the end, of whatever kind."""
+    with run.spans.run(run.view, run.model) as ended:
+        result = await _to_end(resources, run, unwritten)
+        ended(result.run)
+    return result
+
+
+async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     broken: Exception | None = None
     try:
         graph = await asyncio.to_thread(_import_graph)  # which does not count as the run's time
@@ -301,7 +312,9 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
     def work(commit: Commit) -> tuple[RunResult, Position, list[dict[str, Any]]]:
         write_tool_messages(commit, run)
         left = move_unread_messages(commit, run.run_id)
-        result = write_end(commit, run.view, finish, run.last_message_id, run.begun)
+        result = write_end(
+            commit, run.view, finish, run.last_message_id, run.begun, first_token_seconds=run.meter.first_token_seconds
+        )
         return result, commit.mark(), left
 
     result, mark, left = await run.commit(work)
@@ -348,7 +361,13 @@ async def _close(
 
 
 def write_end(
-    commit: Commit, ended: RunView, finish: FinishReason, message_id: str | None = None, begun: Position = START
+    commit: Commit,
+    ended: RunView,
+    finish: FinishReason,
+    message_id: str | None = None,
+    begun: Position = START,
+    *,
+    first_token_seconds: float | None = None,
 ) -> RunResult:
     """Write a run's end, and show it. `begun` is a place in the log before its beginning."""
     ended = ended.model_copy(update={"finish_reason": finish})
@@ -359,6 +378,7 @@ def write_end(
     )
     save_run(commit.sql, ended)
     commit.emit(RunEvent(run_id=ended.run_id, run=ended))
+    commit.measured.append(measure_run(commit.sql, ended, first_token_seconds))
     return read_result(commit.sql, commit.number, ended, begun)
 
 

@@ -33,6 +33,7 @@ from agent_kernel.runtime.state.outcome_cache import OutcomeCache
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
 from agent_kernel.runtime.state.run_calls import RunCalls
+from agent_kernel.runtime.state.spans import Spans
 from agent_kernel.runtime.state.spending import Meter
 from agent_kernel.runtime.state.transcript import Transcript
 from agent_kernel.runtime.state.waits import PersonWaits
@@ -132,7 +133,7 @@ class ActiveRun:
         self.begun, self.prompted = start.begun, start.prompted
         self.registry = ToolRegistry(self._sent.tools)
 
-        self.meter, self.repeats = Meter.of(view), Repeats()
+        self.meter, self.repeats, self.spans = Meter.of(view), Repeats(), Spans()
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
         self.calls = RunCalls(start.step, start.waiting, start.unknown)
         self.waits, self.inbox = PersonWaits(), Inbox(start.messages)

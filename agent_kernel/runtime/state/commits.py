@@ -19,7 +19,7 @@ class Commit:
 
     def __init__(self, transaction: Transaction, conversation: ConversationRow) -> None:
         self.sql: sqlite3.Connection = transaction.sql
-        self.audited = transaction.audited
+        self.audited, self.measured = transaction.audited, transaction.measured
         self.number = conversation.number
         self._transaction = transaction
         self._conversation_id = conversation.conversation_id

@@ -30,6 +30,8 @@ class Meter:
         self._spent = spent
         self._since: float | None = None
         self._watcher: Callable[[], None] | None = None
+        self.first_token_seconds: float | None = None
+        """What it had measured when the first piece of an answer came."""
 
     @classmethod
     def of(cls, run: RunView) -> Self:
@@ -48,6 +50,10 @@ class Meter:
     def rounded(self) -> float:
         """As the log keeps it."""
         return round(self.seconds, 3)
+
+    def note_answer(self) -> None:
+        if self.first_token_seconds is None:
+            self.first_token_seconds = self.seconds
 
     def pause(self) -> None:
         if self._since is not None:

@@ -90,7 +90,13 @@ async def check_waiting_calls(run: ActiveRun) -> None:
         if judgement.approval == "ask":
             continue
         # Bound to the place that the rule covers; when the card was shown the path may have led to another one.
-        verdict = tool_calls.Verdict(judgement.approval == "allow", "policy", judgement.reason, place=judgement.place)
+        verdict = tool_calls.Verdict(
+            judgement.approval == "allow",
+            "policy",
+            judgement.reason,
+            place=judgement.place,
+            source=judgement.source,
+        )
         try:
             decided = await commit_verdict(run, call, verdict)
         except (AlreadyDecided, IllegalTransition):

@@ -81,7 +81,9 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     outputs = CallOutputs(run, call)
     started = time.monotonic()
     try:
-        outcome, interruption = await _on_executor(run, call, outputs.add)
+        with run.spans.call(call) as ended:
+            outcome, interruption = await _on_executor(run, call, outputs.add)
+            ended(outcome)
     except BaseException:
         await outputs.aclose()
         raise
@@ -176,6 +178,7 @@ async def finish(
             else interruption.reason
             if interruption is not None
             else None,
+            timed_out=interruption is not None and interruption.failed,
             duration_ms=duration,
             truncated=kept.truncated,
             output_file=output_file,

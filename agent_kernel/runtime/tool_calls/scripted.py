@@ -44,8 +44,9 @@ async def scripted_verdict(run: ActiveRun, call: ToolCallView, judgement: Judgem
         why = _OUTSIDE if leaves_walls(call.tool_name, parse(call.tool_input)) else None
     if decision.approved and why is not None:
         return None if run.attended else tool_calls.Verdict(False, "policy", why, place=judgement.place)
-    source = RECORDING if decision.recorded else None
-    verdict = tool_calls.Verdict(decision.approved, "script", decision.reason, source, place=judgement.place)
+    verdict = tool_calls.Verdict(decision.approved, "script", decision.reason, place=judgement.place)
+    if decision.recorded:
+        verdict = replace(verdict, decided_by=RECORDING, source="recording")
     if decision.edited_input is not None:
         verdict = await _with_edit(run, call, decision, verdict)
     if decision.answer is not None:

@@ -87,9 +87,11 @@ async def _decide_by_policy(run: ActiveRun, call: ToolCallView) -> ToolCallView:
         return call if said is None else await commit_verdict(run, call, said)
     match judgement.approval:
         case "deny":
-            return await commit_verdict(run, call, tool_calls.Verdict(False, "policy", judgement.reason))
+            verdict = tool_calls.Verdict(False, "policy", judgement.reason, source=judgement.source)
+            return await commit_verdict(run, call, verdict)
         case "allow":
-            return await commit_verdict(run, call, tool_calls.Verdict(True, "policy", place=judgement.place))
+            verdict = tool_calls.Verdict(True, "policy", place=judgement.place, source=judgement.source)
+            return await commit_verdict(run, call, verdict)
         case "ask" if run.attended:
             return await _ask(run, call)
         case "ask":
@@ -167,7 +169,12 @@ async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
         return True
     reason = judgement.reason or (_MOVED if moved else "The rule that allowed this call is no longer in force.")
     denial = outcome_texts.denied("by policy", reason)
-    await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "denied", denial, reason=reason))
+    source = "policy" if moved else judgement.source
+    await run.commit(
+        lambda commit: transitions.settle(
+            commit, call.tool_call_id, "denied", denial, reason=reason, decision_source=source
+        )
+    )
     return False
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_kernel.approvals.offers import RULE_SCOPES, offered_rules
 from agent_kernel.log import event_rows, tool_calls
+from agent_kernel.log.measures import add_call
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     ApprovalResponseEvent,
@@ -39,6 +40,7 @@ def settle(
     result: str,
     *,
     reason: str | None = None,
+    timed_out: bool = False,
     **columns: Any,
 ) -> ToolCallView:
     """End a call: its outcome is committed, then shown. Raises `IllegalTransition` if it ended before."""
@@ -47,11 +49,13 @@ def settle(
     call = tool_calls.move(
         commit.sql, commit.number, tool_call_id, state, commit.audited, result=result, ended_at=utc_now(), **columns
     )
-    show_end(commit, call)
+    _end(commit, call, timed_out=timed_out)
     return call
 
 
-def show_end(commit: Commit, call: ToolCallView) -> None:
+def _end(commit: Commit, call: ToolCallView, *, timed_out: bool = False) -> None:
+    """Measure and show the end of a call."""
+    commit.measured.append(add_call(commit.sql, call, timed_out=timed_out))
     status = outcome_texts.outcome_status(call.state)
     _show(commit, ToolCompleteEvent, call, tool_result=call.result or "", status=status)
 
@@ -88,7 +92,13 @@ def settle_all(commit: Commit, run_id: str, unknown: str, cancelled: str | None)
 
 def request_approval(commit: Commit, call: ToolCallView, expires_at: str | None) -> ToolCallView:
     asked = tool_calls.move(
-        commit.sql, commit.number, call.tool_call_id, "awaiting_approval", commit.audited, place=call.place
+        commit.sql,
+        commit.number,
+        call.tool_call_id,
+        "awaiting_approval",
+        commit.audited,
+        place=call.place,
+        asked_at=utc_now(),
     )
     scopes, offered = ["once", *RULE_SCOPES], offered_rules(call)
     _show(commit, ApprovalRequestEvent, call, scopes=scopes, rules=offered, expires_at=expires_at)
@@ -111,7 +121,7 @@ def apply_verdict(
     )
     _show(commit, ApprovalResponseEvent, call, approved=verdict.approved)
     if not verdict.approved:
-        show_end(commit, call)
+        _end(commit, call)
     elif starts:
         _show_start(commit, call)
     return call

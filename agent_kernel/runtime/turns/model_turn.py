@@ -21,6 +21,7 @@ from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.runtime.turns.budget_pause import within_budget
 from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits, learn, shortened_after
 from agent_kernel.runtime.turns.prompt_images import prompt_pictures
+from agent_kernel.runtime.turns.prompt_mentions import prompt_mentions
 from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
 from agent_kernel.runtime.turns.stream import TurnStream
 from agent_kernel.runtime.turns.tool_messages import answer_calls, write_tool_messages
@@ -65,7 +66,8 @@ async def _take_new_messages(run: ActiveRun) -> None:
     while run.inbox:
         message = run.inbox.first
         pictures = await prompt_pictures(run, message.content, message.images)
-        await add_user_message(run, message.content, pictures=pictures, kept=message, message_id=message.message_id)
+        mentions = await prompt_mentions(run, message.content)
+        await add_user_message(run, message.content, mentions, pictures, kept=message, message_id=message.message_id)
         run.inbox.remove(message)
 
 
@@ -139,7 +141,10 @@ async def _read(run: ActiveRun, turn: TurnStream) -> ModelTurn | None:
         return None
     read: ModelTurn | None = None
     try:
-        read = await run.stoppable(turn.read(), "model")
+        with run.spans.turn(run.model) as ended:
+            read = await run.stoppable(turn.read(), "model")
+            if read is not None:
+                ended(read)
     except ModelError as error:
         if turn.begun and not isinstance(error, NoAnswer):
             note_unknown_cost(run)

@@ -42,6 +42,7 @@ async def spend(
         save_spent(commit.sql, run.view)
         if turn is not None:
             add_turn(commit.sql, commit.number, turn)
+            commit.measured.append(turn)
         if tells:
             commit.emit(UsageEvent(run_id=run.run_id, usage=run.view.usage))
 

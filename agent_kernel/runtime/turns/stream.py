@@ -75,6 +75,8 @@ class TurnStream:
         self.asked = True
         try:
             async for item in self._run.model.stream(request):
+                if not isinstance(item, Notice | Delay) and self._run.view.usage.steps == 0:
+                    self._run.meter.note_answer()
                 if isinstance(item, ModelTurn):
                     turn = item
                 else:

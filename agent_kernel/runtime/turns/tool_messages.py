@@ -7,6 +7,7 @@ from typing import Any
 from agent_kernel.errors import ModelError
 from agent_kernel.log import event_rows, stored_images, stored_messages, tool_calls
 from agent_kernel.log.event_rows import START, Position, append_message
+from agent_kernel.log.measures import read_run_metrics
 from agent_kernel.models.base import IMAGES, RecordsDecisions
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.runs import RunResult
@@ -121,4 +122,10 @@ def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after
     if view.status == "error":
         cut_off = event_rows.cut_off_answers(sql, conversation, view.run_id, after)
         messages += map(MessageView.model_validate, cut_off)
-    return RunResult(run=view, text=answers[-1] if answers else "", messages=messages, tool_calls=run_calls)
+    return RunResult(
+        run=view,
+        text=answers[-1] if answers else "",
+        messages=messages,
+        tool_calls=run_calls,
+        metrics=read_run_metrics(sql, view),
+    )

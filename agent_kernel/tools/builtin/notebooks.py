@@ -43,19 +43,19 @@ def _cell(number: int, cell: dict[str, Any]) -> str:
     ran = cell.get("execution_count")
     lines = [
         f"[{number}] {kind}{f', ran as [{ran}]' if ran else ''}",
-        truncate(_text(cell.get("source")), _SOURCE).text,
+        truncate(text_of(cell.get("source")), _SOURCE).text,
     ]
     outputs = cell.get("outputs")
     for output in outputs if isinstance(outputs, list) else []:
         if isinstance(output, dict):
-            lines.append(f"--- output: {truncate(_output(output), _OUTPUT).text}")
+            lines.append(f"--- output: {truncate(output_text(output), _OUTPUT).text}")
     return "\n".join(lines)
 
 
-def _output(output: dict[str, Any]) -> str:
+def output_text(output: dict[str, Any]) -> str:
     match output.get("output_type"):
         case "stream":
-            return _text(output.get("text")).rstrip("\n")
+            return text_of(output.get("text")).rstrip("\n")
         case "error":
             return f"{output.get('ename')}: {output.get('evalue')}"
         case _:
@@ -64,10 +64,10 @@ def _output(output: dict[str, Any]) -> str:
             for kind in _TEXT_TYPES:
                 if kind in bundle:
                     content = bundle[kind]
-                    return _text(content) if kind != "application/json" else json.dumps(content)
+                    return text_of(content) if kind != "application/json" else json.dumps(content)
             return f"({', '.join(sorted(bundle)) or 'empty'})"
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A multi-line field, which notebooks contain as one string or as a list of lines."""
     return "".join(map(str, value)) if isinstance(value, list) else str(value or "")

@@ -26,7 +26,7 @@ def read_picture(root: Path, name: str) -> bytes:
 def read_below(root: Path, name: str, most: int) -> bytes:
     """Read a file of at most `most` bytes below `root`, without following links: see `safe_open`. Raises
     `FileNotFoundError`, and `ToolFailed` with a message that continues a sentence after a colon."""
-    place = Path(os.path.realpath(root)).joinpath(*_parts(name))
+    place = place_below(root, name)
     try:
         return read_bytes(place, most)
     except FileNotFoundError:
@@ -34,7 +34,12 @@ def read_below(root: Path, name: str, most: int) -> bytes:
     except FileTooLarge as large:
         raise ToolFailed(f"it has {large.size:,} bytes, and at most {most:,} are read") from None
     except (OSError, ValueError) as error:
-        raise ToolFailed(_reason(error)) from None
+        raise ToolFailed(reason_for(error)) from None
+
+
+def place_below(root: Path, name: str) -> Path:
+    """The path of a file below `root`, for `safe_open`. Raises `ToolFailed`, as `read_below`."""
+    return Path(os.path.realpath(root)).joinpath(*_parts(name))
 
 
 def _parts(name: str) -> tuple[str, ...]:
@@ -48,7 +53,7 @@ def _parts(name: str) -> tuple[str, ...]:
     return path.parts
 
 
-def _reason(error: OSError | ValueError) -> str:
+def reason_for(error: OSError | ValueError) -> str:
     if not isinstance(error, OSError):
         return "its name can't be used"
     if is_link_on_the_way(error):
@@ -71,7 +76,7 @@ def read_attachment(root: Path, notebook: str | None, name: str, cell_id: str | 
     `notebook` is the server's path of the notebook, whose file is in `root`, the folder in which its kernel was
     started. It blocks: call it in a thread. Raises `ToolFailed`, with a message that continues a sentence.
     """
-    cells = _saved_cells(root, notebook)
+    cells = saved_cells(root, notebook)
     place = next(
         (number for number, cell in enumerate(cells) if cell_id is not None and cell.get("id") == cell_id), None
     )
@@ -87,7 +92,7 @@ def read_attachment(root: Path, notebook: str | None, name: str, cell_id: str | 
     return _picture(_attachments(found[-1])[name])
 
 
-def _saved_cells(root: Path, notebook: str | None) -> list[dict[str, Any]]:
+def saved_cells(root: Path, notebook: str | None) -> list[dict[str, Any]]:
     file = PurePath(notebook or "").name
     if not file.endswith(".ipynb"):
         raise ToolFailed(f"the file of this notebook is not known here. {_BESIDE}")

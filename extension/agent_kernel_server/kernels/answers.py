@@ -13,6 +13,7 @@ from agent_kernel.protocol.kernel_events import (
     Answer,
     AnyQuestion,
     AskInterrupt,
+    AskMetrics,
     AskModels,
     AskRemoveRule,
     AskUndo,
@@ -58,6 +59,8 @@ class Answers:
         match question:
             case AskUsage():
                 return await (await self._shared.runtime()).usage(question.days)
+            case AskMetrics():
+                return await (await self._shared.runtime()).metrics(question.days)
             case AskModels():
                 return await self._shared.list_models()
             case AskWaitingRuns():

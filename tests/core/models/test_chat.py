@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall, TextDelta, TokenUsage
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
 from agent_kernel.models.service_faults import Fault
-from agent_kernel.testing import requested, say
+from agent_kernel.testing import say
 from agent_kernel.testing.wire.chat import Chunk, chunks_of, delta, event_stream, usage_chunk
 from tests.core.models import test_answer
 from tests.core.models.model_apis import CHAT, said
@@ -50,11 +50,6 @@ async def test_the_request_asks_for_usage_and_carries_the_tools() -> None:
 @pytest.mark.parametrize("done", [True, False])
 def test_the_mark_at_the_end_may_be_missing(done: bool) -> None:
     assert said(turn_from(*chunks_of(TURN), done=done)) == TURN
-
-
-def test_text_of_one_read_is_one_delta() -> None:
-    body = event_stream([delta(content="a"), delta(content="b"), delta(content="c"), delta("stop")])
-    assert read(body)[:-1] == [TextDelta("abc")]
 
 
 def test_order_of_reasoning_and_text_within_one_read_is_kept() -> None:
@@ -225,16 +220,6 @@ def test_the_old_function_call_is_a_call() -> None:
     pieces = [{"name": "f", "arguments": ""}, {"arguments": '{"n"'}, {"arguments": ": 1}"}]
     turn = turn_from(*(delta(function_call=piece) for piece in pieces), delta("function_call"))
     assert turn.tool_calls == (RequestedCall("", "f", '{"n": 1}'),)
-
-
-def test_malformed_arguments_of_a_finished_turn_reach_the_loop_as_they_are() -> None:
-    got = calls_from([{"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"n": 1'}}])
-    assert got[0].arguments == '{"n": 1'
-
-
-def test_helpers_write_what_they_say() -> None:
-    assert requested("f", "{half").arguments == "{half"
-    assert say("Hi", usage=(1, 2)).usage == TokenUsage(1, 2)
 
 
 @pytest.mark.parametrize(

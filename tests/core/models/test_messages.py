@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import ModelRefused, ModelUnavailable
+from agent_kernel.errors import ModelRefused
 from agent_kernel.models.anthropic import MessagesApi
 from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.vocabulary import Effort
-from agent_kernel.testing import ScriptMismatch, VirtualClock, call, calls, say
+from agent_kernel.testing import ScriptMismatch, say
 from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.messages import (
@@ -19,35 +19,15 @@ from agent_kernel.testing.wire.messages import (
     block_start,
     block_stop,
     delta,
-    error,
-    plain,
     refusal,
     start,
     stop,
-    streamed,
 )
 from agent_kernel.testing.wire.reply import Reply, events
 from tests.core.models.messages_fixtures import CLAUDE, speaking
-from tests.core.models.model_fixtures import REQUEST, TURN, collect, turn_of
+from tests.core.models.model_fixtures import REQUEST, collect, turn_of
 
 TOOL = {"type": "function", "function": {"name": "run_python", "parameters": {"type": "object"}}}
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        streamed(TURN),
-        streamed(TURN, split_every=7),
-        streamed(TURN, newline="\r\n", split_every=5),
-        streamed(TURN, newline="\r"),
-        streamed(TURN, comments=True),
-        plain(TURN),
-    ],
-    ids=["plain", "7 bytes", "crlf split", "cr", "keep-alives", "not streamed"],
-)
-async def test_an_answer_arrives_whole_however_it_is_sent(reply: Reply) -> None:
-    async with speaking(reply) as (_, model):
-        assert await turn_of(model) == TURN
 
 
 async def test_the_request_says_what_the_service_needs_and_nothing_of_other_providers(
@@ -174,36 +154,6 @@ async def test_what_nothing_can_be_left_out_of_is_refused() -> None:
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("reply", "waits"),
-    [
-        (refusal(529, "overloaded_error", "Overloaded"), 1),
-        (refusal(429, "rate_limit_error", "Slow down", retry_after="7"), 1),
-        (refusal(500, "api_error", "Internal server error"), 1),
-        (events(start(), error("overloaded_error", "Overloaded")), 1),
-        (events(error("rate_limit_error", "Slow down")), 1),
-        (Reply(), 1),
-    ],
-    ids=["529", "429", "500", "overloaded in the stream", "rate limit in the stream", "nothing"],
-)
-async def test_a_service_that_is_busy_is_asked_again(reply: Reply, waits: int) -> None:
-    clock = VirtualClock()
-    async with speaking(reply, say("Hi"), clock=clock) as (server, model):
-        assert (await turn_of(model)).content == "Hi"
-    assert len(server.requests) == 2
-    assert len(clock.slept) == waits
-    if "retry-after" in reply.headers:
-        assert clock.slept == [7.0]
-
-
-async def test_an_answer_that_has_begun_is_not_asked_for_again() -> None:
-    begun = [start(), block_start(0, type="text", text=""), delta(0, "text_delta", text="Hel")]
-    async with speaking(events(*begun, error("overloaded_error", "Overloaded"), pause=0.05)) as (server, model):
-        with pytest.raises(ModelUnavailable, match="was cut off after 1 word: Overloaded"):
-            await collect(model)
-    assert len(server.requests) == 1
-
-
 async def test_a_wrong_key_is_said_and_never_shown() -> None:
     async with speaking(refusal(401, "authentication_error", f"invalid key {FAKE_ANTHROPIC_KEY}")) as (_, model):
         with pytest.raises(ModelRefused, match="refused the API key") as caught:
@@ -269,12 +219,6 @@ def test_the_double_refuses_what_the_service_refuses() -> None:
     assert b"anthropic-version" in server.answer("/v1/messages", {"authorization": "x"}, body).body
     with pytest.raises(ScriptMismatch, match="anthropic-version"):
         server.assert_consumed()
-
-
-async def test_parallel_calls_that_come_in_turns_arrive_apart() -> None:
-    turn = calls(call("a", call_id="1", x="1" * 30), call("b", call_id="2", y="2" * 50))
-    async with speaking(streamed(turn, interleave=True, split_every=11)) as (_, model):
-        assert await turn_of(model) == turn
 
 
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_kernel.errors import ModelRefused, ModelUnavailable
+from agent_kernel.errors import ModelRefused
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall, TokenUsage
 from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.models.service_faults import Fault
-from agent_kernel.testing import VirtualClock, call, calls, say
-from agent_kernel.testing.wire.reply import Reply, event_stream, events
+from agent_kernel.testing import call, calls, say
+from agent_kernel.testing.wire.reply import Reply, event_stream
 from agent_kernel.testing.wire.responses import (
     Event,
     events_of,
@@ -334,23 +334,6 @@ def test_a_failure_is_known_by_its_code(code: str, status: int | None, retry: bo
             read(event_stream([*events_of(say("Hello"))[:5], event]))
         fault = caught.value
         assert (fault.status, fault.retry, fault.code, fault.detail) == (status, retry, code, "Sorry")
-
-
-async def test_a_server_that_fails_before_it_says_anything_is_asked_again_after_the_time_it_names() -> None:
-    clock = VirtualClock()
-    wait = failed("rate_limit_exceeded", "Rate limit reached. Please try again in 1.5s. Visit https://a.example")
-    script = (events(wait), events(failed("server_error", "Oops")), say("Hi"))
-    async with connected(*script, api=RESPONSES, clock=clock) as (_, model):
-        assert (await turn_of(model)).content == "Hi"
-    assert clock.slept[0] == 1.5
-    assert len(clock.slept) == 2
-
-
-async def test_a_failure_in_the_middle_of_an_answer_is_reported() -> None:
-    broken = events(*numbered(events_of(say("Hello there")))[:6], failed("server_error", "Oops"), pause=0.05)
-    error = await error_of(broken, api=RESPONSES)
-    assert isinstance(error, ModelUnavailable)
-    assert str(error).startswith("The answer was cut off after 1 word: Oops. What came is kept")
 
 
 def refusal(message_: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:

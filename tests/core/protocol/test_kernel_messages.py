@@ -24,7 +24,7 @@ from agent_kernel.protocol.kernel import (
     read_reply,
     read_request,
 )
-from agent_kernel.protocol.kernel_events import AskUndo, AskUsage, CallEnded, RunAnnounced, read_event
+from agent_kernel.protocol.kernel_events import AskMetrics, AskUndo, AskUsage, CallEnded, RunAnnounced, read_event
 from agent_kernel.protocol.tools import ToolDeclaration
 
 DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}
@@ -37,6 +37,7 @@ OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
         RunAnnounced(run_id="run_x", conversation_id="conv_x", through_gateway=True),
         CallEnded(approval_id="apr_x", end=CallEnd(status="success", text="x")),
         AskUsage(question_id="ask_x", days=7),
+        AskMetrics(question_id="ask_x", days=7),
         AskUndo(question_id="ask_x", approval_id="apr_x"),
     ],
 )

@@ -229,6 +229,7 @@ def test_every_end_of_a_run_has_its_word() -> None:
         in bundle([], policy=PolicyView(mode="allow", rules=[rule]))["text/plain"]
     )
     assert "continues from [2]." in bundle([], continues=2)["text/plain"]
+    assert "read with the prompt: @sales, @[3]." in bundle([], mentions=["@sales", "@[3]"])["text/plain"]
     assert "plan only: reads, never acts." in bundle([], policy=PolicyView(mode="plan"))["text/plain"]
 
 

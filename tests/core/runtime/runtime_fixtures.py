@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -25,7 +25,7 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.kernel import EnvironmentDescribed
+from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention, MentionsRead
 from agent_kernel.protocol.notebook_cells import SeenCell
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
@@ -71,6 +71,8 @@ class FunctionExecutor:
     kept: set[str] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    mentions: dict[str, Mention] = field(default_factory=dict)
+    asked_mentions: list[tuple[str, ...]] = field(default_factory=list)
     environment: str = "Notebook: test.ipynb"
     cells: tuple[SeenCell, ...] = ()
     version: str | None = "as it was"
@@ -120,6 +122,11 @@ class FunctionExecutor:
         if address not in self.files:
             raise ToolFailed("there is no such file in the notebook's folder")
         return self.files[address]
+
+    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+        self.asked_mentions.append(tuple(names))
+        found = (self.mentions[name] for name in names if name in self.mentions)
+        return MentionsRead(mentions=tuple(found))
 
     async def describe_environment(self) -> EnvironmentDescribed:
         return EnvironmentDescribed(text=self.environment, cells=self.cells)

@@ -5,8 +5,10 @@ import { INotebookTracker } from "@jupyterlab/notebook";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
 import { answerActivations } from "./activate";
+import { addQuestions, EXPLAIN, FIX } from "./ask";
+import { watchErrors } from "./errors";
 import { answerInsertions, insertBelow } from "./insert";
-import { helpsWhereMissing } from "./missing";
+import { loadsWhereAsked } from "./loading";
 import { answerBeginnings } from "./newConversation";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
@@ -62,12 +64,30 @@ const undo: JupyterFrontEndPlugin<void> = {
   },
 };
 
-const missing: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:missing",
-  description: "Says what to do where a kernel has not loaded the agent.",
+const loading: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:loading",
+  description: "Loads the agent before cells that ask it, and says what to do where a kernel can't.",
   autoStart: true,
   requires: [INotebookTracker],
-  activate: (_, tracker: INotebookTracker) => helpsWhereMissing(tracker),
+  activate: (_, tracker: INotebookTracker) => loadsWhereAsked(tracker),
+};
+
+/** Its schema has the places of its commands in toolbar, menu and keyboard. */
+const prompts: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:prompts",
+  description: "Makes cells that ask the agent about others, from errors, toolbar, menu, palette and a shortcut.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [ICommandPalette],
+  activate: (app, tracker: INotebookTracker, palette: ICommandPalette | null) => {
+    addQuestions(app, tracker, palette, CATEGORY);
+    tracker.widgetAdded.connect((_, panel) =>
+      watchErrors(panel, (question, cellId) => {
+        app.shell.activateById(panel.id);
+        void app.commands.execute(question === "fix" ? FIX : EXPLAIN, { cellId });
+      }),
+    );
+  },
 };
 
 const removed: JupyterFrontEndPlugin<void> = {
@@ -109,4 +129,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, undo, missing, removed, waits];
+export default [keys, cells, undo, loading, prompts, removed, waits];

@@ -66,6 +66,11 @@ export function Header({ controller, prompt }: { controller: RunController; prom
               <Plain text={modelWords(run)} />
             </span>
             <Continues run={run} gone={gone} />
+            {run.mentions !== undefined && run.mentions.length > 0 && (
+              <span>
+                <Plain text={filled(SHARED.mentions, { names: run.mentions.join(", ") })} />
+              </span>
+            )}
             {run.recorded && (
               <span class="ak-tag">
                 <Plain text={filled(SHARED.recorded.noModel, { what: recordedWords(run) })} />

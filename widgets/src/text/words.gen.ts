@@ -84,6 +84,7 @@ export const SHARED = {
   "modelWithEffort": "{model} · effort {effort}",
   "leanModel": "{model} · fewer words and tools for its small context",
   "continues": "continues from [{cell}]",
+  "mentions": "read with the prompt: {names}",
   "recorded": {
     "demo": "Recorded demo",
     "answers": "Recorded answers",

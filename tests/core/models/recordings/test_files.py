@@ -19,7 +19,7 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError, ModelUnavailable, RecordingNotWritten
 from agent_kernel.models.recordings import format as recordings
 from agent_kernel.models.recordings.format import RecordedImage, load
-from agent_kernel.models.recordings.names import Anew
+from agent_kernel.models.recordings.names import TurnsToRecord
 from agent_kernel.models.recordings.player import Finder, RecordedModel
 from agent_kernel.models.recordings.recorded_pictures import difference
 from agent_kernel.models.recordings.recorder import RecordingModel, record
@@ -89,7 +89,7 @@ async def test_a_run_that_is_recorded_again_takes_the_place_of_the_old_one(whole
 
 async def test_one_turn_is_recorded_anew_and_the_rest_is_kept(whole: Path) -> None:
     model = ScriptedModel([say("It is four.")])
-    anew = RecordingModel(whole, model, anew=Anew(2, 2))
+    anew = RecordingModel(whole, model, turns=TurnsToRecord(2, 2))
     for asked in (FIRST, SECOND, OTHER):
         await turn_of(anew, asked)
     model.assert_consumed()
@@ -98,7 +98,7 @@ async def test_one_turn_is_recorded_anew_and_the_rest_is_kept(whole: Path) -> No
 
 async def test_from_a_turn_on_all_is_recorded_anew(whole: Path) -> None:
     model = ScriptedModel([say("It is four."), say("Welcome.")])
-    anew = RecordingModel(whole, model, anew=Anew(2))
+    anew = RecordingModel(whole, model, turns=TurnsToRecord(2))
     for asked in (FIRST, SECOND, OTHER):
         await turn_of(anew, asked)
     model.assert_consumed()
@@ -106,7 +106,7 @@ async def test_from_a_turn_on_all_is_recorded_anew(whole: Path) -> None:
 
 
 async def test_turns_after_the_one_that_is_recorded_anew_are_kept_and_fit_what_is_asked_now(whole: Path) -> None:
-    anew = RecordingModel(whole, ScriptedModel([call("run_python", code="df.m.sum()")]), anew=Anew(1, 1))
+    anew = RecordingModel(whole, ScriptedModel([call("run_python", code="df.m.sum()")]), turns=TurnsToRecord(1, 1))
     changed = request(user("Sum n"), *called("df.m.sum()", "9"))
     await turn_of(anew, FIRST)
     assert (await turn_of(anew, changed)).content == "It is 4."
@@ -276,10 +276,11 @@ async def test_a_line_that_another_broke_meanwhile_is_an_error_of_the_model(whol
     assert content(whole) == broken
 
 
-async def test_a_turn_that_could_not_be_read_again_is_not_written(whole: Path) -> None:
+async def test_a_turn_that_could_not_be_read_again_is_not_written(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_kernel.models.recordings.file.LONGEST_LINE", 1 << 20)
     before = content(whole)
-    model = record(whole, ScriptedModel([say("x" * 10_000_000), say("Thanks.")]))
-    with pytest.raises(RecordingNotWritten, match=r"a\.jsonl can't be written: a line may have 8 MiB .* has 9\.5 MiB"):
+    model = record(whole, ScriptedModel([say("x" * 1_500_000), say("Thanks.")]))
+    with pytest.raises(RecordingNotWritten, match=r"a\.jsonl can't be written: a line may have 1 MiB .* has 1\.4 MiB"):
         await turn_of(model, request(user("More")))
     assert content(whole) == before
     await turn_of(model, OTHER)

@@ -178,6 +178,18 @@ async def test_other_variables_are_a_difference(path: Path) -> None:
     assert "restart the kernel, and run them all" in said
 
 
+async def test_what_a_prompt_mentions_is_compared_but_for_cells(tmp_path: Path) -> None:
+    def mentioned(columns: str, cell: str) -> WireMessage:
+        told = (
+            f"What the prompt mentions:\n@df is the variable df: DataFrame, columns: {columns}\n\n@[2] is [2]:\n{cell}"
+        )
+        return user("Sum @df", f"{context()}\n\n{told}")
+
+    path = await recorded(tmp_path / "sum.jsonl", (request(mentioned("n", "1 / 0")), say("4")))
+    assert (await replayed(path, request(mentioned("n", "1 / 1")))).content == "4"
+    assert "columns: m" in await message(path, request(mentioned("m", "1 / 0")))
+
+
 async def test_where_more_differs_than_other_cells_leave_a_restart_is_not_proposed(path: Path) -> None:
     said = await message(path, request(user("Sum the column m", context("- df: DataFrame (4, 2)"))))
     assert "In the user's variables:" in said

@@ -76,7 +76,7 @@ async def converse(server: FakeAnthropic, policy: Any) -> None:
 
 
 @given(st.lists(replies(), min_size=1, max_size=4), st.sampled_from(["allow", "ask", "plan"]))
-@rounds(25, 800)
+@rounds(10, 800)
 def test_what_is_asked_next_is_taken_whatever_the_model_sends(answers: list[Reply], policy: Any) -> None:
     server = FakeAnthropic([*answers, say("Done.")], repeat=True)
     asyncio.run(converse(server, policy))

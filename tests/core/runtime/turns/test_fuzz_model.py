@@ -175,6 +175,6 @@ async def converse(answers: list[Reply], policy: Any, api: ApiName = "chat") -> 
 @example(
     [streamed(ModelTurn("", tool_calls=(requested("look", odd, call_id="c1"),))) for odd in ODD_ARGUMENTS], "allow"
 )
-@rounds(25, 800)
+@rounds(10, 800)
 def test_a_run_ends_and_leaves_no_orphans_whatever_the_model_sends(answers: list[Reply], policy: Any) -> None:
     asyncio.run(converse(answers, policy))

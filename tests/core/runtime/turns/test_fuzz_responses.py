@@ -57,6 +57,6 @@ def replies(draw: Any) -> Reply:
     [streamed(ModelTurn("", "Hm.", tool_calls=(requested("look", odd, call_id="c1"),))) for odd in ODD_ARGUMENTS],
     "allow",
 )
-@rounds(25, 800)
+@rounds(10, 800)
 def test_what_is_asked_next_is_taken_whatever_the_model_sends(answers: list[Reply], policy: Any) -> None:
     asyncio.run(converse(answers, policy, "responses"))

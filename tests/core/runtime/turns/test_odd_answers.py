@@ -33,16 +33,20 @@ ODD = {
 @each_api
 @pytest.mark.parametrize("place", ["of a text", "of a number", "within the arguments", "alone"])
 async def test_odd_json_of_a_service_is_no_fault_of_ours(stages: Stages, api: WireApi, place: str) -> None:
-    for odd, value in ODD.items():
-        replies = [Reply(body=odd_body(api, place, value)), Reply(body=api.saying("Done."))]
-        async with api.service(replies, repeat=True) as server:
-            client = SharedClient(Connection(server.url, lambda: api.key))
-            model = HttpModel("m", client, api=api.make(), retry=RetryPolicy(tries=1))
-            stage = await stages(model)
-            result = await (await stage.start("Look.")).wait()
-            await model.aclose()
-        assert result.run.status in ("complete", "error")
-        assert result.run.error is None or result.run.error.code == "LLM_ERROR", (odd, result.run.error)
+    replies: list[Reply] = []
+
+    def answer(_: object) -> Reply:
+        return replies.pop() if replies else Reply(body=api.saying("Done."))
+
+    async with api.service([answer], repeat=True) as server:
+        client = SharedClient(Connection(server.url, lambda: api.key))
+        model = HttpModel("m", client, api=api.make(), retry=RetryPolicy(tries=1))
+        for odd, value in ODD.items():
+            replies[:] = [Reply(body=odd_body(api, place, value))]
+            result = await (await (await stages(model)).start("Look.")).wait()
+            assert result.run.status in ("complete", "error")
+            assert result.run.error is None or result.run.error.code == "LLM_ERROR", (odd, result.run.error)
+        await model.aclose()
 
 
 def odd_body(api: WireApi, place: str, value: bytes) -> bytes:

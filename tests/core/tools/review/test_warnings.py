@@ -51,6 +51,7 @@ def test_the_share_of_risky_code_that_is_seen_is_the_one_that_is_told() -> None:
     assert told in PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.soak
 def test_ordinary_cells_hardly_ever_show_a_warning_and_hardly_ever_a_false_one() -> None:
     cells = ordinary_cells()
     assert len(cells) >= LEAST_CELLS

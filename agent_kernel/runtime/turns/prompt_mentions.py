@@ -1,0 +1,109 @@
+"""The mentions of a prompt: `@name` of a variable, `@sales.csv` of a file, `@[3]` or `@cell:ID` of a cell. What they
+name is read through the executor, once, and kept with the prompt."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from agent_kernel.errors import KernelGone, ToolFailed
+from agent_kernel.protocol.kernel import MENTIONS_OPEN, MOST_MENTIONS, Mention
+
+if TYPE_CHECKING:
+    from agent_kernel.runtime.state.active_run import ActiveRun
+
+MOST_CHARACTERS, LEAN_CHARACTERS = 20_000, 4_000
+"""Of all that a prompt's mentions say, also to a model whose context is small."""
+_PROMPT_CHARACTERS = 50_000
+_MOST_BRACKETS = 2_000
+"""The most brackets in a prompt that is parsed: the parser takes quadratic time for them."""
+_NAME_CHARACTERS = 255
+_MENTION = re.compile(
+    r"(?<![\w@.+/\\)\]-])@(?:(?P<cell>\[\d{1,9}\]|cell:[\w-]{1,64}(?![\w-]))|\"(?P<quoted>[^\"\n]+)\"|(?P<name>[\w./~-]+))"
+)
+_DECORATOR = re.compile(r"\s*@[\w.]+(?:\(.*\))?\s*")
+_DEFINITION = re.compile(r"\s*(?:(?:async\s+)?def|class)\s+\w+\s*[(:\[]")
+
+
+async def prompt_mentions(run: "ActiveRun", prompt: str) -> str:
+    """What the model is told of the prompt's mentions; empty where it mentions nothing. A notice names those that can't
+    be read; a name of nothing stays as it was written."""
+    if "@" not in prompt or run.executor is None:
+        return ""
+    names = await asyncio.to_thread(mentioned_names, prompt)
+    if not names:
+        return ""
+    try:
+        read = await run.executor.read_mentions(names[:MOST_MENTIONS])
+    except (KernelGone, ToolFailed) as reason:
+        run.notify(f"What the prompt mentions is not sent to the model: {reason}.")
+        return ""
+    for name in names[MOST_MENTIONS:]:
+        run.notify(f"@{name} is not sent to the model: a prompt may have {MOST_MENTIONS} mentions.")
+    for mention in read.mentions:
+        if mention.refusal is not None:
+            run.notify(f"@{mention.name} is not sent to the model: {mention.refusal}.")
+    told = [mention for mention in read.mentions if mention.refusal is None]
+    if not told:
+        return ""
+    shown = dict.fromkeys((*run.view.mentions, *(f"@{mention.name}" for mention in told)))
+    run.change(mentions=list(shown))
+    run.commit_soon(run.save)
+    return MENTIONS_OPEN + run.secrets.clean(_block(told, LEAN_CHARACTERS if run.view.lean else MOST_CHARACTERS))
+
+
+def _block(told: list[Mention], room: int) -> str:
+    """Cells last: recordings compare what is before them."""
+    blocks: list[str] = []
+    for number, mention in enumerate(sorted(told, key=lambda one: one.is_cell)):
+        share = room // (len(told) - number)
+        text = f"@{mention.name} is {mention.text}"
+        if len(text) > share:
+            text = f"{text[: share - 20]}\n[... cut ...]"
+        blocks.append(text)
+        room -= len(text)
+    return "\n\n".join(blocks)
+
+
+def mentioned_names(prompt: str) -> list[str]:
+    """The names after `@` in a Markdown text, each once, in order: none in code, decorators and addresses. Slow: call
+    it in a thread."""
+    if len(prompt) > _PROMPT_CHARACTERS or prompt.count("[") > _MOST_BRACKETS:
+        return []
+    tokens = MarkdownIt("commonmark", {"html": False}).disable("text_join").parse(_without_decorators(prompt))
+    names = (name for text in _texts(tokens) for name in _names(text))
+    return list(dict.fromkeys(names))
+
+
+def _names(text: str) -> Iterator[str]:
+    for found in _MENTION.finditer(text):
+        name = found["cell"] or found["quoted"] or found["name"].rstrip(".-/")
+        if name and len(name) <= _NAME_CHARACTERS:
+            yield name
+
+
+def _texts(tokens: list[Token]) -> Iterator[str]:
+    """The running text between pieces of code."""
+    for token in tokens:
+        text = ""
+        for child in token.children or ():
+            if child.type == "text":
+                text += child.content
+                continue
+            yield text
+            text = ""
+        yield text
+
+
+def _without_decorators(prompt: str) -> str:
+    """The prompt without lines such as `@app.route("/")` above a function or a class that is not marked as code."""
+    kept: list[str] = []
+    above = False
+    for line in reversed(prompt.split("\n")):
+        decorates = above and _DECORATOR.fullmatch(line) is not None
+        above = decorates or _DEFINITION.match(line) is not None
+        kept.append("" if decorates else line)
+    return "\n".join(reversed(kept))

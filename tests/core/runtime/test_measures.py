@@ -1,0 +1,232 @@
+"""What calls, turns and runs took, counted exactly: for `run.metrics`, reports and listeners."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from agent_kernel.approvals.scripted import approve, deny
+from agent_kernel.errors import KernelGone
+from agent_kernel.log import turn_costs
+from agent_kernel.log.measures import CallMeasure, RunMeasure, read_metrics
+from agent_kernel.log.turn_costs import Turn
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
+from agent_kernel.protocol import events
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.measures import RunMetrics
+from agent_kernel.runtime.state import spending
+from agent_kernel.runtime.tool_calls import execution
+from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.executor import OutputSink
+from tests.core.runtime.runtime_fixtures import (
+    LOOK,
+    RUN_PYTHON,
+    FunctionExecutor,
+    InterruptibleExecutor,
+    Stage,
+    Stages,
+    continue_unknown,
+)
+from tests.core.runtime.tool_calls.test_cache import READ
+from tests.core.runtime.tool_calls.test_scripts import Playing, recorded
+
+ASK_USER = next(tool for tool in BUILTIN_TOOLS if tool.name == "ask_user")
+TOOLS = (RUN_PYTHON, LOOK, READ, ASK_USER)
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+class Clock:
+    """The time of the log, of calls and of runs, which passes only when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at = NOON
+        for module in (events, turn_costs):
+            monkeypatch.setattr(module, "datetime", self)
+        for module in (execution, spending):
+            monkeypatch.setattr(module, "time", self)
+
+    def now(self, zone: Any) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return self.at.timestamp()
+
+    def pass_by(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+    def turn(self, turn: ModelTurn, seconds: float, usage: TokenUsage) -> Callable[[ModelRequest], Any]:
+        """A turn whose first piece comes after so many seconds, and the rest a second later."""
+
+        async def items(request: ModelRequest) -> AsyncIterator[ModelItem]:
+            self.pass_by(seconds)
+            yield TextDelta("A")
+            self.pass_by(1)
+            yield replace(turn, content="A", usage=usage)
+
+        return items
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+async def decide(stage: Stage, clock: Clock, number: int, seconds: float, **decision: Any) -> None:
+    """Decide the stage's request of this number after so many seconds, and wait for the call's end."""
+    request = (await stage.requests(number))[number - 1]
+    clock.pass_by(seconds)
+    await stage.conversation.route_decision(request.approval_id, Decision(**decision))
+    await stage.until(lambda: [one for one in stage.of(ToolCompleteEvent) if one.tool_call_id == request.tool_call_id])
+
+
+def code(text: str) -> ModelTurn:
+    return call("run_python", code=text)
+
+
+async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, clock: Clock) -> None:
+    """Three cells: a person decides, then rules and the mode, then a script and a recording."""
+
+    def act(one: ApprovedCall, emit: Any) -> Outcome:
+        clock.pass_by({"run_python": 1.5, "look": 0.25, "read": 0.5}[one.tool_name])
+        return Outcome("error", "no") if "fails" in one.arguments_json else Outcome("success", "r" * 10)
+
+    first = calls(code("a"), code("b"), call("a_tool_that\nthe_model_made_up"), call("run_python", cod="x"))
+    turns = [
+        clock.turn(first, 0.5, TokenUsage(1_000, 100, 400, 0, 30, Decimal("0.01"))),
+        clock.turn(say("ok"), 7, TokenUsage(2_000, 10, cost=Decimal("0.02"))),
+        calls(call("read", key="a"), code("fails"), code("no"), usage=(10, 1)),
+        calls(call("read", key="a"), usage=(10, 1)),
+        say("ok", usage=(10, 1)),
+    ]
+    model = Playing([*turns, calls(code("x"), code("y"), code("x = 1"), usage=(10, 1)), say("ok", usage=(10, 1))])
+    stage = await stages(model)
+    stage.executor.act = act
+    told: list[Any] = []
+    stage.runtime.listen_to_measures(told.extend)
+
+    handle = await stage.start(tools=TOOLS)
+    await decide(stage, clock, 1, 4, approved=True)  # which then runs for 1.5 s, while the other waits
+    await decide(stage, clock, 2, 2, approved=False)
+    one = (await handle.wait()).metrics
+    rules = ('allow run_python where code is "fails"', 'deny run_python where code is "no"')
+    by_rules = await (await stage.start(tools=TOOLS, rules=rules)).wait()
+    two = by_rules.metrics
+    script = (approve("run_python", {"code": "x"}), deny("No.", "run_python"), recorded(True, {"code": "x = 1"}))
+    three = (await (await stage.start(tools=TOOLS, script=script)).wait()).metrics
+
+    assert one == RunMetrics(
+        calls=4,
+        outcomes={"success": 1, "denied": 1, "invalid": 2},
+        decided_by={"user": 2},
+        errors={"invalid": 2},
+        asked=2,
+        wait_seconds=4 + 7.5,
+        ran=1,
+        call_seconds=1.5,
+        longest_call_seconds=1.5,
+        result_bytes=10,
+        steps=2,
+        first_token_seconds=0.5,
+        tokens={"input": 3_000, "cached": 400, "output": 110, "reasoning": 30},
+        cost=0.03,
+    )
+    assert two == RunMetrics(
+        calls=4,
+        outcomes={"success": 2, "denied": 1, "error": 1},
+        decided_by={"policy": 2, "rule": 2},
+        errors={"failed": 1},
+        ran=2,
+        call_seconds=2.0,
+        longest_call_seconds=1.5,
+        result_bytes=sum(len(str(one.result)) for one in by_rules.tool_calls if one.state != "denied"),
+        cache_hits=1,
+        steps=3,
+        first_token_seconds=0.0,
+        tokens={"input": 30, "output": 3},
+    )
+    assert (three.outcomes, three.decided_by) == ({"success": 2, "denied": 1}, {"script": 2, "recording": 1})
+    assert (three.asked, three.wait_seconds, three.ran, three.call_seconds) == (0, 0.0, 2, 3.0)
+
+    report = await stage.log.read(lambda sql: read_metrics(sql, 30, NOON))
+    assert report.totals.calls == 11
+    assert report.totals.decided_by == {"user": 2, "policy": 2, "rule": 2, "script": 2, "recording": 1}
+    assert (report.totals.wait_seconds, report.totals.call_seconds) == (11.5, 1.5 + 2.0 + 3.0)
+    assert {row.tool: row.calls for row in report.by_tool} == {"run_python": 8, "read": 2, "unknown": 1}
+    assert [(row.model, row.calls) for row in report.by_model] == [("scripted", 11)]
+    assert {(row.tool, row.model, row.day, row.calls) for row in report.rows} == {
+        ("run_python", "scripted", "2026-11-21", 8),
+        ("read", "scripted", "2026-11-21", 2),
+        ("unknown", "scripted", "2026-11-21", 1),
+    }
+    assert asdict(report.runs) == {
+        "runs": 3,
+        "statuses": {"complete": 3},
+        "steps": 7,
+        "answered": 3,
+        "first_token_seconds": 0.5,
+    }
+    assert (report.tokens, report.cost) == ({"input": 3_050, "cached": 400, "output": 115, "reasoning": 30}, 0.03)
+    kinds = [(kind, sum(isinstance(one, kind) for one in told)) for kind in (CallMeasure, Turn, RunMeasure)]
+    assert kinds == [(CallMeasure, 11), (Turn, 7), (RunMeasure, 3)]
+    assert "made_up" not in repr(told)
+
+
+async def test_a_question_to_a_person_is_waiting_and_not_running(stages: Stages, clock: Clock) -> None:
+    stage = await stages(ScriptedModel([call("ask_user", question="Which?", call_id="q"), say("ok")]))
+    handle = await stage.start(tools=TOOLS)
+    await stage.until(lambda: stage.of(ToolStartEvent))
+    clock.pass_by(3)
+    await stage.conversation.tool_result("q", "That.")
+    metrics = (await handle.wait()).metrics
+    assert (metrics.asked, metrics.wait_seconds, metrics.ran, metrics.call_seconds) == (1, 3.0, 0, 0.0)
+
+
+class Gone(FunctionExecutor):
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        raise KernelGone("The kernel has died.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "executor", "turn"),
+    [
+        ("failed", FunctionExecutor(lambda call, emit: Outcome("error", "ValueError: " + "x" * 500)), code("a")),
+        ("timed_out", InterruptibleExecutor(), code("a")),
+        ("unknown", Gone(), code("a")),
+        ("invalid", FunctionExecutor(), call("run_python", cod="a")),
+    ],
+)
+async def test_an_error_has_its_kind_and_a_result_that_was_cut_is_counted(
+    stages: Stages, kind: str, executor: FunctionExecutor, turn: ModelTurn
+) -> None:
+    stage = await stages(ScriptedModel([turn, say("ok")]), executor=executor, result_characters=300)
+    handle = await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
+    if kind == "unknown":
+        await continue_unknown(stage)
+    metrics = (await handle.wait()).metrics
+    assert metrics.errors == {kind: 1}
+    assert metrics.truncated == (kind == "failed")
+    assert (metrics.result_bytes > 0) == (metrics.ran == 1) == (kind != "invalid")
+
+
+async def test_a_day_a_conversation_and_a_clock_that_was_put_back_lose_no_measures(
+    stages: Stages, clock: Clock
+) -> None:
+    stage = await stages(ScriptedModel([call("look"), say("ok"), code("a"), say("ok")]))
+    await (await stage.start()).wait()
+    clock.pass_by(24 * 3600)
+    handle = await stage.start()
+    await decide(stage, clock, 1, -3600, approved=True)
+    assert (await handle.wait()).metrics.wait_seconds == 0.0
+    conversation_id = stage.conversation.row.conversation_id
+    await stage.leave()
+    await stage.runtime.delete_conversation(conversation_id)
+    now = clock.at
+    report = await stage.log.read(lambda sql: read_metrics(sql, 30, now))
+    assert [(row.day, row.calls) for row in report.by_day] == [("2026-11-22", 1), ("2026-11-21", 1)]
+    assert (await stage.log.read(lambda sql: read_metrics(sql, 1, now))).totals.calls == 1

@@ -1,0 +1,193 @@
+"""Ways to the agent without its magic: below an error, from toolbar, menu and keyboard, in a kernel that has not loaded
+it, or can't."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from agent_kernel.testing import say
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import WrittenModel
+from tests.programs import wait_until
+
+ERROR = {
+    "output_type": "error",
+    "ename": "NameError",
+    "evalue": "name 'prise' is not defined",
+    "traceback": ["NameError: name 'prise' is not defined"],
+}
+WITHOUT_THE_PACKAGE = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name == "agent_kernel":
+            raise ModuleNotFoundError("No module named 'agent_kernel'", name=name)
+sys.meta_path.insert(0, Hidden())
+from ipykernel.kernelapp import launch_new_instance
+launch_new_instance()
+"""
+SET_SOURCE = """([index, source]) => {
+  window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.setSource(source);
+}"""
+ANOTHER_LANGUAGE = """
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+class Other(IPythonKernel):
+    language_info = {"name": "R", "mimetype": "text/x-r", "file_extension": ".r"}
+IPKernelApp.launch_instance(kernel_class=Other)
+"""
+
+
+def add_kernel(lab: LabServer, name: str, code: str, language: str) -> None:
+    folder = lab.home / "data" / "kernels" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, "-c", code, "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": name, "language": language}
+    (folder / "kernel.json").write_text(json.dumps(spec))
+
+
+def write_failed(lab: LabServer, name: str, kernel: str = "python3", language: str = "python") -> Path:
+    """A notebook as it was saved on another day: its first cell has failed."""
+    path = lab.write_notebook(f"{name}.ipynb", ["prise * 2", "mine = 1"])
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata.kernelspec = {"name": kernel, "display_name": kernel, "language": language}
+    notebook.cells[0].outputs = [nbformat.from_dict(ERROR)]
+    nbformat.write(notebook, path)
+    return path
+
+
+def source(notebook: NotebookPage, index: int) -> str:
+    found: Any = notebook.page.evaluate(
+        "index => window.jupyterapp.shell.currentWidget.content.widgets[index]?.model.sharedModel.getSource()", index
+    )
+    return str(found)
+
+
+def cell_id(notebook: NotebookPage, index: int) -> str:
+    found: str = notebook.page.evaluate(
+        "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.id", index
+    )
+    return found
+
+
+def button(notebook: NotebookPage, name: str) -> Locator:
+    return notebook.page.get_by_role("button", name=name, exact=True)
+
+
+def expect_typing_goes_to(notebook: NotebookPage, index: int, prompt: str) -> None:
+    """The cell is there, and the cursor is at its end."""
+    wait_until(lambda: source(notebook, index) == prompt, f"the prompt {prompt!r}, not {source(notebook, index)!r}")
+    expect(notebook.page.locator(".jp-Cell.jp-mod-active .cm-content")).to_be_focused()
+    notebook.page.keyboard.type("Why?")
+    wait_until(lambda: source(notebook, index) == f"{prompt}Why?", "what was typed at the end")
+
+
+@pytest.fixture(params=["lab", "notebook_7"])
+def place(request: pytest.FixtureRequest) -> Iterator[LabServer]:
+    server: LabServer = request.getfixturevalue(request.param)
+    yield server
+    server.close_kernels()
+
+
+def test_an_error_from_before_the_agent_was_loaded_is_fixed_by_a_press(
+    place: LabServer, model: WrittenModel, page: Page
+) -> None:
+    model.says(say("It is a typing error."), say("It still is."))
+    notebook = NotebookPage(place, page, write_failed(place, "failed"))
+    button(notebook, "Fix").focus()
+    page.keyboard.press("Enter")
+    prompt = f"%%agent\nFix the error of @cell:{cell_id(notebook, 0)}"
+    wait_until(lambda: source(notebook, 1) == prompt, f"the prompt, not {source(notebook, 1)!r}")
+    expect(notebook.record()).to_contain_text("It is a typing error.")
+    button(notebook, "Fix").click()
+    expect(notebook.record()).to_contain_text("It still is.")
+    assert [source(notebook, index) for index in (1, 2)] == [prompt, "mine = 1"], (
+        "the cell is run again, not made twice"
+    )
+    saved = notebook.save()
+    assert saved.cells[0].outputs == [ERROR], "buttons are not saved"
+    notebook.reload()
+    expect(button(notebook, "Fix")).to_have_count(1)
+
+
+def test_explain_makes_a_cell_with_the_cursor_in_it(place: LabServer, page: Page) -> None:
+    notebook = NotebookPage(place, page, write_failed(place, "explained"))
+    button(notebook, "Explain").click()
+    expect_typing_goes_to(notebook, 1, f"%%agent\nExplain the error of @cell:{cell_id(notebook, 0)}\nChange nothing.")
+    assert notebook.outputs(1) == []
+
+
+def test_cells_and_outputs_are_asked_about_from_toolbar_menu_and_keyboard(
+    open_notebook: OpenNotebook, page: Page
+) -> None:
+    notebook = open_notebook(["1 + 1", "2 + 2"])
+    notebook.run(0)
+    first, second = cell_id(notebook, 0), cell_id(notebook, 1)
+    page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Ask the Agent…").click()
+    expect_typing_goes_to(notebook, 1, f"%%agent\nAbout @cell:{first}\n")
+    page.evaluate(
+        """() => {
+          const { content } = window.jupyterapp.shell.currentWidget;
+          content.mode = 'command';
+          content.activeCellIndex = 0;
+          content.extendContiguousSelectionTo(2);
+          content.widgets[2].node.focus();
+        }"""
+    )
+    page.keyboard.press("Alt+j")
+    made = cell_id(notebook, 1)
+    expect_typing_goes_to(notebook, 3, f"%%agent\nAbout @cell:{first}, @cell:{made} and @cell:{second}\n")
+    page.locator(".jp-OutputArea-output").first.click(button="right")
+    page.get_by_role("menuitem", name="Ask the Agent… About This Output").click()
+    expect_typing_goes_to(notebook, 1, f"%%agent\nAbout the output of @cell:{first}\n")
+
+
+def test_a_prompt_is_run_in_a_kernel_that_has_not_loaded_the_agent(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(say("Here I am."))
+    notebook = open_notebook(
+        ["before = set(dir())", "%%agent\nHello?", "[name for name in set(dir()) - before if name[0] != '_']"]
+    )
+    for index in range(3):
+        notebook.run(index)
+    expect(notebook.record()).to_contain_text("Here I am.")
+    assert [notebook.prompt_number(index) for index in range(3)] == [1, 2, 3]
+    assert notebook.text(2) == "['before']"
+
+
+def test_a_kernel_that_lacks_the_package_is_named_with_the_command_that_installs_it_there(
+    lab: LabServer, page: Page
+) -> None:
+    add_kernel(lab, "bare", WITHOUT_THE_PACKAGE, "python")
+    notebook = NotebookPage(lab, page, write_failed(lab, "lacking", "bare"))
+    for cell in ("a prompt's", "the user's"):
+        if cell == "a prompt's":
+            button(notebook, "Fix").click()
+        else:
+            notebook.run(2)
+        lacks = page.locator(".agent-kernel-missing").last
+        expect(lacks).to_contain_text(f"{sys.executable}, in the environment {sys.prefix}.")
+        expect(lacks.locator("code")).to_have_text(f"{sys.executable} -m pip install agent-kernel")
+        expect(lacks.get_by_role("button", name="Load it and run again")).to_be_visible()
+        page.evaluate(SET_SOURCE, [2, "%load_ext agent_kernel"])
+    expect(page.locator(".agent-kernel-missing")).to_have_count(2)
+    assert "pip install" not in str(notebook.save())
+    lab.close_kernels()
+
+
+def test_another_language_has_no_agent(lab: LabServer, page: Page) -> None:
+    add_kernel(lab, "other", ANOTHER_LANGUAGE, "R")
+    notebook = NotebookPage(lab, page, write_failed(lab, "another", "other", "R"))
+    notebook.run(1)
+    expect(page.get_by_text("name 'prise' is not defined")).to_be_visible()
+    for name in ("Fix", "Explain", "Ask the Agent…"):
+        expect(button(notebook, name)).not_to_be_visible()
+    lab.close_kernels()

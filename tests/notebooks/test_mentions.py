@@ -1,0 +1,184 @@
+"""What a kernel reads for the mentions of a prompt."""
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pandas as pd
+import pytest
+
+from agent_kernel.notebook.mentions import read_mentions
+from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
+from agent_kernel.protocol.notebook_cells import source_digest
+from tests.notebooks.kernel import TestKernel
+
+NOTEBOOK = "folder/report.ipynb"
+"""As a server knows it, from its own root."""
+
+
+class Noisy:
+    """Writes down whatever runs code of it."""
+
+    ran: ClassVar[list[str]] = []
+
+    def __repr__(self) -> str:
+        self.ran.append("repr")
+        return ""
+
+    def __getattr__(self, name: str) -> Any:
+        self.ran.append(name)
+        return self
+
+
+def read(root: Path, *names: str, cells: Any = None, ran: Any = (), **variables: Any) -> list[Mention]:
+    """`ran` has the sources and representations that IPython keeps of cells 1, 2..."""
+    if cells is not None:
+        (root / "report.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}))
+    sources = ["", *(source for source, _ in ran)]
+    history = SimpleNamespace(input_hist_raw=sources, output_hist_reprs=dict(enumerate((shown for _, shown in ran), 1)))
+    shell: Any = SimpleNamespace(user_ns=variables, user_ns_hidden={}, history_manager=history)
+    return list(read_mentions(shell, names, NOTEBOOK, root).mentions)
+
+
+def told(root: Path, name: str, **given: Any) -> str:
+    [mention] = read(root, name, **given)
+    assert mention.name == name
+    assert mention.refusal is None
+    return mention.text
+
+
+def code(source: Any, *outputs: Any, cell_id: str = "a1", count: int | None = 3) -> Any:
+    return {
+        "cell_type": "code",
+        "id": cell_id,
+        "execution_count": count,
+        "source": source,
+        "outputs": list(outputs),
+    }
+
+
+def error(*trace: str) -> Any:
+    return {"output_type": "error", "ename": "KeyError", "evalue": "'price'", "traceback": list(trace)}
+
+
+@pytest.mark.parametrize("name", ["sales", "sales.price", "sales.price.mean", "sales-based"])
+def test_a_variable_its_columns_and_attributes_give_its_summary(tmp_path: Path, name: str) -> None:
+    text = told(tmp_path, name, sales=pd.DataFrame({"price": [1.5], "region": ["North"]}))
+    assert text.startswith("the variable sales: pandas.DataFrame 1 x 2, columns: price (float64), region (")
+    assert "1.5 | 'North'" in text
+
+
+def test_none_of_the_users_code_runs(tmp_path: Path) -> None:
+    assert told(tmp_path, "odd.name", odd=Noisy()).endswith(".Noisy")
+    assert Noisy.ran == []
+
+
+def test_a_file_beside_a_variable_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("price,region\n1.5,North\n")
+    text = told(tmp_path, "sales.csv", sales=[1])
+    assert text == "the file sales.csv (23 bytes), the whole file:\nprice,region\n1.5,North"
+    assert told(tmp_path, "sales", sales=[1]).startswith("the variable sales: list")
+
+
+def test_the_head_of_a_large_file(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    lines = [f"{number},ü" for number in range(300_000)]
+    (tmp_path / "data/large.csv").write_text("\n".join(["number,name", *lines]), encoding="utf-8")
+    text = told(tmp_path, "data/large.csv")
+    assert text.startswith("the file data/large.csv (2,888,901 bytes), its first ")
+    assert MENTION_CHARACTERS - 500 < len(text) <= MENTION_CHARACTERS
+    assert text.split("\n")[-1] in lines
+
+
+def test_a_file_of_one_endless_line(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text("x" * 1_000_000)
+    assert len(told(tmp_path, "one.json")) < 3_000
+
+
+@pytest.mark.parametrize("name", ["bob", "nothing.csv", "data", "np.array", "[9]", "cell:none", "jupyterlab/cells"])
+def test_a_name_of_nothing_is_no_mention(tmp_path: Path, name: str) -> None:
+    (tmp_path / "data").mkdir()
+    assert read(tmp_path, name, np=json, cells=[code("1")]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("../outside.csv", "only files in the notebook's folder are read"),
+        ("/etc/passwd", "only files in the notebook's folder are read"),
+        ("~/notes.txt", "only files in the notebook's folder are read"),
+        (".env", "hidden files are not read"),
+        ("data/.git/config", "hidden files are not read"),
+        ("link.csv", "links are not followed"),
+        ("linked/inner.csv", "links are not followed"),
+        ("picture.png", "it is a binary file of 3 bytes"),
+        ("my.folder", "it is not a file"),
+        ("pipe.txt", "it is not a file"),
+    ],
+)
+def test_what_may_not_be_read_is_not_and_the_reason_is_said(tmp_path: Path, name: str, why: str) -> None:
+    root = tmp_path / "folder"
+    (root / "data").mkdir(parents=True)
+    (root / "my.folder").mkdir()
+    (tmp_path / "outside.csv").write_text("secret")
+    (tmp_path / "inner.csv").write_text("secret")
+    (root / "link.csv").symlink_to(tmp_path / "outside.csv")
+    (root / "linked").symlink_to(tmp_path)
+    (root / ".env").write_text("secret")
+    (root / "picture.png").write_bytes(b"\x89\0P")
+    os.mkfifo(root / "pipe.txt")
+    [mention] = read(root, name)
+    assert (mention.text, mention.refusal) == ("", why)
+
+
+@pytest.mark.parametrize("name", ["[3]", "cell:a1"])
+def test_a_cell_with_its_outputs_and_error(tmp_path: Path, name: str) -> None:
+    stream = {"output_type": "stream", "name": "stdout", "text": ["loading\n", "done\n"]}
+    cell = code(["x = 1\n", "sales['price']"], stream, error("\x1b[31mKeyError\x1b[0m Traceback", "line 2"))
+    [mention] = read(tmp_path, name, cells=[code("0", count=2, cell_id="b"), cell])
+    assert mention.text == (
+        "[3] cell:a1:\nx = 1\nsales['price']\nIts outputs:\nloading\ndone\nKeyError Traceback\nline 2"
+    )
+    assert mention.is_cell
+    assert mention.cell is not None
+    assert (mention.cell.cell_id, mention.cell.digest) == ("a1", source_digest("x = 1\nsales['price']"))
+
+
+def test_a_cell_of_an_earlier_kernel_with_the_same_number_is_not_meant(tmp_path: Path) -> None:
+    ran = [("", None), ("", None), ("1 + 1", "2")]
+    assert told(tmp_path, "[3]", cells=[code("1 / 0", error("x"))], ran=ran) == "[3]:\n1 + 1\nIts outputs:\n2"
+    assert "error" in told(tmp_path, "[3]", cells=[code("1 + 1", error("error"))], ran=ran)
+
+
+def test_a_long_cell_is_bounded_and_does_not_count_as_seen(tmp_path: Path) -> None:
+    long = code("x" * 10_000, error(*("e" * 100 for _ in range(1_000)), "KeyError: 'price'"))
+    [mention] = read(tmp_path, "[3]", cells=[long])
+    assert len(mention.text) <= MENTION_CHARACTERS
+    assert mention.text.endswith("KeyError: 'price'")
+    assert mention.cell is None
+
+
+@pytest.mark.parametrize("cells", [[{}], [{"id": 3, "execution_count": 3, "source": None, "outputs": [1, {}]}], "no"])
+def test_a_notebook_of_odd_cells_is_read_too(tmp_path: Path, cells: Any) -> None:
+    assert len(read(tmp_path, "[3]", "cell:a1", cells=cells)) <= 1
+
+
+@pytest.mark.kernel
+def test_a_prompt_is_sent_with_what_it_mentions(kernel: TestKernel, tmp_path: Path) -> None:
+    kernel.run(f"import os\nos.chdir({str(tmp_path)!r})")
+    (tmp_path / "sales.csv").write_text("price\n1.5\n")
+    kernel.run("import agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, say\nsales = [1, 2, 3]")
+    kernel.run("model = ScriptedModel([say('Yes.')])")
+    kernel.run("run = ak.Agent(model=model).run('Is @sales in @sales.csv? Mind @[2], @.env and a@example.com')")
+    content = eval(kernel.value("model.requests[0].messages[-1]['content']"))
+    mentioned = content.partition("What the prompt mentions:\n")[2]
+    assert "@sales is the variable sales: list of length 3" in mentioned
+    assert "@sales.csv is the file sales.csv (10 bytes), the whole file:\nprice\n1.5" in mentioned
+    assert "@[2] is [2]" in mentioned
+    assert "import agent_kernel as ak" in mentioned
+    from_run = "from agent_kernel.notebook.run import state_of\nview = state_of(run).view\n"
+    kernel.run(from_run)
+    assert kernel.value("view.mentions") == "['@sales', '@sales.csv', '@[2]']"
+    assert "hidden files are not read" in kernel.value("view.notices")

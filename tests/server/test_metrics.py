@@ -1,0 +1,158 @@
+"""The measures of a server: as JSON for those who may look, and for Prometheus on Jupyter Server's own page."""
+
+from typing import Any
+
+import pytest
+from jupyter_server.auth.authorizer import Authorizer
+from prometheus_client.parser import text_string_to_metric_families
+
+from agent_kernel.log.measures import CallMeasure
+from agent_kernel.log.turn_costs import Turn
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel_server import prometheus
+from tests.server.client import Api, Fetch, Kernel
+
+Samples = dict[str, float]
+"""Values by name and labels; buckets are left out, and the times of creation."""
+
+CELL = """%load_ext agent_kernel
+import agent_kernel as ak
+@ak.tool(approval="allow", read_only=True)
+def count_secret_rows() -> int:
+    "Count."
+    return 3
+"""
+
+
+async def scrape(fetch: Fetch) -> Samples:
+    page = (await fetch("metrics")).body.decode()
+    found: Samples = {}
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples if family.name.startswith("agent_kernel_") else ():
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            if not sample.name.endswith(("_bucket", "_created")):
+                found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+def grown(before: Samples, after: Samples) -> Samples:
+    """What became more: the tests of a process share the page."""
+    return {key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)}
+
+
+@pytest.mark.kernel
+@pytest.mark.usefixtures("fresh")
+async def test_what_a_notebook_did_is_on_both_pages(
+    api: Api, jp_fetch: Fetch, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    before = await scrape(jp_fetch)
+    model.add(
+        calls(call("run_python", code="'xyz'"), call("count_secret_rows"), call("made_up\n{evil}")),
+        say("Done.", usage=(1_000, 100)),
+    )
+    await kernel.run(CELL)
+    await kernel.run("%%agent --tools run_python,count_secret_rows\nAdd up the secret.")
+    waiting = await api.next_approval()
+    assert grown(before, await scrape(jp_fetch))["agent_kernel_open_runs"] == 1, "while it goes on"
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    [run] = (await api.ended(waiting["conversation_id"]))["runs"]
+    after = grown(before, await scrape(jp_fetch))
+    seconds = {key: after.pop(key) for key in list(after) if key.partition("{")[0].endswith("_seconds_sum")}
+    usage = run["usage"]
+    assert after == {
+        "agent_kernel_calls_total{decided_by=user,status=success,tool=run_python}": 1,
+        "agent_kernel_calls_total{decided_by=policy,status=success,tool=own}": 1,
+        "agent_kernel_calls_total{decided_by=,status=error,tool=unknown}": 1,
+        "agent_kernel_call_errors_total{kind=invalid,tool=unknown}": 1,
+        "agent_kernel_call_seconds_count{tool=run_python}": 1,
+        "agent_kernel_call_seconds_count{tool=own}": 1,
+        "agent_kernel_wait_seconds_count{tool=run_python}": 1,
+        "agent_kernel_result_bytes_count{tool=run_python}": 1,
+        "agent_kernel_result_bytes_sum{tool=run_python}": len("'xyz'"),
+        "agent_kernel_result_bytes_count{tool=own}": 1,
+        "agent_kernel_result_bytes_sum{tool=own}": len("3"),
+        "agent_kernel_tokens_total{kind=input,model=fake}": usage["input_tokens"],
+        "agent_kernel_tokens_total{kind=output,model=fake}": usage["output_tokens"],
+        "agent_kernel_runs_total{status=complete}": 1,
+        "agent_kernel_first_token_seconds_count": 1,
+    }
+    assert min(seconds.values()) >= 0
+    page = (await jp_fetch("metrics")).body.decode()
+    assert not [word for word in ("secret", "made_up", "evil", "xyz", run["run_id"]) if word in page]
+
+    status, report = await api("GET", "metrics", params={"days": "1"})
+    assert status == 200
+    assert (report["totals"]["calls"], report["totals"]["decided_by"]) == (3, {"user": 1, "policy": 1})
+    assert {row["tool"]: row["outcomes"] for row in report["by_tool"]} == {
+        "run_python": {"success": 1},
+        "count_secret_rows": {"success": 1},
+        "unknown": {"invalid": 1},
+    }
+    assert report["runs"]["statuses"] == {"complete": 1}
+    [shown] = [one for one in await kernel.run("%agent stats") if one["msg_type"] == "display_data"]
+    plain = shown["content"]["data"]["text/plain"]
+    assert f"{'▇' * 30} 3\n" in plain
+    assert "count_secret_rows 1 1 0 0" in " ".join(plain.split())
+
+
+def measured(tool: str) -> CallMeasure:
+    return CallMeasure(tool, "m", "success", "policy", None, None, 5, 1, truncated=True, cached=True)
+
+
+async def test_labels_are_few_whatever_tools_and_models_are_named(
+    api: Api, jp_fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await api("GET", "metrics")
+    before = await scrape(jp_fetch)
+    monkeypatch.setattr(prometheus, "_models", set())
+    prometheus._count([measured(name) for name in ("run_python", "mine", "__mine__", "github__search", "unknown")])
+    prometheus._count([Turn(f"m{n}", "", 1, 0, 0, 0, 0, None, False) for n in range(99)])
+    after = grown(before, await scrape(jp_fetch))
+    calls = {key: value for key, value in after.items() if key.startswith("agent_kernel_truncated_results_total")}
+    assert calls == {
+        f"agent_kernel_truncated_results_total{{tool={tool}}}": count
+        for tool, count in {"run_python": 1, "own": 2, "mcp": 1, "unknown": 1}.items()
+    }
+    models = [key for key in after if key.startswith("agent_kernel_tokens_total")]
+    assert len(models) == prometheus.MOST_MODELS + 1
+    assert after["agent_kernel_tokens_total{kind=input,model=other}"] == 99 - prometheus.MOST_MODELS
+
+
+async def test_metrics_are_typed_and_named_as_the_conventions_ask(api: Api, jp_fetch: Fetch) -> None:
+    await api("GET", "metrics")
+    page = (await jp_fetch("metrics")).body.decode()
+    types = {one.name: one.type for one in text_string_to_metric_families(page) if one.name.startswith("agent_kernel_")}
+    assert {name: kind for name, kind in types.items() if not name.endswith("_created")} == {
+        "agent_kernel_calls": "counter",
+        "agent_kernel_call_errors": "counter",
+        "agent_kernel_call_seconds": "histogram",
+        "agent_kernel_wait_seconds": "histogram",
+        "agent_kernel_result_bytes": "histogram",
+        "agent_kernel_truncated_results": "counter",
+        "agent_kernel_cache_hits": "counter",
+        "agent_kernel_tokens": "counter",
+        "agent_kernel_cost_usd": "counter",
+        "agent_kernel_runs": "counter",
+        "agent_kernel_first_token_seconds": "histogram",
+        "agent_kernel_open_runs": "gauge",
+    }
+
+
+class Nobody(Authorizer):
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        return False
+
+
+class TestSomebodyWithoutRights:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        return {"authorizer_class": Nobody}
+
+    async def test_may_not_look(self, api: Api) -> None:
+        assert (await api("GET", "metrics"))[0] == 403
+
+
+@pytest.mark.parametrize("days", ["0", "", "many", "3661"])
+async def test_days_that_are_no_days_are_named(api: Api, days: str) -> None:
+    status, refused = await api("GET", "metrics", params={"days": days})
+    assert (status, refused["field"]) == (400, "days")

@@ -1,0 +1,128 @@
+/** Makes a cell below others that asks the agent about them. */
+import type { JupyterFrontEnd } from "@jupyterlab/application";
+import type { ICommandPalette } from "@jupyterlab/apputils";
+import type { Cell, CodeCell } from "@jupyterlab/cells";
+import { type INotebookTracker, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
+import { LabIcon } from "@jupyterlab/ui-components";
+import { insertBelow } from "./insert";
+import { isPython } from "./loading";
+import { cellsPrompt, explainPrompt, fixPrompt, outputPrompt } from "./prompts";
+
+export const FIX = "agent-kernel:fix-error";
+export const EXPLAIN = "agent-kernel:explain-error";
+const ASK = "agent-kernel:ask-cell";
+const ASK_OUTPUT = "agent-kernel:ask-output";
+
+export const agentIcon = new LabIcon({
+  name: "agent-kernel:agent",
+  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><path class="jp-icon3" fill="#616161"
+    d="M4 3h16a2 2 0 0 1 2 2v10a2 2 0 0 1-2 2h-7l-5 4v-4H4a2 2 0 0 1-2-2V5a2 2 0 0 1 2-2zm0 2v10h6v2l2.5-2H20V5zm8
+    1 1.2 2.8L16 10l-2.8 1.2L12 14l-1.2-2.8L8 10l2.8-1.2z"/></svg>`,
+});
+
+interface Question {
+  readonly command: string;
+  /** In the palette; elsewhere it is shorter. */
+  label(cells: readonly Cell[]): string;
+  fits(cell: Cell): boolean;
+  prompt(cells: readonly string[]): string;
+  readonly runs?: true;
+}
+
+const QUESTIONS: readonly Question[] = [
+  {
+    command: ASK,
+    label: (cells) => `Ask the Agent… About ${cells.length > 1 ? "These Cells" : "This Cell"}`,
+    fits: () => true,
+    prompt: cellsPrompt,
+  },
+  {
+    command: ASK_OUTPUT,
+    label: () => "Ask the Agent… About This Output",
+    fits: (cell) => isCode(cell) && cell.model.outputs.length > 0,
+    prompt: ([id = ""]) => outputPrompt(id),
+  },
+  {
+    command: EXPLAIN,
+    label: () => "Ask the Agent… to Explain This Error",
+    fits: hasError,
+    prompt: ([id = ""]) => explainPrompt(id),
+  },
+  {
+    command: FIX,
+    label: () => "Ask the Agent… to Fix This Error",
+    fits: hasError,
+    prompt: ([id = ""]) => fixPrompt(id),
+    runs: true,
+  },
+];
+
+/** They ask about the selected cells, or the one that the argument `cellId` names. `category` is the palette's. */
+export function addQuestions(
+  { commands }: JupyterFrontEnd,
+  tracker: INotebookTracker,
+  palette: ICommandPalette | null,
+  category: string,
+): void {
+  for (const { command, label, fits, prompt, runs } of QUESTIONS) {
+    const isEnabled = ({ cellId }: { readonly cellId?: unknown }): boolean => {
+      const cells = cellsOf(tracker.currentWidget, cellId);
+      return cells.length > 0 && cells.every(fits);
+    };
+    commands.addCommand(command, {
+      label: ({ cellId, isShort }) =>
+        isShort === true ? "Ask the Agent…" : label(cellsOf(tracker.currentWidget, cellId)),
+      icon: ({ isPalette }) => (isPalette === true ? undefined : agentIcon),
+      isEnabled,
+      isVisible: isEnabled,
+      execute: async ({ cellId }) => {
+        const panel = tracker.currentWidget;
+        const cells = cellsOf(panel, cellId).filter(fits);
+        if (panel !== null && (await askBelow(panel, cells, prompt(cells.map(({ model }) => model.id)))) && runs)
+          await NotebookActions.run(panel.content, panel.sessionContext);
+      },
+    });
+    palette?.addItem({ command, category, args: { isPalette: true } });
+  }
+  // The toolbar asks again whether the command is of use.
+  const changed = (): void => commands.notifyCommandChanged(ASK);
+  tracker.selectionChanged.connect(changed);
+  tracker.widgetAdded.connect((_, panel) => panel.content.modelContentChanged.connect(changed));
+}
+
+export function isCode(cell: Cell): cell is CodeCell {
+  return cell.model.type === "code";
+}
+
+/** Whether cells that ask an agent can be made in a notebook. */
+export function takesQuestions({ content }: NotebookPanel): boolean {
+  return content.model !== null && !content.model.readOnly && isPython(content);
+}
+
+function hasError(cell: Cell): boolean {
+  return isCode(cell) && cell.model.outputs.toJSON().some((output) => output.output_type === "error");
+}
+
+function cellsOf(panel: NotebookPanel | null, cellId: unknown): readonly Cell[] {
+  if (panel === null || !takesQuestions(panel)) return [];
+  if (typeof cellId === "string") return panel.content.widgets.filter(({ model }) => model.id === cellId);
+  return panel.content.selectedCells;
+}
+
+/** Makes the cell, or takes the one below that asks just that, with the cursor at its end. */
+async function askBelow({ content }: NotebookPanel, cells: readonly Cell[], source: string): Promise<boolean> {
+  const index = content.widgets.findLastIndex((cell) => cells.includes(cell)) + 1;
+  if (index === 0) return false;
+  const isThere = content.widgets[index]?.model.sharedModel.getSource() === source;
+  if (!isThere && !insertBelow(content, index - 1, [source])) return false;
+  content.activeCellIndex = index;
+  content.deselectAll();
+  await content.scrollToItem(index, "auto", 0).catch(() => undefined);
+  const made = content.widgets[index];
+  await made?.ready;
+  content.mode = "edit";
+  const editor = made?.editor;
+  const line = (editor?.lineCount ?? 1) - 1;
+  editor?.setCursorPosition({ line, column: editor.getLine(line)?.length ?? 0 });
+  return true;
+}

@@ -1,0 +1,62 @@
+/** Loads the agent in a Python kernel, and reads what the kernel says where it can't. */
+
+/** Where the agent could not be loaded. */
+export interface Lacking {
+  /** Whether the package is not there; else it fails as it is imported. */
+  readonly missing: boolean;
+  readonly error: string;
+  /** The kernel's Python, and the environment that it belongs to. */
+  readonly executable: string;
+  readonly prefix: string;
+  /** Installs the package in that environment. */
+  readonly command: string;
+}
+
+const MOST_CHARACTERS = 1_000;
+const TEXTS = ["error", "executable", "prefix", "command"] as const;
+const SOURCE = `\
+import importlib.util, json, subprocess, sys
+shell = get_ipython()
+if shell.find_cell_magic("agent") is None:
+    try:
+        shell.extension_manager.load_extension("agent_kernel")
+    except Exception as error:
+        pip = [sys.executable, "-m", "pip", "install"]
+        uv = ["uv", "pip", "install", "--python", sys.executable]
+        command = [*(pip if importlib.util.find_spec("pip") else uv), "agent-kernel"]
+        print(json.dumps({
+            "missing": isinstance(error, ImportError) and error.name == "agent_kernel",
+            "error": f"{type(error).__name__}: {error}",
+            "executable": sys.executable,
+            "prefix": sys.prefix,
+            "command": subprocess.list2cmdline(command),
+        }))
+`;
+
+/** Does nothing where the magic is there already, and leaves no name in the user's namespace. */
+export const LOAD = `exec(${JSON.stringify(SOURCE)}, {"get_ipython": get_ipython})`;
+
+/** From what `LOAD` has printed; `null` where it has loaded the agent. */
+export function readLacking(printed: string): Lacking | null {
+  try {
+    const said: unknown = JSON.parse(printed.trim().split("\n").at(-1) ?? "");
+    if (typeof said !== "object" || said === null) return null;
+    const texts = TEXTS.map((name) => [name, (said as Record<string, unknown>)[name]] as const);
+    if (!texts.every(([, text]) => typeof text === "string")) return null;
+    const bounded = texts.map(([name, text]) => [name, (text as string).slice(0, MOST_CHARACTERS)]);
+    return {
+      ...(Object.fromEntries(bounded) as Omit<Lacking, "missing">),
+      missing: "missing" in said && said.missing === true,
+    };
+  } catch {
+    return null;
+  }
+}
+
+/** What to say of it, before the command. */
+export function wordsOf({ missing, error, executable, prefix }: Lacking): string {
+  const python = `this kernel’s Python, ${executable}, in the environment ${prefix}`;
+  return missing
+    ? `There is no agent_kernel for ${python}. Install it there:`
+    : `agent_kernel could not be loaded by ${python}. It said: ${error}`;
+}

@@ -1,0 +1,68 @@
+/** Fix and Explain below the errors of cells. They stand in the page, not in the notebook. */
+import type { CodeCell } from "@jupyterlab/cells";
+import type { NotebookPanel } from "@jupyterlab/notebook";
+import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
+import { isCode, takesQuestions } from "./ask";
+import { asksAgent } from "./prompts";
+
+const BUTTONS = "agent-kernel-error";
+
+/** `press` asks about the cell of that id. */
+export type Press = (question: "fix" | "explain", cellId: string) => void;
+
+/** Watches the errors of a notebook, those that are there already included. */
+export function watchErrors(panel: NotebookPanel, press: Press): void {
+  const changed = new Set<Element>();
+  const look = (): void => {
+    for (const cell of panel.content.widgets) if (changed.has(cell.node) && isCode(cell)) mark(panel, cell, press);
+    changed.clear();
+  };
+  // Outputs are drawn, drawn again and taken from the page without a word.
+  const changes = new MutationObserver((records) => {
+    const isDue = changed.size > 0;
+    for (const { target } of records) {
+      const cell = target instanceof Element ? target.closest(".jp-CodeCell") : null;
+      if (cell !== null) changed.add(cell);
+    }
+    if (!isDue && changed.size > 0) requestAnimationFrame(look);
+  });
+  changes.observe(panel.content.node, { childList: true, subtree: true });
+  panel.disposed.connect(() => changes.disconnect());
+  const all = (): void => {
+    for (const cell of panel.content.widgets) if (isCode(cell)) mark(panel, cell, press);
+  };
+  // Which language the kernel has is known later, and changes with the kernel.
+  void panel.context.ready.then(() => {
+    if (panel.isDisposed) return;
+    all();
+    panel.content.model?.metadataChanged.connect(all);
+  });
+}
+
+function mark(panel: NotebookPanel, cell: CodeCell, press: Press): void {
+  const { outputArea, model } = cell;
+  const isAsked = takesQuestions(panel) && !asksAgent(model.sharedModel.getSource());
+  outputArea.widgets.forEach(({ node }, index) => {
+    const isError = isAsked && index < model.outputs.length && model.outputs.get(index).type === "error";
+    const old = node.querySelector(`.${BUTTONS}`);
+    if (!isError) old?.remove();
+    else if (old === null) node.querySelector(".jp-OutputArea-output")?.append(buttons(cell, press));
+  });
+}
+
+function buttons(cell: CodeCell, press: Press): HTMLElement {
+  const row = document.createElement("div");
+  row.className = `agent-kernel-actions ${BUTTONS}`;
+  for (const [name, question] of [
+    ["Fix", "fix"],
+    ["Explain", "explain"],
+  ] as const) {
+    const button = row.appendChild(document.createElement("button"));
+    button.type = "button";
+    button.textContent = name;
+    // Enter is the button's, and no command of the notebook's.
+    button.setAttribute(SUPPRESS_SHORTCUTS, "true");
+    button.addEventListener("click", () => press(question, cell.model.id));
+  }
+  return row;
+}

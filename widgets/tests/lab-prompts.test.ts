@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import { readLacking, wordsOf } from "../lab/src/environment";
+import { asksAgent, cellsPrompt, explainPrompt, fixPrompt, outputPrompt } from "../lab/src/prompts";
+
+it("makes prompts whose mentions end where the line or a blank does", () => {
+  const prompts = [fixPrompt("a-1"), explainPrompt("a-1"), outputPrompt("a-1"), cellsPrompt(["a-1"])];
+  for (const prompt of prompts) expect(prompt).toMatch(/^%%agent\n.*@cell:a-1(\n|$)/);
+  expect(cellsPrompt(["a", "b", "c"])).toBe("%%agent\nAbout @cell:a, @cell:b and @cell:c\n");
+});
+
+it.each([
+  ["%%agent\nHello?", true],
+  ["  %%agent --wait\nHello?", true],
+  ["x = 1\n%agent stats", true],
+  ["%%agents\nHello?", false],
+  ["agent = 1  # %%agent", false],
+  ["", false],
+])("knows whether %j asks an agent", (source, asks) => {
+  expect(asksAgent(source)).toBe(asks);
+});
+
+const said = {
+  missing: true,
+  error: "ModuleNotFoundError: No module named 'agent_kernel'",
+  executable: "/opt/lab/bin/python",
+  prefix: "/opt/lab",
+  command: "/opt/lab/bin/python -m pip install agent-kernel",
+};
+
+it("says which environment lacks the package, and why another can't load it", () => {
+  const lacking = readLacking(`a start-up file's word\n${JSON.stringify(said)}\n`);
+  expect(lacking).toEqual(said);
+  expect(wordsOf(said)).toContain("/opt/lab/bin/python, in the environment /opt/lab.");
+  expect(wordsOf({ ...said, missing: false, error: "ImportError: too old" })).toContain(
+    "It said: ImportError: too old",
+  );
+});
+
+it.each(["", "loaded", "null", "[]", '{"missing": true}', JSON.stringify({ ...said, command: 1 })])(
+  "takes %j for no answer",
+  (printed) => expect(readLacking(printed)).toBeNull(),
+);
+
+it("bounds what a kernel says", () => {
+  expect(readLacking(JSON.stringify({ ...said, error: "x".repeat(5_000) }))?.error).toHaveLength(1_000);
+});
