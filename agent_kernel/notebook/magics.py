@@ -34,7 +34,7 @@ from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
 HELP = """\
 %%agent [options]           the prompt is the cell's text, in Markdown
 %agent [options] PROMPT     the same in one line
-%agent stats [--days N]     what was spent: tokens and US dollars
+%agent stats [--days N]     what was spent, and how calls ended
 %agent models               the models that there are, and what they take
 %agent status               the runs that are open, and what they wait for
 %agent show                 their cards, live, in this cell

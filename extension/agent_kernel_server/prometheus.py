@@ -17,6 +17,7 @@ from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.outcome_texts import outcome_status
 
 MOST_MODELS = 50
+_MODEL_CHARACTERS = 100
 _OTHER_MODEL = "other"
 _TOOLS = {UNKNOWN_TOOL, *(tool.name for tool in BUILTIN_TOOLS)}
 
@@ -106,9 +107,10 @@ def _tool_label(name: str) -> str:
 
 
 def _count_turn(turn: Turn) -> None:
+    name = turn.model[:_MODEL_CHARACTERS]
     if len(_models) < MOST_MODELS:
-        _models.add(turn.model)
-    model = turn.model if turn.model in _models else _OTHER_MODEL
+        _models.add(name)
+    model = name if name in _models else _OTHER_MODEL
     TOKENS.labels(model, "input").inc(turn.input_tokens)
     TOKENS.labels(model, "cached").inc(turn.cached_tokens)
     TOKENS.labels(model, "output").inc(turn.output_tokens)
