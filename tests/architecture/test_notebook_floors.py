@@ -7,7 +7,8 @@ from pathlib import Path
 NOTEBOOK = Path(__file__).parents[2] / "agent_kernel" / "notebook"
 PACKAGE = "agent_kernel.notebook"
 FLOORS = (
-    {"notebook_files"},
+    {"notebook_files", "plain_values"},
+    {"tables"},
     {"batch", "record_notebook", "recording", "config", "inspect", "options", "startup", "stats"},
     {"execution"},
     {"context", "tools"},

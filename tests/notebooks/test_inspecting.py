@@ -154,6 +154,82 @@ def test_a_fake_library_in_its_place_is_no_library(monkeypatch: pytest.MonkeyPat
     assert inspect_variables({"x": kind()}, {}) == "x: polars.DataFrame"
 
 
+COMPUTING = {
+    name: noted(name)
+    for name in ("__len__", "__repr__", "__str__", "__iter__", "__bool__", "collect", "compute", "count", "execute")
+} | {name: noted(name) for name in ("fetchall", "head", "load", "to_pandas", "toPandas", "persist", "describe")}
+COUNTING = {name: property(noted(name)) for name in ("shape", "height", "num_rows", "values", "index", "npartitions")}
+SCHEMA = {"price": "Int64", "name": "String"}
+FIELDS = types.SimpleNamespace
+EMPTY = pd.DataFrame({"price": [1], "name": ["x"]})
+LAZY: list[tuple[str, str, dict[str, Any]]] = [
+    ("polars", "LazyFrame", {"collect_schema": lambda _: SCHEMA}),
+    ("duckdb", "DuckDBPyRelation", {"columns": list(SCHEMA), "types": list(SCHEMA.values())}),
+    ("dask.dataframe", "DataFrame", {"columns": EMPTY.columns, "dtypes": EMPTY.dtypes}),
+    ("pyspark.sql", "DataFrame", {"schema": FIELDS(fields=[FIELDS(name=n, dataType=t) for n, t in SCHEMA.items()])}),
+    ("pyspark.sql.classic.dataframe", "DataFrame", {"schema": FIELDS(fields=[FIELDS(name="price", dataType="Int64")])}),
+    ("ibis.expr.types", "Table", {"schema": lambda _: SCHEMA}),
+    ("pyarrow.dataset", "FileSystemDataset", {"schema": [FIELDS(name=n, type=t) for n, t in SCHEMA.items()]}),
+]
+
+
+def imported(monkeypatch: pytest.MonkeyPatch, module: str, name: str, own: dict[str, Any]) -> Any:
+    """A value of a type that a package has, as far as its double goes."""
+    kind = type(name, (), COMPUTING | COUNTING | own | {"__module__": module})
+    double = types.ModuleType(module)
+    setattr(double, name, kind)
+    monkeypatch.setitem(sys.modules, module, double)
+    return kind()
+
+
+@pytest.mark.parametrize(("module", "name", "own"), LAZY)
+def test_a_lazy_table_is_described_by_its_schema_alone(
+    module: str, name: str, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = inspect_variables({"sales": imported(monkeypatch, module, name, own)}, {})
+    assert report.startswith(f"sales: {module.partition('.')[0]}.{name}, not computed, columns: price (")
+    assert ("name (" in report) == (module != "pyspark.sql.classic.dataframe")
+
+
+def test_tables_in_memory_and_arrays_tell_shape_and_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    cube = np.zeros((2, 3))
+    within = FIELDS(dims=("x", "y"), dtype=cube.dtype, _data=cube)
+    odd = FIELDS(dims=("x",), _data=claiming("numpy")())
+    values = {
+        "eager": imported(monkeypatch, "polars", "DataFrame", {"schema": SCHEMA, "shape": (3, 2)}),
+        "tensor": imported(monkeypatch, "torch", "Tensor", {"shape": (2, 3), "dtype": "float32", "device": "cpu"}),
+        "cube": imported(
+            monkeypatch, "xarray", "Dataset", {"sizes": {"x": 2, "y": 3}, "variables": {"t": within, "u": odd}}
+        ),
+        "blocks": imported(monkeypatch, "dask.array", "Array", {"shape": (4, float("nan")), "dtype": cube.dtype}),
+    }
+    assert inspect_variables(values, {}).split("\n") == [
+        "eager: polars.DataFrame 3 x 2, columns: price (Int64), name (String)",
+        "tensor: torch.Tensor 2 x 3, dtype float32, on cpu",
+        "cube: xarray.Dataset (x: 2, y: 3), variables: t (float64 (x, y)), u (numpy.DataFrame (x))",
+        "blocks: dask.Array 4 x nan, dtype float64",
+    ]
+
+
+def test_a_connection_is_asked_for_its_tables_and_keeps_what_it_was_about_to_fetch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [("sales", "price", "INTEGER"), ("sales", "name", "VARCHAR"), ("shops", "city", "VARCHAR")]
+    cursor = FIELDS(execute=lambda _: FIELDS(fetchall=lambda: rows))
+    connection = imported(monkeypatch, "duckdb", "DuckDBPyConnection", {"cursor": lambda _: cursor})
+    assert inspect_variables({"con": connection}, {}) == (
+        "con: duckdb.DuckDBPyConnection, tables: sales, shops\n"
+        "  sales: columns: price (INTEGER), name (VARCHAR)\n  shops: columns: city (VARCHAR)"
+    )
+
+
+def test_a_wide_table_names_every_column_after_the_types() -> None:
+    frame = pd.DataFrame({f"c{number}": [1 if number % 3 else "x"] for number in range(300)})
+    report = inspect_variables({"frame": frame}, {})
+    assert "frame: pandas.DataFrame 1 x 300, 300 columns (200 int64, 100 str): int64: c1, c2, c4" in report
+    assert [number for number in range(300) if f" c{number}" not in report] == []
+
+
 def test_a_time_zone_of_the_users_own_is_not_asked() -> None:
     class Zone(datetime.tzinfo):
         utcoffset = noted("utcoffset")
@@ -198,4 +274,4 @@ def test_when_its_time_is_up_the_rest_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_very_wide_frame_is_told_at_once() -> None:
     frame = pd.DataFrame(np.zeros((2, 100_000)))
-    assert "and 99960 more" in bounded(2, lambda: inspect_variables({"x": frame}, {}))
+    assert "; and 99600 more" in bounded(2, lambda: inspect_variables({"x": frame}, {}))

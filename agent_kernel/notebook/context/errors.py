@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from agent_kernel.notebook.execution.tracebacks import LIBRARY, is_ours
-from agent_kernel.notebook.inspect import safe_text, type_name
+from agent_kernel.notebook.plain_values import safe_text, type_name
 
 MAX_CHARACTERS = 2_400
 """Of one exception, with its causes."""

@@ -20,9 +20,10 @@ from agent_kernel.execution.stream_text import plain
 from agent_kernel.notebook.context.cells import CELLS, STREAM_CHARACTERS, RanCell
 from agent_kernel.notebook.context.errors import Places, error_text
 from agent_kernel.notebook.execution.runner import current_entry
-from agent_kernel.notebook.inspect import Describer, type_name
+from agent_kernel.notebook.inspect import Describer
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.idle_interrupts import PROMPT
+from agent_kernel.notebook.plain_values import type_name
 
 _log = logging.getLogger(__name__)
 _KEPT = 3 * CELLS

@@ -263,7 +263,9 @@ async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
             return Done()
         case DescribeEnvironment():
             path = notebook_path(request.notebook_path)
-            return describe_environment(state.shell, path, state.ran.last(state.number_of(request.run_id)))
+            cells = state.ran.last(state.number_of(request.run_id))
+            # A lazy table may look for its schema in a file that is far away.
+            return await in_own_thread(lambda: describe_environment(state.shell, path, cells))
         case ReadStateVersion():
             return StateVersion(version=state.version.text)
         case ReadPicture():
