@@ -34,7 +34,7 @@ from tests.core.runtime.runtime_fixtures import (
     continue_unknown,
 )
 from tests.core.runtime.tool_calls.test_cache import READ
-from tests.core.runtime.tool_calls.test_scripts import Playing, recorded
+from tests.core.runtime.tool_calls.test_scripts import recorded
 
 ASK_USER = next(tool for tool in BUILTIN_TOOLS if tool.name == "ask_user")
 TOOLS = (RUN_PYTHON, LOOK, READ, ASK_USER)
@@ -104,7 +104,7 @@ async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, cloc
         calls(call("read", key="a"), usage=(10, 1)),
         say("ok", usage=(10, 1)),
     ]
-    model = Playing([*turns, calls(code("x"), code("y"), code("x = 1"), usage=(10, 1)), say("ok", usage=(10, 1))])
+    model = ScriptedModel([*turns, calls(code("x"), code("y"), code("x = 1"), usage=(10, 1)), say("ok", usage=(10, 1))])
     stage = await stages(model)
     stage.executor.act = act
     told: list[Any] = []
