@@ -9,7 +9,6 @@ import nbformat
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel
@@ -49,24 +48,6 @@ async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
     assert pictures(messages[-1]) == [(556, 434)]
     again = await (await client(conversation_id)).until("session")
     assert [one["seen_images"] for one in again["snapshot"]["tool_calls"]] == [1]
-
-
-@pytest.mark.usefixtures("fresh")
-async def test_a_service_that_refuses_images_after_all_is_told_in_words_and_nobody_claims_that_it_saw(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI
-) -> None:
-    refused = failure(400, "Invalid content type. image_url is only supported by certain models.")
-    model.add(
-        call("run_python", call_id="c1", code=PLOT), refused, call("run_python", code="1"), say("I can't see it.")
-    )
-    await open_kernel.run(f"{SEEING}Draw it.")
-    conversation_id, _ = await the_run(api)
-    view = await api.ended(conversation_id)
-    assert [one["seen_images"] for one in view["tool_calls"]] == [0, 0]
-    [notice] = view["runs"][0]["notices"]
-    assert notice["content"].startswith("gpt-5 takes no images")
-    tools = [message["content"] for message in model.requests[-1].body["messages"] if message["role"] == "tool"]
-    assert tools[0].endswith("[A plot was shown to the user: 556 x 434 pixels. You can't see it.]")
 
 
 async def test_a_picture_in_the_prompt_is_read_in_the_notebooks_folder_and_nowhere_else(

@@ -2,17 +2,14 @@
 does a kernel that several conversations share."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_kernel.log.audit import chain
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from tests.server.client import Api, Fetch, Kernel, OpenChannel
+from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -70,25 +67,6 @@ async def test_one_after_another(api: Api, kernel: Kernel, model: FakeOpenAI) ->
         assert [message["tool_call_id"] for message in said if message["role"] == "tool"] == asked
 
 
-async def test_at_the_same_time(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
-    words = ("first", "second", "third")
-    by_prompt(model, {word: printing(word) for word in words}, times=6)
-    conversations = [await begun(api, kernel, word) for word in words]
-    found = await asyncio.gather(*(decided(api, one) for one in conversations))
-    assert [(one["tool_call_id"], one["result"]) for one in found] == [("call_0", word) for word in words]
-    assert ["".join(output["text"] for output in one["outputs"]) for one in found] == [f"{word}\n" for word in words]
-
-
-async def test_in_a_kernel_that_was_restarted_in_between(
-    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
-) -> None:
-    by_prompt(model, {word: printing(word) for word in ("first", "second")}, times=4)
-    first = await decided(api, await begun(api, fresh_kernel, "first"))
-    await jp_fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
-    second = await decided(api, await begun(api, fresh_kernel, "second"))
-    assert [first["result"], second["result"]] == ["first", "second"]
-
-
 async def test_cancelling_one_interrupts_no_other(
     api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
@@ -139,44 +117,3 @@ async def test_each_takes_back_the_file_of_its_own_call(
         await pages[word].send({"type": "tool_undo", "tool_call_id": "call_0"})
         await pages[word].until("tool_undone")
         assert [path.read_text() for path in paths.values()] == left
-
-
-@pytest.mark.parametrize("extension_traits", [{"output_dir": "long outputs"}])
-async def test_each_has_an_output_file_of_its_own(
-    api: Api,
-    kernel: Kernel,
-    model: FakeOpenAI,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    turns = {
-        word: call("run_python", call_id="call_0", code=f"print({word!r} * 10_000)") for word in ("first", "second")
-    }
-    by_prompt(model, turns, times=4)
-    found = [await decided(api, await begun(api, kernel, word)) for word in turns]
-    assert found[0]["output_file"] != found[1]["output_file"]
-    files = sorted((tmp_path / "long outputs").iterdir())
-    assert sorted(file.read_text() for file in files) == [word * 10_000 for word in turns]
-
-
-async def test_lists_and_events_name_each_call_so_that_none_is_taken_for_another(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_data_dir: Path
-) -> None:
-    by_prompt(model, {word: printing(word) for word in ("first", "second")}, times=4)
-    conversations = [await begun(api, kernel, word) for word in ("first", "second")]
-    waiting = await pending(api, *conversations)
-    assert {one["tool_call_id"] for one in waiting} == {"call_0"}
-    assert {one["conversation_id"] for one in waiting} == set(conversations)
-    denial = {"approved": False, "reason": "Not this one."}
-    for number, one in enumerate(waiting):
-        assert (await api("POST", "approvals", one["approval_id"], body=denial))[1]["state"] == "denied"
-        assert await api.pending() == waiting[number + 1 :]
-        await api.ended(one["conversation_id"])
-    with closing(sqlite3.connect(jp_data_dir / "agent-kernel" / "agent-kernel.sqlite")) as sql:
-        fields = [entry.fields for entry in chain.read_entries(sql)]
-    for one in waiting:
-        decision, outcome = (entry for entry in fields if entry["approval_id"] == one["approval_id"])
-        assert (decision["kind"], outcome["kind"]) == ("decision", "outcome")
-        own = ("conversation_id", "run_id", "tool_call_id")
-        assert [decision[name] for name in own] == [one[name] for name in own]

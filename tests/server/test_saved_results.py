@@ -1,8 +1,6 @@
 """What a saved notebook has of a run's results: each once, after the run's record, whatever the page has shown."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -98,35 +96,6 @@ async def test_results_stand_after_the_record_that_takes_the_widgets_place(recor
         {"run": "run_1", "call": 1},
         {"run": "run_1", "call": 2},
     ]
-
-
-async def test_saves_right_after_the_end_wait_for_one_rendering_off_the_event_loop(
-    records: RecordKeeper, save: Save, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rendered: list[int] = []
-    begun, go_on = threading.Event(), threading.Event()
-    render = kept_records._render
-
-    def slow(result: RunResult, below_prompt: bool) -> kept_records.Rendered:
-        rendered.append(threading.get_ident())
-        begun.set()
-        assert go_on.wait(60)
-        return render(result, below_prompt)
-
-    monkeypatch.setattr(kept_records, "_render", slow)
-    result = a_result(TABLE)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(keep(records, "w1", result))
-        await asyncio.to_thread(begun.wait, 60)
-        saves = [tasks.create_task(save([widget()], path=path)) for path in (PATH, PATH)]
-        await asyncio.sleep(0)
-        go_on.set()
-    assert [one.result() for one in saves] == [[[record(result), *results(result)]]] * 2
-    assert len(rendered) == 1
-    assert threading.get_ident() not in rendered
-    await save([record(result), *results(result)])
-    await save([widget()])
-    assert len(rendered) == 1  # later saves render nothing
 
 
 async def test_what_the_page_has_shown_already_is_saved_as_it_is(records: RecordKeeper, save: Save) -> None:

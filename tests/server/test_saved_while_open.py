@@ -17,8 +17,7 @@ from tornado.web import HTTPError
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
-from agent_kernel.testing import FakeOpenAI, call, calls, say
-from agent_kernel_server import service
+from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import open_runs
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME, has_prompt, notebook_in
@@ -299,23 +298,6 @@ async def test_a_save_waits_only_so_long_for_a_run_that_does_not_start(
     assert says_that_it_waits(saved(folder))
 
 
-async def test_all_that_wait_are_named_and_what_is_long_is_bounded(
-    api: Api, page: Page, folder: Path, model: FakeOpenAI
-) -> None:
-    many, shown = 30, 20
-    long = "x = 1\n" * 1_000
-    model.add(calls(*(call("run_python", code=f"y = {number}\n{long}") for number in range(many))))
-    await page.run(f"%%agent\n{'y' * 150_000}")
-    async with asyncio.timeout(60):
-        while len(await api.pending()) < many:
-            pass
-    await page.save()
-    output = saved(folder)
-    assert output["data"]["text/plain"].count("Waiting for you: run_python") == shown
-    assert "And 10 more calls." in output["data"]["text/plain"]
-    assert len(json.dumps(output)) < 400_000
-
-
 def _stranger(model_id: Any) -> dict[str, Any]:
     return {"output_type": "display_data", "data": {WIDGET_MIME: {"model_id": model_id}}, "metadata": {}}
 
@@ -386,31 +368,11 @@ async def test_notebooks_of_odd_cells_are_jupyters_to_judge(
         assert json.dumps(odd) == before
 
 
-@pytest.mark.usefixtures("fresh")
-async def test_what_a_first_run_needs_is_imported_once_a_notebook_with_a_prompt_is_opened(
-    extension: AgentKernelServer, jp_fetch: Fetch, jp_root_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    imported: list[int] = []
-    monkeypatch.setattr(service, "import_libraries", lambda: imported.append(len(imported)))
-
-    async def open_notebook(source: str) -> None:
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-        nbformat.write(notebook, jp_root_dir / "opened.ipynb")
-        await jp_fetch("api", "contents", "opened.ipynb", params={"type": "notebook", "content": "1"})
-
-    await open_notebook("1 + 1")
-    assert imported == []
-    await open_notebook("%%agent\nGo.")
-    await open_notebook("%load_ext agent_kernel")
-    await until(lambda: imported == [0])
-
-
 @pytest.mark.filterwarnings("ignore:The synchronous ContentsManager")
 class TestAManagerOfAnotherKind:
     @pytest.fixture(
         params=[
             "jupyter_server.services.contents.largefilemanager.LargeFileManager",
-            "jupyter_server.services.contents.largefilemanager.AsyncLargeFileManager",
             "tests.server.test_saved_while_open.HooklessManager",
         ]
     )

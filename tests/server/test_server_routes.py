@@ -5,8 +5,6 @@ import json
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -330,29 +328,3 @@ class TestALogOfAnotherSchema:
         assert f"The log at {tmp_path / 'agent-kernel.sqlite'} is from before" in body["message"]
         (tmp_path / "agent-kernel.sqlite").rename(tmp_path / "away")
         assert (await api("POST", "conversations"))[0] == 201, "no restart is needed"
-
-
-def test_loading_the_extension_imports_neither_langgraph_nor_openai() -> None:
-    code = (
-        "import sys, agent_kernel_server.app as app; "
-        "print([name for name in ('langgraph', 'openai', 'IPython', 'agent_kernel.notebook') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_the_install_enables_the_extension_and_jupyter_lists_it(tmp_path: Path) -> None:
-    config = Path(__file__).parents[2] / "extension" / "jupyter-config" / "agent_kernel_server.json"
-    folder = tmp_path / "jupyter_server_config.d"
-    folder.mkdir()
-    (folder / config.name).write_text(config.read_text())
-    done = subprocess.run(
-        [sys.executable, "-m", "jupyter", "server", "extension", "list"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "JUPYTER_CONFIG_DIR": str(tmp_path), "HOME": str(tmp_path)},
-        check=True,
-    )
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if "agent_kernel_server" in line]
-    assert any("enabled" in line for line in lines)
-    assert any("OK" in line for line in lines)

@@ -17,6 +17,7 @@ from tests.waiting import until
 
 
 @pytest.mark.kernel
+@pytest.mark.soak
 async def test_a_client_that_reads_nothing_holds_up_neither_the_run_nor_the_memory(
     api: Api,
     extension: AgentKernelServer,
