@@ -144,8 +144,8 @@ def test_an_empty_answer_fails_its_notebook_and_one_that_was_cut_off_does_not(
 @pytest.mark.slow
 def test_a_cell_that_takes_too_long_ends_its_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_notebook(tmp_path / "slow.ipynb", "print('begun', flush=True)\nimport time; time.sleep(600)")
-    assert cli.main(["run", str(path), "--timeout", "10"]) == 1
-    assert "Cell 1: The cell did not end within 10 s." in capsys.readouterr().out
+    assert cli.main(["run", str(path), "--timeout", "3"]) == 1
+    assert "Cell 1: The cell did not end within 3 s." in capsys.readouterr().out
     assert printed(path)[0].startswith("begun\n")
 
 
@@ -169,9 +169,8 @@ def processes_with(marker: str) -> list[int]:
 @pytest.mark.kernel
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of processes from /proc")
-@pytest.mark.parametrize(("deaths", "result"), [(1, 0), (2, 1)])
 def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, deaths: int, result: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one does whose port somebody else has taken meanwhile."""
     starts = tmp_path / "starts"
@@ -179,7 +178,7 @@ def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
         from pathlib import Path
         with Path({str(starts)!r}).open("a") as starts:
             starts.write("|")
-        if len(Path({str(starts)!r}).read_text()) <= {deaths}:
+        if len(Path({str(starts)!r}).read_text()) <= 1:
             raise SystemExit("Address already in use")
         from ipykernel.kernelapp import launch_new_instance
         launch_new_instance()
@@ -190,17 +189,16 @@ def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
     spec.write_text(json.dumps({"argv": argv, "display_name": "Late", "language": "python"}))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     path = write_notebook(tmp_path / "one.ipynb", "print('it runs')", kernel="late")
-    assert cli.main(["run", str(path), "--logs", str(tmp_path / "logs")]) == result
+    assert cli.main(["run", str(path), "--logs", str(tmp_path / "logs")]) == 0
     assert len(starts.read_text()) == 2
     assert "The kernel did not start, and is started once more." in (tmp_path / "logs" / "one.log").read_text()
-    assert ("1 passed" if result == 0 else "Kernel died before replying") in capsys.readouterr().out
+    assert "1 passed" in capsys.readouterr().out
 
 
 @pytest.mark.kernel
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of processes from /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str, number: signal.Signals) -> None:
+def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str) -> None:
     work = 'agent(call("run_shell", command="touch begun; sleep 600"), say("Done."), policy="allow").run("Sleep")'
     write_notebook(tmp_path / "slow.ipynb", "print('first')", SETUP + work, "print('never')")
     write_notebook(tmp_path / "later.ipynb", "print('never')")
@@ -210,7 +208,7 @@ def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str
         assert process.poll() is None
         assert time.monotonic() < until
         time.sleep(0.05)
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert "2 notebooks: 2 stopped" in said

@@ -118,33 +118,6 @@ def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_a_press_in_the_page_begins_the_conversation_of_an_agent_in_a_variable_anew(served: TestKernel) -> None:
-    served.result(served.send_cell("a", "agent = ak.Agent()\nagent.start('go')"))
-    served.result(served.send_cell("b", "agent.start('and on')", agentKernelNewConversation=True))
-    served.result(served.send_cell("c", "agent.start('last')"))
-    first, anew, last = (declared(served, run)["conversation_id"] for run in announced(served, 3))
-    assert first != anew == last
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_what_is_no_press_begins_nothing_anew(served: TestKernel) -> None:
-    served.result(served.send_cell("a", "%agent go"))
-    for odd in (False, 1, "true", [True], {"new": True}):
-        served.result(served.send_cell("b", "%agent and on", agentKernelNewConversation=odd))
-    assert len({declared(served, run)["conversation_id"] for run in announced(served, 6)}) == 1
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_a_cell_that_is_run_again_with_something_else_in_it_ends_its_run_as_well(served: TestKernel) -> None:
-    served.result(served.send_cell("a", "%agent go"))
-    served.result(served.send_cell("a", "6 * 7"))
-    assert cancels(served, 1)[0][1] == "cell_run_again"
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> None:
     served.result(served.send_cell("a", "runs = [ak.Agent().start(p) for p in ('one', 'two')]"))
     served.result(served.send_cell("b", "6 * 7"))
@@ -256,22 +229,6 @@ def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(kernel: Test
     kernel.result(kernel.send_cell("a", "run(says('fine'))", allow_stdin=True))
     assert kernel.value("[r.wait(20).status for r in made]") == "['cancelled', 'complete']"
     assert kernel.value("[c.state for c in made[0].tool_calls]") == "['cancelled']"
-    assert time.monotonic() - started < 40, "the call was waited for"
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_a_call_that_runs_is_interrupted_when_its_cell_was_deleted_and_another_is_run(kernel: TestKernel) -> None:
-    if kernel.subshell() is None:
-        pytest.skip("ipykernel 6 hears of no request before its main thread is free")
-    kernel.run(SCRIPTED)
-    page = Page(kernel, "Go")
-    started = time.monotonic()
-    kernel.result(kernel.send_cell("a", "run(sleeps(), 'Go', policy='allow')", allow_stdin=True))
-    page.open()
-    page.event("tool_output")
-    kernel.result(kernel.send_cell("b", "1", deleted=["a"]))
-    assert kernel.value("[(r.wait(20).status, r.tool_calls[0].state) for r in made]") == "[('cancelled', 'cancelled')]"
     assert time.monotonic() - started < 40, "the call was waited for"
 
 

@@ -169,52 +169,6 @@ def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None
     assert model_kernel.result(cell).value == "'It is **42**.'"
 
 
-def test_a_page_that_was_away_for_very_long_gets_a_snapshot_instead_of_a_flood(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.runtime.clients.session as session\nsession.REPLAYED_EVENTS = 3")
-    page = Page(model_kernel)
-    cell = model_kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
-    page.open()
-    # A page that opens late finds the call in its first snapshot.
-    page.until(
-        lambda: (
-            any(one["pending"] for one in page.sessions)
-            or any(frame["type"] == "approval_request" for frame in page.frames)
-        )
-    )
-    seen, greeted = len(page.frames), len(page.sessions)
-    page.send(type="resume", last_seq=1)
-    page.until(lambda: len(page.sessions) > greeted)
-    session = page.sessions[-1]
-    assert [call["state"] for call in session["snapshot"]["tool_calls"]] == ["awaiting_approval"]
-    asked = session["pending"][0]
-    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True, digest=asked["digest"])
-    page.event("complete")
-    model_kernel.result(cell)
-    after = [frame["seq"] for frame in page.frames[seen:]]
-    assert after == list(range(session["last_seq"] + 1, session["last_seq"] + 1 + len(after)))
-
-
-def test_a_second_decision_changes_nothing_and_a_bad_frame_is_answered(model_kernel: TestKernel) -> None:
-    model_kernel.run("model = ScriptedModel([call('run_python', code='1'), call('run_python', code='2'), say('ok')])")
-    page = Page(model_kernel)
-    cell = model_kernel.send("run = ak.Agent(model=model).run('go')", allow_stdin=True)
-    page.open()
-    asked = page.event("approval_request")
-    page.send(type="of a later version")
-    page.send(type="message")
-    assert page.event("error")["code"] == "INVALID_FORMAT"
-    assert "content" in page.event("error")["message"]
-    page.frames[:] = [frame for frame in page.frames if frame["type"] != "error"]
-    page.send(type="approval_response", approval_id=asked["approval_id"], approved=False, reason="not now")
-    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
-    assert page.event("error")["code"] == "CONFLICT"
-    page.until(lambda: sum(frame["type"] == "approval_request" for frame in page.frames) == 2)
-    page.send(type="cancel", run_id=asked["run_id"])
-    model_kernel.result(cell)
-    assert model_kernel.value("run.tool_calls[0].state, run.tool_calls[0].reason") == "('denied', 'not now')"
-    assert model_kernel.value("run.tool_calls[1].state, run.status") == "('cancelled', 'cancelled')"
-
-
 def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
     model_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
     cell = model_kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
@@ -227,23 +181,6 @@ def test_a_server_process_id_that_leaked_from_elsewhere_means_no_server(
     kernel = start_kernel(AGENT_KERNEL_SERVER_PID="1")
     kernel.run(IMPORTS + ANSWER)
     assert kernel.value("ak.Agent(model=model).run('go').status") == "'complete'"
-
-
-def test_a_long_conversation_is_shortened_for_the_model_and_whole_in_the_run(kernel: TestKernel) -> None:
-    kernel.run(
-        IMPORTS + "from agent_kernel.models.base import ModelFacts\n"
-        "looks = [call('run_python', code=f'print(\"{n}\" * 900)') for n in range(30)]\n"
-        "facts = ModelFacts(context_tokens=9_000)\n"
-        "model = ScriptedModel([*looks, say('Done.')], facts=facts, summary=say('Only x was seen.'))"
-    )
-    cell = kernel.run(
-        "run = ak.Agent(model=model, policy='allow').run('Look.')\n"
-        "run.status, run.text, len(run.messages), len(model.requests[-1].messages) < 40"
-    )
-    assert cell.value == "('complete', 'Done.', 62, True)"
-    (record,) = [html for html in cell.shown("text/html") if html]
-    assert "<summary>Summarised " in record
-    assert "Only x was seen." in record
 
 
 def test_the_mode_edit_writes_files_of_the_folder_and_nothing_else(kernel: TestKernel, tmp_path: Path) -> None:

@@ -109,19 +109,6 @@ def test_the_variable_plays_what_a_cell_would_record(recording: Path, offline: T
     assert recording.read_bytes() == before
 
 
-def test_a_hundred_megabytes_of_output_play_and_keep_the_recording_small(tmp_path: Path, offline: TestKernel) -> None:
-    """What the model was told of them names a file, in another folder each time."""
-    code = f"for number in range(1_000): print('{'x' * 99}\\n' * 1_000, end='')"
-    with FakeOpenAI([call("run_python", code=code), say("That was long.")]) as model:
-        kernel = TestKernel({**os.environ, **dict.fromkeys(FIELDS, ""), **model.environment()})
-        play(kernel, tmp_path, "--record long.jsonl")
-        kernel.close()
-    assert (tmp_path / "long.jsonl").stat().st_size < 100_000
-    shown = play(offline, tmp_path, "--model replay:long.jsonl")
-    assert "That was long." in shown
-    assert RECORDING_CHANGED not in shown
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -200,25 +187,3 @@ def test_from_a_turn_on_all_is_recorded_anew_and_what_was_decided_before_stays(t
     turns = [number for number, row in enumerate(before) if '"kind":"turn"' in row]
     assert changed == turns[2:]
     assert [placed.turn.answer.content for placed in load(recording).turns] == ["", "The sum is 4.", "", "Two."]
-
-
-def test_one_turn_anew_in_the_middle_of_a_run_keeps_the_decisions_and_says_what_was_kept(tmp_path: Path) -> None:
-    cells = ["%load_ext agent_kernel", "numbers = [1, 3]", "%%agent --model replay:sum.jsonl\nSum the numbers."]
-    notebook = tmp_path / "sum.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), notebook)
-    turns = [call("run_python", code=CODE), call("run_python", code="print(2)"), say("The sum is 4.")]
-    with FakeOpenAI(turns) as model:
-        done = command(notebook, model, AGENT_KERNEL_APPROVE="all")
-        assert done.returncode == 0, done.stderr
-    with FakeOpenAI([call("run_python", code="print(3)")]) as again:
-        done = command(notebook, again, "--turn", "2", AGENT_KERNEL_APPROVE="all")
-        assert done.returncode == 0, done.stderr
-        assert len(again.requests) == 1
-    recording = load(tmp_path / "sum.jsonl")
-    codes = [one.arguments["code"] for placed in recording.turns for one in placed.turn.answer.calls]  # type: ignore[index]
-    assert codes == [CODE, "print(3)"]
-    assert recording.turns[2].turn.answer.content == "The sum is 4."
-    assert recording.turns[2].turn.asked.results[0].text == "3"
-    decided = [one.arguments["code"] for one in recording.decisions if one.arguments]
-    assert decided.count(CODE) == 1
-    assert "print(3)" in decided

@@ -166,12 +166,6 @@ def test_a_run_that_the_server_does_not_receive_ends_in_an_error(served: TestKer
     assert served.run("ak.last_run().text").reply["ename"] == "RunFailed"
 
 
-def test_a_served_kernel_loads_neither_langgraph_nor_openai(served: TestKernel) -> None:
-    served.run("%agent go")
-    served.request("declare", run_id=served.event("announce")["run_id"])
-    assert served.value("[name for name in ('langgraph', 'langchain_core', 'openai') if name in sys.modules]") == "[]"
-
-
 def test_the_environment_tells_where_the_model_is(served: TestKernel) -> None:
     served.run("import pandas as pd\ndf = pd.DataFrame({'a': [1]})\nlong = 'x' * 100_000\n'shown'")
     text = served.request("environment", notebook_path="work/analysis.ipynb")["text"]

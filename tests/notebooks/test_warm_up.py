@@ -30,17 +30,6 @@ def test_a_kernel_whose_server_runs_the_agent_imports_nothing_for_it(start_kerne
     assert kernel.value(HEAVY) == "[]"
 
 
-def test_a_kernel_whose_server_is_behind_a_gateway_imports_nothing_either(
-    start_kernel: Callable[..., TestKernel],
-) -> None:
-    kernel = start_kernel()
-    kernel.run("import agent_kernel.notebook as n; n.install()")
-    kernel.request("serve")
-    kernel.run(LOAD, allow_stdin=True)
-    kernel.run(WARMING)
-    assert kernel.value(HEAVY) == "[]"
-
-
 def test_a_first_run_waits_for_no_server_where_nothing_hints_at_a_gateway(
     start_kernel: Callable[..., TestKernel],
 ) -> None:
@@ -49,10 +38,3 @@ def test_a_first_run_waits_for_no_server_where_nothing_hints_at_a_gateway(
     kernel.run(f"{LOAD}\nfrom agent_kernel.notebook.kernel.state import kernel_state", allow_stdin=True)
     kernel.run("host = discovery.host_for(kernel_state(), None)", allow_stdin=True)
     assert kernel.value("type(host).__name__") == "'EmbeddedHost'"
-
-
-def test_a_headless_notebook_imports_nothing_before_it_runs_an_agent(start_kernel: Callable[..., TestKernel]) -> None:
-    kernel = start_kernel()
-    kernel.run(LOAD, allow_stdin=False)
-    assert kernel.value(WARMING) == "[]"
-    assert kernel.value(HEAVY) == "[]"
