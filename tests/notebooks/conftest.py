@@ -29,6 +29,13 @@ def kernel(start_kernel: Callable[..., TestKernel]) -> TestKernel:
     return start_kernel()
 
 
+@pytest.fixture
+def reset_kernel(shared_kernel: TestKernel) -> TestKernel:
+    """The shared kernel, which has forgotten the tests before."""
+    shared_kernel.forget()
+    return shared_kernel
+
+
 @pytest.fixture(scope="module")
 def shared_kernel() -> Iterator[TestKernel]:
     """A kernel that a server has let its requests into."""

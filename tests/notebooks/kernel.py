@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jupyter_client.blocking.client import BlockingKernelClient
@@ -20,6 +21,18 @@ from agent_kernel.tools.arguments import canonical, digest
 
 SECONDS = 55.0
 """Longest wait for anything that has to come: what sleeps in these tests until it is stopped sleeps for a minute."""
+
+
+FORGET = """\
+import agent_kernel, os
+for run in agent_kernel.runs():
+    run.cancel()
+for run in agent_kernel.runs():
+    run.wait(20)
+os.chdir({folder!r})
+get_ipython().run_line_magic("reset", "-f")
+"""
+"""What a kernel forgets for the next test: its runs, its folder and the user's variables."""
 
 
 @dataclass
@@ -77,6 +90,12 @@ class TestKernel:
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
         self.manager.cleanup_resources()
+
+    def forget(self) -> None:
+        """Be for the next test as if no test had been before it, but for what was imported."""
+        self.listeners.clear()
+        assert self.run(FORGET.format(folder=str(Path.cwd()))).ok
+        self.events.clear()
 
     def send(self, code: str, *, silent: bool = False, allow_stdin: bool = False, stored: bool = True) -> str:
         """`stored` is off for a runner that keeps no history, such as nbval."""

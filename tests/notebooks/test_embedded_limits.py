@@ -16,6 +16,11 @@ TIMED_OUT = "[('error', 'Timed out after 2 s.')]"
 
 
 @pytest.fixture
+def kernel(reset_kernel: TestKernel) -> TestKernel:
+    return reset_kernel
+
+
+@pytest.fixture
 def scripted(kernel: TestKernel) -> TestKernel:
     kernel.run(SETUP)
     return kernel

@@ -18,6 +18,11 @@ ENDED = "run.wait().status, run.done, run.text"
 
 
 @pytest.fixture
+def kernel(reset_kernel: TestKernel) -> TestKernel:
+    return reset_kernel
+
+
+@pytest.fixture
 def model() -> Iterator[FakeOpenAI]:
     with FakeOpenAI() as server:
         yield server

@@ -16,9 +16,10 @@ ANSWER = 'model = ScriptedModel([call("run_python", code="x = 6 * 7\\nprint(x)")
 
 
 @pytest.fixture
-def model_kernel(kernel: TestKernel) -> TestKernel:
-    kernel.run(IMPORTS + ANSWER)
-    return kernel
+def model_kernel(reset_kernel: TestKernel) -> TestKernel:
+    """For runs without a page: a kernel has one way of running agents."""
+    reset_kernel.run(IMPORTS + ANSWER)
+    return reset_kernel
 
 
 def states(kernel: TestKernel) -> Any:
@@ -37,8 +38,8 @@ def test_a_script_answers_where_nobody_is_there(model_kernel: TestKernel) -> Non
     assert states(model_kernel) == "[('run_python', 'success', 'script')]"
 
 
-def test_a_scripted_policy_approves_denies_edits_and_answers(kernel: TestKernel) -> None:
-    kernel.run(
+def test_a_scripted_policy_approves_denies_edits_and_answers(model_kernel: TestKernel) -> None:
+    model_kernel.run(
         IMPORTS + "turns = [call('run_python', code=code) for code in ('a = 1', 'b = 1', 'c = 1', 'd = 1')]\n"
         "model = ScriptedModel([calls(*turns), call('ask_user', question='Which?'), say('Done.')])\n"
         "policy = ak.Policy.scripted([\n"
@@ -47,13 +48,13 @@ def test_a_scripted_policy_approves_denies_edits_and_answers(kernel: TestKernel)
         "])\n"
         "run = ak.Agent(model=model, policy=policy).run('Go')"
     )
-    assert kernel.value("' '.join(f'{one.state}:{one.by}' for one in run.tool_calls)") == (
+    assert model_kernel.value("' '.join(f'{one.state}:{one.by}' for one in run.tool_calls)") == (
         "'success:script denied:script success:script denied:policy success:script'"
     )
-    assert kernel.value("a, c, 'b' in dir(), 'd' in dir(), run.tool_calls[-1].result") == (
+    assert model_kernel.value("a, c, 'b' in dir(), 'd' in dir(), run.tool_calls[-1].result") == (
         "(1, 2, False, False, 'The first.')"
     )
-    shown = kernel.run("print(run.tool_calls[3].reason)").streams()
+    shown = model_kernel.run("print(run.tool_calls[3].reason)").streams()
     assert 'scripted: ask_user\nactual:   run_python {"code":"d = 1"}' in shown
 
 
@@ -92,8 +93,8 @@ def test_calls_of_a_run_that_nobody_waits_for_run_between_cells(model_kernel: Te
     assert model_kernel.value("x, run.text, _") == "(42, 'It is **42**.', 'complete')"
 
 
-def test_tools_may_be_functions_coroutines_and_runs_themselves(kernel: TestKernel) -> None:
-    kernel.run(
+def test_tools_may_be_functions_coroutines_and_runs_themselves(model_kernel: TestKernel) -> None:
+    model_kernel.run(
         IMPORTS + "import asyncio\n"
         "@ak.tool(approval='allow')\n"
         "def double(n: int) -> int:\n"
@@ -113,7 +114,7 @@ def test_tools_may_be_functions_coroutines_and_runs_themselves(kernel: TestKerne
         "agent = ak.Agent(model=ScriptedModel([calls(*turns), say('done')]), tools=[double, later, nested])\n"
         "run = agent.run('go')"
     )
-    found = kernel.run("for call in run.tool_calls: print((call.tool_name, call.state, call.result))").streams()
+    found = model_kernel.run("for call in run.tool_calls: print((call.tool_name, call.state, call.result))").streams()
     assert "('double', 'success', '4')" in found
     assert """('later', 'success', '{"n": 3}')""" in found
     assert "('later', 'denied'" in found
@@ -154,9 +155,10 @@ def test_waiting_no_longer_than_a_timeout(kernel: TestKernel) -> None:
     assert waited.value == "'at last'"
 
 
-def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None:
-    page = Page(model_kernel)
-    cell = model_kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
+def test_a_page_approves_while_the_cell_blocks(kernel: TestKernel) -> None:
+    kernel.run(IMPORTS + ANSWER)
+    page = Page(kernel)
+    cell = kernel.send("ak.Agent(model=model).run('What is 6 * 7?').text", allow_stdin=True)
     page.open()
     asked = page.event("approval_request")
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True, digest=asked["digest"])
@@ -166,12 +168,14 @@ def test_a_page_approves_while_the_cell_blocks(model_kernel: TestKernel) -> None
     bundle = page.record()
     assert "application/vnd.jupyter.widget-view+json" not in bundle["data"]
     assert "data-agent-record" in bundle["data"]["text/html"]
-    assert model_kernel.result(cell).value == "'It is **42**.'"
+    assert kernel.result(cell).value == "'It is **42**.'"
 
 
-def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
-    model_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
-    cell = model_kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
+def test_where_no_page_answers_the_call_is_denied_with_a_reason(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel()
+    kernel.run(IMPORTS + ANSWER)
+    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
+    cell = kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
     assert "Nobody could be asked" in cell.value
 
 
