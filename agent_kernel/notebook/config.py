@@ -15,7 +15,7 @@ _USAGE = (
     "model= clears one, %agent config reset clears all."
 )
 _WAIT = {"true": True, "false": False}
-_VALUES: Mapping[str, Sequence[str]] = {
+VALUES: Mapping[str, Sequence[str]] = {
     "policy": get_args(PolicyMode),
     "effort": get_args(Effort),
     "on-change": get_args(OnChange),
@@ -39,8 +39,8 @@ def words_of(line: str) -> list[str] | None:
 
 def value_of(name: str, text: str) -> Any:
     """The value of an option or a default from its text. Raises `UsageError`."""
-    if name in _VALUES and text not in _VALUES[name]:
-        *first, last = _VALUES[name]
+    if name in VALUES and text not in VALUES[name]:
+        *first, last = VALUES[name]
         raise UsageError(f"There is no {name} {text!r}. Use {', '.join(first)} or {last}.")
     if name == "wait":
         return _WAIT[text]
@@ -88,17 +88,3 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return reveal(",".join(value) if isinstance(value, tuple) else str(value))
-
-
-def completions(text: str, token: str) -> list[str]:
-    """Replacements for `token`, the end of the line `text`."""
-    words = text.split(" ")
-    if len(words) < 3 or words[1] != "config":
-        return []
-    name, equals, written = words[-1].partition("=")
-    if not equals:
-        return [f"{one}=" for one in NAMES if one.startswith(name)] + (["reset"] if "reset".startswith(name) else [])
-    kept = len(written) - len(token)
-    if kept < 0:
-        return []
-    return [value[kept:] for value in _VALUES.get(name, ()) if value.startswith(written)]

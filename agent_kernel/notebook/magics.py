@@ -14,14 +14,14 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.notebook import commands
+from agent_kernel.notebook import commands, completion
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, warm_up
 from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.state import kernel_state
-from agent_kernel.notebook.model_list import LIST_SECONDS, complete, model_list, table
+from agent_kernel.notebook.model_list import LIST_SECONDS, model_list, table
 from agent_kernel.notebook.recording import recorded_model
 from agent_kernel.notebook.run import state_of
 from agent_kernel.notebook.stats import stats_bundle
@@ -62,7 +62,6 @@ The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.run
 
 NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 _REMOVE = re.compile(r"rules\s+remove\s+(\S+)")
-_COMPLETED = ("%agent", "%%agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +255,10 @@ def load(shell: InteractiveShell) -> None:
     look_for_server(kernel_state())
     warm_up(kernel_state())
     shell.register_magics(AgentMagics)
-    for name in _COMPLETED:
-        shell.set_hook("complete_command", complete, str_key=name)
+    completion.load(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
     for magics in shell.magics_manager.magics.values():
         magics.pop("agent", None)
-    for name in _COMPLETED:
-        shell.strdispatchers["complete_command"].strs.pop(name, None)
+    completion.unload(shell)

@@ -1,29 +1,18 @@
-"""Lists the available models: `%agent models`, and the tab key after `--model`."""
+"""Lists the available models, for `%agent models` and the tab key after `--model`."""
 
 import functools
-import re
 import time
 from concurrent.futures import Future
-from typing import Any
 
-from IPython.core.interactiveshell import InteractiveShell
-
-from agent_kernel.errors import AgentKernelError
-from agent_kernel.notebook.config import completions as config_completions
 from agent_kernel.notebook.hosts.discovery import host_for
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 
 LIST_SECONDS = 10.0
 """How long `%agent models` waits: the endpoints have half of it."""
-TAB_SECONDS = 0.4
-"""How long the tab key may block the kernel before the first list has come."""
 KEPT_SECONDS = 60.0
 SHOWN = 100
 """How many models of one endpoint are printed; the tab key completes all."""
-ALWAYS = ("demo", "replay:")
-
-_WANTED = re.compile(r"--model[ =]\s*(\S*)$")
 
 
 class ModelList:
@@ -91,29 +80,6 @@ def _word(value: bool | None) -> str:
 def _context(model: ModelView) -> str:
     count = "?" if model.context_tokens is None else f"{model.context_tokens:,}"
     return f"{count} (from a refusal)" if model.context_is_learned else count
-
-
-def completions(text: str, token: str, models: ModelsView | None) -> list[str]:
-    """Replacements for `token`, the end of the line `text` from where IPython split it."""
-    wanted = _WANTED.search(text)
-    if wanted is None or not wanted[1].endswith(token):
-        return []
-    kept = len(wanted[1]) - len(token)
-    listed = [model.name for endpoint in models.endpoints for model in endpoint.models] if models else []
-    default = [models.default] if models and models.default else []
-    names = dict.fromkeys((*default, *listed, *ALWAYS))
-    return [name[kept:] for name in names if name.startswith(wanted[1])]
-
-
-def complete(_: InteractiveShell, event: Any) -> list[str]:
-    """IPython's hook for a line that begins with the magic."""
-    text = event.text_until_cursor
-    if _WANTED.search(text) is None:
-        return config_completions(text, event.symbol)
-    try:
-        return completions(text, event.symbol, model_list().wait(TAB_SECONDS))
-    except AgentKernelError:
-        return []
 
 
 def model_list() -> ModelList:

@@ -16,6 +16,7 @@ FLOORS = (
     {"kernel"},
     {"hosts"},
     {"commands", "model_list", "run"},
+    {"completion"},
     {"agent"},
     {"magics"},
 )

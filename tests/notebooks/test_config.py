@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
-from agent_kernel.notebook.config import Defaults, completions, words_of
+from agent_kernel.notebook.config import Defaults, words_of
 from agent_kernel.notebook.magics import parse
 
 
@@ -67,17 +67,3 @@ def test_what_the_line_says_wins() -> None:
 )
 def test_a_prompt_may_begin_with_the_word(line: str, words: Any) -> None:
     assert words_of(line) == words
-
-
-@pytest.mark.parametrize(
-    ("text", "token", "offered"),
-    [
-        ("%agent config po", "po", ["policy="]),
-        ("%agent config policy=", "", ["ask", "edit", "allow", "deny", "plan"]),
-        ("%agent config policy=a", "a", ["ask", "allow"]),
-        ("%agent config model=x wait=", "", ["true", "false"]),
-        ("%agent what", "what", []),
-    ],
-)
-def test_the_tab_key_offers_names_and_values(text: str, token: str, offered: list[str]) -> None:
-    assert completions(text, token) == offered

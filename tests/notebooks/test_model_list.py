@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_kernel.notebook.model_list import completions, table
+from agent_kernel.notebook.model_list import table
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import Reply
@@ -49,26 +49,6 @@ def test_the_list_says_what_takes_tools_and_images_and_how_long_the_context_is()
 
 def test_without_an_endpoint_the_list_says_what_to_set() -> None:
     assert "Set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL" in table(ModelsView())
-
-
-@pytest.mark.parametrize(
-    ("text", "token", "found"),
-    [
-        ("%%agent --model ", "", ["qwen3:8b", "llava", "phi", "demo", "replay:"]),
-        ("%%agent --model q", "q", ["qwen3:8b"]),
-        ("%%agent --model qwen3:8", "8", ["8b"]),
-        ("%agent --wait --model=d", "d", ["demo"]),
-        ("%agent --model nothing", "nothing", []),
-        ("%agent --model demo hello", "hello", []),
-        ("%agent what is --modelled", "--modelled", []),
-    ],
-)
-def test_the_tab_key_completes_the_name_as_ipython_cut_it(text: str, token: str, found: list[str]) -> None:
-    assert completions(text, token, VIEW) == found
-
-
-def test_where_nothing_is_known_yet_the_demo_is() -> None:
-    assert completions("%agent --model ", "", None) == ["demo", "replay:"]
 
 
 def complete(kernel: TestKernel, code: str) -> list[str]:
