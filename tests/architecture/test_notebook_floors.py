@@ -12,7 +12,6 @@ FLOORS = (
     {"batch", "record_notebook", "recording", "config", "inspect", "options", "startup", "stats"},
     {"execution"},
     {"context", "tools"},
-    {"mentions"},
     {"kernel"},
     {"hosts"},
     {"commands", "model_list", "run"},

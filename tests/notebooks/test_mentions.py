@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from agent_kernel.notebook.mentions import read_mentions
+from agent_kernel.notebook.context.cells import RanCell
+from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
 from agent_kernel.protocol.notebook_cells import source_digest
 from tests.notebooks.kernel import TestKernel
@@ -32,14 +33,26 @@ class Noisy:
         return self
 
 
-def read(root: Path, *names: str, cells: Any = None, ran: Any = (), **variables: Any) -> list[Mention]:
-    """`ran` has the sources and representations that IPython keeps of cells 1, 2..."""
+class Ran:
+    """What a kernel knows of cells: of those in `history` only the sources."""
+
+    def __init__(self, known: dict[int | str, RanCell], history: dict[int, str]) -> None:
+        self._known, self._history = known, history
+
+    def find(self, name: int | str) -> tuple[RanCell | None, bool]:
+        if name in self._known:
+            return self._known[name], True
+        return (RanCell(name, self._history[name]) if isinstance(name, int) and name in self._history else None), False
+
+
+def read(
+    root: Path, *names: str, cells: Any = None, known: Any = None, history: Any = None, **variables: Any
+) -> list[Mention]:
     if cells is not None:
         (root / "report.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}))
-    sources = ["", *(source for source, _ in ran)]
-    history = SimpleNamespace(input_hist_raw=sources, output_hist_reprs=dict(enumerate((shown for _, shown in ran), 1)))
-    shell: Any = SimpleNamespace(user_ns=variables, user_ns_hidden={}, history_manager=history)
-    return list(read_mentions(shell, names, NOTEBOOK, root).mentions)
+    shell: Any = SimpleNamespace(user_ns=variables, user_ns_hidden={})
+    ran: Any = Ran(known or {}, history or {})
+    return list(read_mentions(shell, ran, names, NOTEBOOK, root).mentions)
 
 
 def told(root: Path, name: str, **given: Any) -> str:
@@ -146,10 +159,19 @@ def test_a_cell_with_its_outputs_and_error(tmp_path: Path, name: str) -> None:
     assert (mention.cell.cell_id, mention.cell.digest) == ("a1", source_digest("x = 1\nsales['price']"))
 
 
+def test_a_cell_that_ran_here_is_told_as_the_kernel_knows_it(tmp_path: Path) -> None:
+    cell = RanCell(3, "1 / 0", "a1", error="ZeroDivisionError: division by zero")
+    for name, key in (("[3]", 3), ("cell:a1", "a1")):
+        [mention] = read(tmp_path, name, known={key: cell}, cells=[code("older", count=3)])
+        assert mention.text == "[3] cell:a1\n1 / 0\n  failed: ZeroDivisionError: division by zero"
+        assert mention.cell is not None
+        assert mention.cell.digest == source_digest("1 / 0")
+
+
 def test_a_cell_of_an_earlier_kernel_with_the_same_number_is_not_meant(tmp_path: Path) -> None:
-    ran = [("", None), ("", None), ("1 + 1", "2")]
-    assert told(tmp_path, "[3]", cells=[code("1 / 0", error("x"))], ran=ran) == "[3]:\n1 + 1\nIts outputs:\n2"
-    assert "error" in told(tmp_path, "[3]", cells=[code("1 + 1", error("error"))], ran=ran)
+    history = {3: "1 + 1"}
+    assert told(tmp_path, "[3]", cells=[code("1 / 0", error("x"))], history=history) == "[3]\n1 + 1"
+    assert "an error" in told(tmp_path, "[3]", cells=[code("1 + 1", error("an error"))], history=history)
 
 
 def test_a_long_cell_is_bounded_and_does_not_count_as_seen(tmp_path: Path) -> None:
@@ -169,16 +191,18 @@ def test_a_notebook_of_odd_cells_is_read_too(tmp_path: Path, cells: Any) -> None
 def test_a_prompt_is_sent_with_what_it_mentions(kernel: TestKernel, tmp_path: Path) -> None:
     kernel.run(f"import os\nos.chdir({str(tmp_path)!r})")
     (tmp_path / "sales.csv").write_text("price\n1.5\n")
+    kernel.run("1 / len('')")
     kernel.run("import agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, say\nsales = [1, 2, 3]")
+    kernel.run("%load_ext agent_kernel\nfrom agent_kernel.notebook.run import state_of")
+    kernel.run("sales['price']")
     kernel.run("model = ScriptedModel([say('Yes.')])")
-    kernel.run("run = ak.Agent(model=model).run('Is @sales in @sales.csv? Mind @[2], @.env and a@example.com')")
-    content = eval(kernel.value("model.requests[0].messages[-1]['content']"))
+    kernel.run("run = ak.Agent(model=model).run('Is @sales in @sales.csv? Fix @[2], @[5], @.env and a@example.com')")
+    content = kernel.value("model.requests[0].messages[-1]['content']").replace("\\n", "\n")
     mentioned = content.partition("What the prompt mentions:\n")[2]
     assert "@sales is the variable sales: list of length 3" in mentioned
     assert "@sales.csv is the file sales.csv (10 bytes), the whole file:\nprice\n1.5" in mentioned
-    assert "@[2] is [2]" in mentioned
-    assert "import agent_kernel as ak" in mentioned
-    from_run = "from agent_kernel.notebook.run import state_of\nview = state_of(run).view\n"
-    kernel.run(from_run)
-    assert kernel.value("view.mentions") == "['@sales', '@sales.csv', '@[2]']"
-    assert "hidden files are not read" in kernel.value("view.notices")
+    assert "@[2] is [2]\n1 / len('')\n  failed: ZeroDivisionError: division by zero" in mentioned.replace('"', "'")
+    assert "@[5] is [5]" in mentioned
+    assert "failed: TypeError: list indices must be integers" in mentioned
+    assert kernel.value("state_of(run).view.mentions") == "['@sales', '@sales.csv', '@[2]', '@[5]']"
+    assert "hidden files are not read" in kernel.value("state_of(run).view.notices")

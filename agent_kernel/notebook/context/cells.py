@@ -60,8 +60,18 @@ def describe_cells(cells: Sequence[RanCell]) -> Told:
         if cell.cell_id is not None:
             ids.add(cell.cell_id)
             if whole:
-                seen.append(SeenCell(cell_id=cell.cell_id, digest=source_digest(cell.source)))
+                seen.append(_seen(cell.cell_id, cell.source))
     return Told("\n".join(reversed(blocks)), tuple(seen))
+
+
+def describe_cell(cell: RanCell, most: int = FAILED_CHARACTERS) -> Told:
+    """One cell that is asked for."""
+    block, whole = _block(cell, most, _hider())
+    return Told(block, (_seen(cell.cell_id, cell.source),) if whole and cell.cell_id is not None else ())
+
+
+def _seen(cell_id: str, source: str) -> SeenCell:
+    return SeenCell(cell_id=cell_id, digest=source_digest(source))
 
 
 def _block(cell: RanCell, most: int, hide: Callable[[str], str]) -> tuple[str, bool]:

@@ -150,6 +150,17 @@ class RanCells:
         said = [number for number in numbers if number != own and _is_told(sources[number])]
         return [self._cell(number, sources[number], describer) for number in said[-_KEPT:]]
 
+    def find(self, name: int | str) -> tuple[RanCell | None, bool]:
+        """The cell that ran last with this number or id, and whether its outputs are known too."""
+        known = [number for number, ended in list(self._ended.items()) if name in (number, ended.cell_id)]
+        if known:
+            return self._cell(known[-1], "", Describer()), True
+        history = self._shell.history_manager
+        sources: list[str] = list(history.input_hist_raw) if history is not None else []
+        if not isinstance(name, int) or not 0 < name < len(sources) or not sources[name].strip():
+            return None, False
+        return self._cell(name, sources[name], Describer()), False
+
     def _cell(self, number: int, source: str, describer: Describer) -> RanCell:
         ended = self._ended.get(number)
         printed, shown, error, cell_id = self._of_history(number), list[str](), self._traceback(number), None

@@ -22,9 +22,9 @@ from agent_kernel.notebook.execution.calls import Entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of, notebook_path
 from agent_kernel.notebook.kernel.link import Link
+from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.notebook.kernel.status import publish_less
-from agent_kernel.notebook.mentions import read_mentions
 from agent_kernel.notebook.tools import picture_of, preview_of
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict
@@ -272,7 +272,7 @@ async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
             return await _read_picture(request, state)
         case ReadMentions():
             path = notebook_path(request.notebook_path)
-            return await in_own_thread(lambda: read_mentions(state.shell, request.names, path))
+            return await in_own_thread(lambda: read_mentions(state.shell, state.ran, request.names, path))
         case AnswerQuestion():
             state.questions.answer(request.question_id, request.answer, request.refusal)
             return Done()

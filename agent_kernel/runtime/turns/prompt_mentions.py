@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from agent_kernel.errors import KernelGone, ToolFailed
+from agent_kernel.models.redaction import hide_keys
 from agent_kernel.protocol.kernel import MENTIONS_OPEN, MOST_MENTIONS, Mention
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ async def prompt_mentions(run: "ActiveRun", prompt: str) -> str:
     shown = dict.fromkeys((*run.view.mentions, *(f"@{mention.name}" for mention in told)))
     run.change(mentions=list(shown))
     run.commit_soon(run.save)
-    return MENTIONS_OPEN + run.secrets.clean(_block(told, LEAN_CHARACTERS if run.view.lean else MOST_CHARACTERS))
+    return MENTIONS_OPEN + hide_keys(run.secrets.clean(_block(told, LEAN_CHARACTERS if run.view.lean else MOST_CHARACTERS)))
 
 
 def _block(told: list[Mention], room: int) -> str:

@@ -110,12 +110,12 @@ async def test_all_of_them_together_are_bounded(stages: Stages, facts: ModelFact
 
 
 async def test_a_key_in_what_is_mentioned_does_not_reach_the_model(stages: Stages) -> None:
-    secret = "sk-0123456789abcdef0123456789"
-    executor = FunctionExecutor(mentions={"a.txt": Mention(name="a.txt", text=f"the file: {secret}")})
+    secret, shaped = "a-secret-of-the-server", "AKIAIOSFODNN7EXAMPLE"
+    executor = FunctionExecutor(mentions={"a.txt": Mention(name="a.txt", text=f"the file: {secret} {shaped}")})
     with ScriptedModel([say("Yes.")]) as model:
         stage = await stages(model, executor=executor, secrets=(secret,))
         await (await stage.start("See @a.txt")).wait()
-    assert secret not in str(model.requests[0].messages)
+    assert "the file: [API key] [API key]" in str(model.requests[0].messages)
 
 
 async def test_later_turns_and_a_restart_see_what_was_read_when_the_run_began(stages: Stages) -> None:
