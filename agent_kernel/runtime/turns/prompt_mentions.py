@@ -53,7 +53,8 @@ async def prompt_mentions(run: "ActiveRun", prompt: str) -> str:
     shown = dict.fromkeys((*run.view.mentions, *(f"@{mention.name}" for mention in told)))
     run.change(mentions=list(shown))
     run.commit_soon(run.save)
-    return MENTIONS_OPEN + hide_keys(run.secrets.clean(_block(told, LEAN_CHARACTERS if run.view.lean else MOST_CHARACTERS)))
+    block = _block(told, LEAN_CHARACTERS if run.view.lean else MOST_CHARACTERS)
+    return MENTIONS_OPEN + hide_keys(run.secrets.clean(block))
 
 
 def _block(told: list[Mention], room: int) -> str:
