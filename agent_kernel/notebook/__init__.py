@@ -5,6 +5,7 @@ The functions import when they are called: commands use other modules of this pa
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from agent_kernel import own_imports
 
@@ -33,3 +34,28 @@ def run_call_blocking(approval_id: str) -> None:
     from agent_kernel.notebook.execution.interrupts import run_on_this_loop
 
     run_on_this_loop(run_call(approval_id))
+
+
+def load(defaults: dict[str, str]) -> None:
+    """Load the extension where that was not done, before a cell that asks the agent. `defaults` are those of the page
+    that runs it, as `%agent config` takes them; the kernel's own win. Raises what the extension raises."""
+    from IPython.core.getipython import get_ipython
+
+    shell: Any = get_ipython()
+    if shell.find_cell_magic("agent") is None:
+        shell.extension_manager.load_extension("agent_kernel")
+    shell.magics_manager.registry["AgentMagics"].take_defaults_of_page(defaults)
+
+
+def wait_for_cells(cell_ids: list[str]) -> None:
+    """Hold the cells after these until their runs have ended, but for those whose prompt has said `--wait=false`.
+
+    A page sends it between cells that it runs together. Raises `KeyboardInterrupt`, which the cells after it end with.
+    """
+    from agent_kernel.notebook.kernel.state import kernel_state
+    from agent_kernel.notebook.kernel.wait import wait
+
+    state = kernel_state()
+    for run in state.open_runs():
+        if run.cell is not None and run.cell.cell_id in cell_ids and not run.lets_pass:
+            wait(state, run)

@@ -1,5 +1,6 @@
 """`%agent config`: the defaults of this kernel's later prompts. Options on a prompt's own line win."""
 
+import contextlib
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
@@ -10,6 +11,7 @@ from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
 from agent_kernel.tools.review.hidden import reveal
 
 NAMES = ("model", "policy", "wait", "effort", "tools")
+_OF_PAGES = ("model", "policy", "wait", "effort")
 _USAGE = (
     "Write for example: %agent config model=NAME policy=plan wait=true. "
     "model= clears one, %agent config reset clears all."
@@ -54,6 +56,20 @@ class Defaults:
         """`check_tools` raises for names that are not tools."""
         self._check_tools = check_tools
         self.values: dict[str, Any] = {}
+        self._page: dict[str, Any] = {}
+
+    @property
+    def in_force(self) -> Mapping[str, Any]:
+        """This kernel's own, and below them those of the page that runs the prompt."""
+        return {**self._page, **self.values}
+
+    def take_page(self, defaults: Mapping[str, str]) -> None:
+        """Take the settings of the page that runs the next prompt. One that is not valid is left out."""
+        self._page = {}
+        for name in _OF_PAGES:
+            if defaults.get(name):
+                with contextlib.suppress(UsageError):
+                    self._page[name] = value_of(name, defaults[name])
 
     def change(self, words: Sequence[str]) -> str:
         """Set the defaults of words such as `policy=plan`; all of them, or none if one is not valid. Returns the new
@@ -76,12 +92,17 @@ class Defaults:
         return self.text()
 
     def text(self) -> str:
+        page = f" Below them, this page's settings: {_line(self._page)}." if self._page else ""
         if not self.values:
-            return f"This kernel's prompts have no defaults of their own. {_USAGE}"
-        return f"Defaults of this kernel's prompts: {self.line()}. Options on a prompt's own line win."
+            return f"This kernel's prompts have no defaults of their own.{page} {_USAGE}"
+        return f"Defaults of this kernel's prompts: {self.line()}. Options on a prompt's own line win.{page}"
 
     def line(self) -> str:
-        return " ".join(f"{name}={_text(self.values[name])}" for name in NAMES if name in self.values)
+        return _line(self.values)
+
+
+def _line(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={_text(values[name])}" for name in NAMES if name in values)
 
 
 def _text(value: Any) -> str:

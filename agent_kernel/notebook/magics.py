@@ -48,7 +48,7 @@ HELP = """\
 %agent history              what was asked in this kernel
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
-  --wait          hold the cell until the run has ended (--wait=false: not, where that is the default)
+  --wait          hold the cell until the run has ended (--wait=false: nor cells that are run together with it)
   --effort E      low, medium or high: how much the model reasons, where it has a choice
   --policy P      ask (default), edit (files here unasked), allow, deny, or plan (only reads)
   --tools A,B     your own functions by name, or the built-in tools to offer
@@ -69,7 +69,7 @@ class Options:
     """What a prompt's line says, and its prompt."""
 
     model: str | None = None
-    wait: bool = False
+    wait: bool | None = None
     policy: PolicyMode | None = None
     tools: tuple[str, ...] = ()
     new: bool = False
@@ -88,6 +88,10 @@ class AgentMagics(Magics):
         super().__init__(shell)
         self._conversation_id = new_conversation_id()
         self._defaults = Defaults(self._named_tools)
+
+    def take_defaults_of_page(self, defaults: Mapping[str, str]) -> None:
+        """Take the settings of the page that runs the next prompt."""
+        self._defaults.take_page(defaults)
 
     def _named_tools(self, names: tuple[str, ...]) -> Any:
         shell: Any = self.shell
@@ -118,7 +122,7 @@ class AgentMagics(Magics):
             if cell is None and (command := self._commands().get(line.strip())) is not None:
                 _print(command())
                 return
-            self._start(parse(line, self._defaults.values), cell)
+            self._start(parse(line, self._defaults.in_force), cell)
         except AgentKernelError as error:
             raise UsageError(str(error)) from None
 
@@ -188,6 +192,7 @@ class AgentMagics(Magics):
         finally:
             self._conversation_id = agent.conversation_id
         state_of(run).failure_handled = options.allow_failure
+        state_of(run).lets_pass = options.wait is False
         if options.wait or state_of(run).host.blocks:
             wait_or_cancel(run)
         elif cell is not None:

@@ -3,7 +3,7 @@ it, or can't."""
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agent_kernel.testing import say
+from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
-from tests.e2e.model import WrittenModel
+from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
 
 ERROR = {
@@ -36,6 +36,7 @@ launch_new_instance()
 SET_SOURCE = """([index, source]) => {
   window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.setSource(source);
 }"""
+HAS_KERNEL = "({ session }) => session?.kernel?.status === 'idle'"
 ANOTHER_LANGUAGE = """
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
@@ -87,6 +88,17 @@ def expect_typing_goes_to(notebook: NotebookPage, index: int, prompt: str) -> No
     expect(notebook.page.locator(".jp-Cell.jp-mod-active .cm-content")).to_be_focused()
     notebook.page.keyboard.type("Why?")
     wait_until(lambda: source(notebook, index) == f"{prompt}Why?", "what was typed at the end")
+
+
+@pytest.fixture
+def set_settings(lab: LabServer) -> Iterator[Callable[..., None]]:
+    """`set_settings(policy="plan")` before a page is opened."""
+
+    def put(**values: Any) -> None:
+        lab.api("PUT", "lab/api/settings/agent-kernel:prompts", {"raw": json.dumps(values)})
+
+    yield put
+    put()
 
 
 @pytest.fixture(params=["lab", "notebook_7"])
@@ -191,3 +203,112 @@ def test_another_language_has_no_agent(lab: LabServer, page: Page) -> None:
     for name in ("Fix", "Explain", "Ask the Agent…"):
         expect(button(notebook, name)).not_to_be_visible()
     lab.close_kernels()
+
+
+RUN_ALL = ["first = 1", "%%agent\nMake radius.", "radius * 2", "'the last'"]
+
+
+def test_what_is_run_together_with_a_prompt_waits_for_its_run(
+    place: LabServer, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="radius = 2"), say("Made."))
+    notebook = NotebookPage(place, page, place.write_notebook("together.ipynb", RUN_ALL))
+    page.evaluate("() => { void window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+    notebook.wait_for_state("awaiting_approval")
+    assert notebook.outputs(2) == []
+    notebook.press("Approve")
+    wait_until(lambda: notebook.text(3) == "'the last'", "the last cell to be run")
+    assert [notebook.text(2), notebook.text(3)] == ["4", "'the last'"]
+    assert [notebook.prompt_number(index) for index in range(4)] == [1, 2, 3, 4]
+
+
+def test_an_interrupt_ends_a_run_that_others_wait_for_and_them(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="radius = 2"))
+    notebook = open_notebook(RUN_ALL)
+    page.evaluate("() => { void window.jupyterapp.commands.execute('notebook:run-all-cells').catch(() => null); }")
+    notebook.wait_for_state("awaiting_approval")
+    notebook.command("notebook:interrupt-kernel")
+    expect(notebook.record()).to_be_visible()
+    notebook.wait_until_idle()
+    assert [notebook.outputs(2), notebook.outputs(3)] == [[], []]
+
+
+def run_failing(notebook: NotebookPage, index: int) -> None:
+    notebook.page.evaluate(
+        """index => {
+          const { shell, commands } = window.jupyterapp;
+          shell.currentWidget.content.activeCellIndex = index;
+          void commands.execute('notebook:run-cell').catch(() => null);
+        }""",
+        index,
+    )
+
+
+def test_a_cell_that_lacks_what_a_run_makes_is_run_with_the_rest_when_that_has_ended(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    model.says(call("run_python", code="radius = 2"), say("Made."), call("run_python", code="radius = 3"))
+    notebook = open_notebook(RUN_ALL)
+    notebook.run(1)
+    notebook.wait_for_state("awaiting_approval")
+    run_failing(notebook, 2)
+    expect(page.get_by_text("The run in [1] waits for you ·")).to_be_visible()
+    button(notebook, "Run from here when it ends").click()
+    notebook.press("Approve")
+    wait_until(lambda: notebook.text(3) == "'the last'", "the last cell to be run")
+    assert notebook.text(2) == "4"
+
+    page.evaluate(SET_SOURCE, [2, "diameter"])
+    notebook.run(1)
+    notebook.wait_for_state("awaiting_approval")
+    run_failing(notebook, 2)
+    button(notebook, "Run from here when it ends").click()
+    notebook.command("notebook:interrupt-kernel")
+    expect(page.get_by_text("ended without an answer ·")).to_be_visible()
+    expect(button(notebook, "Run from here")).to_be_visible()
+    assert "diameter" in notebook.text(2)
+
+
+def test_a_notebook_with_an_agent_begins_with_its_prompt(lab: LabServer, model: WrittenModel, page: Page) -> None:
+    model.says(say("Hello."))
+    page.goto(f"{lab.url}lab?token={lab.token}")
+    page.locator(".jp-LauncherCard", has_text="Notebook with an agent").click()
+    expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(2)
+    expect(page.locator(".jp-Cell.jp-mod-active .cm-content")).to_be_focused()
+    page.wait_for_function(f"() => ({HAS_KERNEL})(window.jupyterapp.shell.currentWidget.sessionContext)")
+    page.keyboard.type("Hello?")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-agent-record]")).to_contain_text("Hello.")
+    assert model.requests()[0][-1]["content"].startswith("Hello?")
+    lab.close_kernels()
+
+
+def test_settings_hold_for_every_prompt_of_the_page_and_a_prompts_own_options_win(
+    set_settings: Callable[..., None], open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(say("Planned."), call("run_python", code="1"))
+    set_settings(policy="plan", wait="always")
+    notebook = open_notebook(["%%agent\nPlan it.", "%agent config", "%%agent --wait=false --policy ask\nAsk."])
+    notebook.run(0)
+    assert notebook.record().count() == 1, "the cell has waited for its run"
+    notebook.run(1)
+    assert "this page's settings: policy=plan wait=true" in notebook.text(1)
+    notebook.run(2)
+    notebook.wait_for_state("awaiting_approval")
+
+
+def test_a_notification_tells_what_begins_to_wait_in_a_notebook_that_is_not_in_view(
+    set_settings: Callable[..., None], lab: LabServer, open_notebook: OpenNotebook, model: WrittenModel, page: Page
+) -> None:
+    gate = Gate(call("run_python", code="1"))
+    model.says(gate)
+    set_settings(notifications=True)
+    notebook = open_notebook(["%%agent\nAsk."])
+    notebook.run(0)
+    notebook.command("docmanager:open", path=lab.write_notebook("front.ipynb", ["1 + 1"]).name)
+    gate.open()
+    page.locator(".jp-Notification-Status").click()
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(notebook.card()).to_be_in_viewport()

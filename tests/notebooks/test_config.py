@@ -54,6 +54,16 @@ def test_what_the_line_says_wins() -> None:
     assert (other.model, other.wait, other.policy, other.prompt) == ("m", False, "ask", "Go")
 
 
+def test_the_settings_of_a_page_are_below_the_kernels_own_and_a_wrong_one_is_left_out() -> None:
+    found = defaults()
+    found.change(["model=mine"])
+    found.take_page({"model": "theirs", "effort": "low", "policy": "all", "wait": "true", "tools": "run_shell"})
+    assert found.in_force == {"model": "mine", "effort": "low", "wait": True}
+    assert "this page's settings: model=theirs wait=true effort=low" in found.text()
+    found.take_page({})
+    assert found.in_force == {"model": "mine"}
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

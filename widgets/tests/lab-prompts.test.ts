@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
-import { readLacking, wordsOf } from "../lab/src/environment";
+import { defaultsOf, readLacking, wordsOf } from "../lab/src/environment";
 import { asksAgent, cellsPrompt, explainPrompt, fixPrompt, outputPrompt } from "../lab/src/prompts";
+import { wordsOfEnded, wordsOfOpen } from "../lab/src/waits";
 
 it("makes prompts whose mentions end where the line or a blank does", () => {
   const prompts = [fixPrompt("a-1"), explainPrompt("a-1"), outputPrompt("a-1"), cellsPrompt(["a-1"])];
@@ -43,4 +44,21 @@ it.each(["", "loaded", "null", "[]", '{"missing": true}', JSON.stringify({ ...sa
 
 it("bounds what a kernel says", () => {
   expect(readLacking(JSON.stringify({ ...said, error: "x".repeat(5_000) }))?.error).toHaveLength(1_000);
+});
+
+it("sends the settings that differ from what there is without them", () => {
+  expect(defaultsOf({ model: "", policy: "default", effort: "default", wait: "together" })).toEqual({});
+  expect(defaultsOf({ model: "m", policy: "plan", effort: "low", wait: "never", notifications: true })).toEqual({
+    ...{ model: "m", policy: "plan", effort: "low" },
+    wait: "false",
+  });
+  expect(defaultsOf({ model: 7, wait: "always" })).toEqual({ wait: "true" });
+});
+
+it("names the run that a cell came too early for", () => {
+  const run = { run_id: "r", prompt: "", notebook: null, kernel_id: null, cell_id: "c" };
+  expect(wordsOfOpen({ ...run, waits_for: [{ kind: "approval" }] }, 2)).toBe("The run in [2] waits for you ·");
+  expect(wordsOfOpen({ ...run, waits_for: [{ kind: "run" }] }, 2)).toBe("The run in [2] has not ended ·");
+  expect(wordsOfEnded("cancelled", null)).toBe("The run above ended without an answer ·");
+  expect(wordsOfEnded("complete", 2)).toBe("The run in [2] has ended ·");
 });

@@ -2,7 +2,7 @@
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ICommandPalette } from "@jupyterlab/apputils";
 import type { Cell, CodeCell } from "@jupyterlab/cells";
-import { type INotebookTracker, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
+import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { LabIcon } from "@jupyterlab/ui-components";
 import { insertBelow } from "./insert";
 import { isPython } from "./loading";
@@ -115,14 +115,19 @@ async function askBelow({ content }: NotebookPanel, cells: readonly Cell[], sour
   if (index === 0) return false;
   const isThere = content.widgets[index]?.model.sharedModel.getSource() === source;
   if (!isThere && !insertBelow(content, index - 1, [source])) return false;
-  content.activeCellIndex = index;
-  content.deselectAll();
-  await content.scrollToItem(index, "auto", 0).catch(() => undefined);
-  const made = content.widgets[index];
-  await made?.ready;
-  content.mode = "edit";
-  const editor = made?.editor;
+  await placeCursor(content, index);
+  return true;
+}
+
+/** Puts the cursor at the end of a cell. */
+export async function placeCursor(notebook: Notebook, index: number): Promise<void> {
+  notebook.activeCellIndex = index;
+  notebook.deselectAll();
+  await notebook.scrollToItem(index, "auto", 0).catch(() => undefined);
+  const cell = notebook.widgets[index];
+  await cell?.ready;
+  notebook.mode = "edit";
+  const editor = cell?.editor;
   const line = (editor?.lineCount ?? 1) - 1;
   editor?.setCursorPosition({ line, column: editor.getLine(line)?.length ?? 0 });
-  return true;
 }

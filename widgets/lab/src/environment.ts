@@ -1,4 +1,4 @@
-/** Loads the agent in a Python kernel, and reads what the kernel says where it can't. */
+/** Code that loads the agent in a Python kernel, and what the kernel says of its environment where it can't. */
 
 /** Where the agent could not be loaded. */
 export interface Lacking {
@@ -16,27 +16,46 @@ const MOST_CHARACTERS = 1_000;
 const TEXTS = ["error", "executable", "prefix", "command"] as const;
 const SOURCE = `\
 import importlib.util, json, subprocess, sys
-shell = get_ipython()
-if shell.find_cell_magic("agent") is None:
-    try:
-        shell.extension_manager.load_extension("agent_kernel")
-    except Exception as error:
-        pip = [sys.executable, "-m", "pip", "install"]
-        uv = ["uv", "pip", "install", "--python", sys.executable]
-        command = [*(pip if importlib.util.find_spec("pip") else uv), "agent-kernel"]
-        print(json.dumps({
-            "missing": isinstance(error, ImportError) and error.name == "agent_kernel",
-            "error": f"{type(error).__name__}: {error}",
-            "executable": sys.executable,
-            "prefix": sys.prefix,
-            "command": subprocess.list2cmdline(command),
-        }))
+try:
+    from agent_kernel.notebook import load
+    load({})
+except Exception as error:
+    pip = [sys.executable, "-m", "pip", "install"]
+    uv = ["uv", "pip", "install", "--python", sys.executable]
+    command = [*(pip if importlib.util.find_spec("pip") else uv), "agent-kernel"]
+    print(json.dumps({
+        "missing": isinstance(error, ImportError) and error.name == "agent_kernel",
+        "error": f"{type(error).__name__}: {error}",
+        "executable": sys.executable,
+        "prefix": sys.prefix,
+        "command": subprocess.list2cmdline(command),
+    }))
 `;
 
-/** Does nothing where the magic is there already, and leaves no name in the user's namespace. */
-export const LOAD = `exec(${JSON.stringify(SOURCE)}, {"get_ipython": get_ipython})`;
+/** Loads the agent, or says why that can't be. It leaves no name in the user's namespace. */
+export const ASK_ENVIRONMENT = `exec(${JSON.stringify(SOURCE)}, {})`;
 
-/** From what `LOAD` has printed; `null` where it has loaded the agent. */
+/** As `%agent config` takes them. */
+export type Defaults = Readonly<Record<string, string>>;
+
+/** From the page's settings. */
+export function defaultsOf(settings: Readonly<Record<string, unknown>>): Defaults {
+  const { model, policy, effort, wait } = settings;
+  const holds = wait === "always" ? "true" : wait === "never" ? "false" : "";
+  const known = Object.entries({ model, policy, effort, wait: holds });
+  return Object.fromEntries(
+    known.flatMap(([name, value]) =>
+      typeof value === "string" && value !== "" && value !== "default" ? [[name, value.slice(0, MOST_CHARACTERS)]] : [],
+    ),
+  );
+}
+
+/** Loads the agent's magics where they are not there, with the page's settings. As the kernel knows code of ours. */
+export function loadCode(defaults: Defaults): string {
+  return `__import__("agent_kernel.notebook", fromlist=["load"]).load(${JSON.stringify(defaults)})`;
+}
+
+/** From what `ASK_ENVIRONMENT` has printed; `null` where it is loaded. */
 export function readLacking(printed: string): Lacking | null {
   try {
     const said: unknown = JSON.parse(printed.trim().split("\n").at(-1) ?? "");

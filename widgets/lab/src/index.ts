@@ -1,17 +1,22 @@
 /** The JupyterLab extension: what a cell's output cannot do by itself. It works in JupyterLab and in Notebook 7. */
 import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
+import { ILauncher } from "@jupyterlab/launcher";
 import { INotebookTracker } from "@jupyterlab/notebook";
+import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
 import { answerActivations } from "./activate";
+import { offersTheRest } from "./afterRun";
 import { addQuestions, EXPLAIN, FIX } from "./ask";
 import { watchErrors } from "./errors";
 import { answerInsertions, insertBelow } from "./insert";
+import { addLauncher } from "./launcher";
 import { loadsWhereAsked } from "./loading";
 import { answerBeginnings } from "./newConversation";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
+import { Settings } from "./settings";
 import style from "./style.css";
 import { UndoOffers } from "./undo";
 import { WaitingRuns } from "./waiting";
@@ -69,10 +74,12 @@ const loading: JupyterFrontEndPlugin<void> = {
   description: "Loads the agent before cells that ask it, and says what to do where a kernel can't.",
   autoStart: true,
   requires: [INotebookTracker],
-  activate: (_, tracker: INotebookTracker) => loadsWhereAsked(tracker),
+  optional: [ISettingRegistry],
+  activate: (_, tracker: INotebookTracker, registry: ISettingRegistry | null) =>
+    loadsWhereAsked(tracker, new Settings(registry)),
 };
 
-/** Its schema has the places of its commands in toolbar, menu and keyboard. */
+/** Its schema has the places of its commands in toolbar, menu and keyboard, and the settings. */
 const prompts: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:prompts",
   description: "Makes cells that ask the agent about others, from errors, toolbar, menu, palette and a shortcut.",
@@ -90,6 +97,15 @@ const prompts: JupyterFrontEndPlugin<void> = {
   },
 };
 
+const launcher: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:launcher",
+  description: "Creates notebooks with an agent.",
+  autoStart: true,
+  optional: [ILauncher, ICommandPalette],
+  activate: (app, launcher: ILauncher | null, palette: ICommandPalette | null) =>
+    addLauncher(app, launcher, palette, CATEGORY),
+};
+
 const removed: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:removed",
   description: "Tells the kernel of cells that are gone.",
@@ -100,12 +116,19 @@ const removed: JupyterFrontEndPlugin<void> = {
 
 const waits: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:waits",
-  description: "Shows calls that wait for you where their cards can't be seen.",
+  description: "Shows calls that wait for you where their cards can't be seen, and offers to run cells after a run.",
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette, IStatusBar],
-  activate: (app, tracker: INotebookTracker, palette: ICommandPalette | null, statusBar: IStatusBar | null) => {
-    const waiting = new WaitingRuns(app, tracker);
+  optional: [ICommandPalette, IStatusBar, ISettingRegistry],
+  activate: (
+    app,
+    tracker: INotebookTracker,
+    palette: ICommandPalette | null,
+    statusBar: IStatusBar | null,
+    registry: ISettingRegistry | null,
+  ) => {
+    const waiting = new WaitingRuns(app, tracker, new Settings(registry));
+    offersTheRest(tracker, waiting);
     waiting.item.id = "agent-kernel-waits";
     // The status bar shows all its items when it is drawn again, but for those that say no.
     const place = { item: waiting.item, align: "left", rank: 100, isActive: () => waiting.any } as const;
@@ -129,4 +152,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, undo, loading, prompts, removed, waits];
+export default [keys, cells, undo, launcher, loading, prompts, removed, waits];

@@ -4,22 +4,27 @@ import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/note
 import { NotebookActions } from "@jupyterlab/notebook";
 import type { Kernel, KernelMessage } from "@jupyterlab/services";
 import { copyButton } from "../../src/ui/copying";
-import { type Lacking, LOAD, readLacking, wordsOf } from "./environment";
+import { ASK_ENVIRONMENT, type Lacking, loadCode, readLacking, wordsOf } from "./environment";
 import { asksAgent } from "./prompts";
+import type { Settings } from "./settings";
+import { waitsForPrompts } from "./together";
 
 /** As IPython says it, on a line of its own. */
 const NO_MAGIC = /^UsageError: (?:Cell|Line) magic (?:function )?`%%?agent`/m;
 /** Of `%load_ext agent_kernel`. */
 const NO_PACKAGE = /^No module named 'agent_kernel'/;
 
+const SILENT = { silent: true, store_history: false, stop_on_error: false };
+
 /** Watches what is run in all notebooks in the page. */
-export function loadsWhereAsked(tracker: INotebookTracker): void {
+export function loadsWhereAsked(tracker: INotebookTracker, settings: Settings): void {
   // The request to run the cell is sent straight after, so that the kernel carries it out with the agent loaded.
   NotebookActions.executionScheduled.connect((_, { notebook, cell }) => {
     const kernel = kernelOf(panelOf(tracker, notebook));
     if (kernel !== null && isPython(notebook) && asksAgent(cell.model.sharedModel.getSource()))
-      void load(kernel).catch(() => undefined);
+      void kernel.requestExecute({ code: loadCode(settings.defaults), ...SILENT }).done.catch(() => undefined);
   });
+  waitsForPrompts((notebook) => (isPython(notebook) ? kernelOf(panelOf(tracker, notebook)) : null));
   NotebookActions.executed.connect((_, { notebook, cell, success }) => {
     const panel = panelOf(tracker, notebook);
     if (!success && panel !== undefined && cell instanceof CodeCell && lacksAgent(cell)) void showHelp(panel, cell);
@@ -39,9 +44,9 @@ function kernelOf(panel: NotebookPanel | undefined): Kernel.IKernelConnection | 
   return panel?.sessionContext.session?.kernel ?? null;
 }
 
-/** `null` where the kernel has the agent now. Rejects where the kernel ends. */
-async function load(kernel: Kernel.IKernelConnection): Promise<Lacking | null> {
-  const future = kernel.requestExecute({ code: LOAD, silent: true, store_history: false, stop_on_error: false });
+/** `null` where the kernel has loaded the agent by now. Rejects where the kernel ends. */
+async function askEnvironment(kernel: Kernel.IKernelConnection): Promise<Lacking | null> {
+  const future = kernel.requestExecute({ code: ASK_ENVIRONMENT, ...SILENT });
   let printed = "";
   future.onIOPub = (message) => {
     if (message.header.msg_type === "stream") printed += (message as KernelMessage.IStreamMsg).content.text;
@@ -64,7 +69,7 @@ function lacksAgent({ outputArea }: CodeCell): boolean {
 async function showHelp(panel: NotebookPanel, cell: CodeCell): Promise<void> {
   const kernel = kernelOf(panel);
   if (kernel === null || !isPython(panel.content)) return;
-  const lacking = await load(kernel);
+  const lacking = await askEnvironment(kernel);
   const output = [...cell.outputArea.node.querySelectorAll(".jp-OutputArea-output")].at(-1);
   if (output === undefined) return;
   const help = document.createElement("div");

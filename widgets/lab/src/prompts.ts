@@ -25,6 +25,14 @@ export function asksAgent(source: string): boolean {
   return /^[ \t]*%%?agent\b/m.test(source);
 }
 
+/** Code that waits for the runs of these cells, where the kernel has the agent. */
+export function waitCode(cellIds: readonly string[]): string {
+  const source =
+    `import sys\nif "agent_kernel.notebook" in sys.modules:\n` +
+    `    sys.modules["agent_kernel.notebook"].wait_for_cells(${JSON.stringify(cellIds)})`;
+  return `exec(${JSON.stringify(source)}, {})`;
+}
+
 function mention(cellId: string): string {
   return `@cell:${cellId}`;
 }

@@ -1,15 +1,17 @@
 /** Shows what waits where its card can't be seen: in place of hidden outputs, on the notebook's tab, and for the whole
  * page in the status bar, each with a way to the card. The server knows what waits, also where no card is in the page. */
 import type { JupyterFrontEnd } from "@jupyterlab/application";
-import { Dialog, showDialog } from "@jupyterlab/apputils";
+import { Dialog, Notification, showDialog } from "@jupyterlab/apputils";
 import type { Cell, CodeCell, MarkdownCell } from "@jupyterlab/cells";
 import { URLExt } from "@jupyterlab/coreutils";
 import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
+import { type ISignal, Signal } from "@lumino/signaling";
 import { Widget } from "@lumino/widgets";
 import { insertBelow } from "./insert";
-import { summary, type Waiting, waitingRuns } from "./waits";
+import type { Settings } from "./settings";
+import { type ListedRun, summary, type Waiting, waitingRuns } from "./waits";
 
 /** The kernel's own messages to the server pass through the page, too: a run begins, or goes on. */
 const FROM_KERNEL = "agent_kernel_event";
@@ -26,6 +28,7 @@ const COVER = ".jp-Placeholder-contentContainer";
 
 export class WaitingRuns {
   readonly item = new Widget({ node: document.createElement("button") });
+  private readonly listedSignal = new Signal<this, readonly ListedRun[]>(this);
   private waiting: readonly Waiting[] = [];
   private expectUntil = 0;
   private shown: string | null = null;
@@ -40,6 +43,7 @@ export class WaitingRuns {
   constructor(
     private readonly app: JupyterFrontEnd,
     private readonly tracker: INotebookTracker,
+    private readonly settings: Settings,
   ) {
     this.item.addClass(`${MARK}-item`);
     this.item.node.title = "Show what waits";
@@ -50,6 +54,22 @@ export class WaitingRuns {
 
   get any(): boolean {
     return this.waiting.length > 0;
+  }
+
+  /** Tells of all runs that are open, as often as the server is asked. */
+  get listed(): ISignal<this, readonly ListedRun[]> {
+    return this.listedSignal;
+  }
+
+  /** Reads the runs that are open, and so many that have ended. */
+  async list(limit: number): Promise<readonly ListedRun[]> {
+    const { serverSettings } = this.app.serviceManager;
+    const query = limit === 0 ? "state=open&limit=0" : `limit=${limit}`;
+    const address = URLExt.join(serverSettings.baseUrl, `agent-kernel/api/runs?${query}`);
+    const response = await ServerConnection.makeRequest(address, {}, serverSettings);
+    // Without the server extension, or its log, there is nothing to show.
+    const runs: unknown = response.ok ? await response.json() : [];
+    return Array.isArray(runs) ? (runs as ListedRun[]) : [];
   }
 
   /** Leads to what waits; pressed again, to what else does. */
@@ -78,24 +98,32 @@ export class WaitingRuns {
     this.expect();
   }
 
-  private expect(): void {
+  /** Asks for a while, as a run may have begun. */
+  expect(): void {
     const asking = Date.now() < this.expectUntil || this.any;
     this.expectUntil = Date.now() + EXPECT_MS;
     if (!asking) void this.poll.refresh();
   }
 
   private async ask(): Promise<void> {
-    const { serverSettings } = this.app.serviceManager;
-    const address = URLExt.join(serverSettings.baseUrl, "agent-kernel/api/runs?state=open&limit=0");
-    const response = await ServerConnection.makeRequest(address, {}, serverSettings);
-    // Without the server extension, or its log, there is nothing to show.
-    const runs: unknown = response.ok ? await response.json() : [];
-    const open = Array.isArray(runs) ? runs : [];
+    const open = await this.list(0);
+    const known = new Set(this.waiting.map(({ runId }) => runId));
     this.waiting = waitingRuns(open);
+    for (const one of this.waiting) if (!known.has(one.runId)) this.notify(one);
     this.item.node.textContent = summary(this.waiting);
     this.item.setHidden(!this.any);
     this.panels().forEach((panel) => this.mark(panel));
+    this.listedSignal.emit(open);
     if (open.length === 0 && Date.now() > this.expectUntil) void this.poll.stop();
+  }
+
+  /** For those who want it, where the notebook is not in view. */
+  private notify(one: Waiting): void {
+    const panel = this.app.shell.currentWidget;
+    const isInView = !document.hidden && this.tracker.find((each) => each === panel && indexOf(each.content, one) >= 0);
+    if (!this.settings.notifies || isInView) return;
+    const words = one.notebook === null ? one.words : `${one.words}, in ${one.notebook}`;
+    Notification.info(words, { autoClose: false, actions: [{ label: "Show", callback: () => void this.show(one) }] });
   }
 
   private panels(): NotebookPanel[] {

@@ -7,8 +7,9 @@ interface Wait {
 }
 
 /** Of the list of runs, what is read here. */
-interface ListedRun {
+export interface ListedRun {
   readonly run_id: string;
+  readonly status?: string;
   readonly prompt: string;
   readonly notebook: string | null;
   readonly kernel_id: string | null;
@@ -41,6 +42,19 @@ export function waitingRuns(runs: readonly ListedRun[]): Waiting[] {
     const words = `Waiting for you: ${subject(first)}${more}`;
     return [{ runId, prompt, notebook, kernelId, cellId, calls, paused: calls < waits.length, words }];
   });
+}
+
+/** Beside a cell that lacked what a run above it may make. `number` is the prompt's, as in `[2]`. */
+export function wordsOfOpen({ waits_for: waits }: ListedRun, number: number | null): string {
+  return `${runIn(number)} ${waits.some((wait) => wait.kind !== "run") ? "waits for you" : "has not ended"} ·`;
+}
+
+export function wordsOfEnded(status: string | undefined, number: number | null): string {
+  return `${runIn(number)} ${status === "complete" ? "has ended" : "ended without an answer"} ·`;
+}
+
+function runIn(number: number | null): string {
+  return number === null ? "The run above" : `The run in [${number}]`;
 }
 
 /** For a place that all notebooks share. */

@@ -1,0 +1,33 @@
+/** The page's settings, as JupyterLab keeps them. */
+import type { ISettingRegistry } from "@jupyterlab/settingregistry";
+import { type Defaults, defaultsOf } from "./environment";
+
+/** The plugin whose schema has them. */
+export const PLUGIN = "agent-kernel:prompts";
+
+export class Settings {
+  private values: Readonly<Record<string, unknown>> = {};
+
+  /** Without a registry, or before it has answered, nothing is set. */
+  constructor(registry: ISettingRegistry | null) {
+    const read = async (): Promise<void> => {
+      const settings = await registry?.load(PLUGIN);
+      const take = (): void => {
+        this.values = settings?.composite ?? {};
+      };
+      settings?.changed.connect(take);
+      take();
+    };
+    void read().catch(() => undefined);
+  }
+
+  /** Of prompts that are run in this page. */
+  get defaults(): Defaults {
+    return defaultsOf(this.values);
+  }
+
+  /** Whether what waits in a notebook that is not in view is told by a notification. */
+  get notifies(): boolean {
+    return this.values["notifications"] === true;
+  }
+}
