@@ -3,7 +3,7 @@ every front end and plain IPython have it."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,9 +45,9 @@ def load(shell: InteractiveShell) -> None:
     def prompts(context: CompletionContext) -> SimpleMatcherResult:
         lines = context.full_text.split("\n")
         lines[context.cursor_line] = lines[context.cursor_line][: context.cursor_position]
-        found = completer.offers("\n".join(lines[: context.cursor_line + 1])) or Offers("", ())
+        found = completer.offers("\n".join(lines[: context.cursor_line + 1])) or Offers("", {})
         return {
-            "completions": [SimpleCompletion(text) for text in found.texts],
+            "completions": [SimpleCompletion(text, type=kind) for text, kind in found.texts.items()],
             "matched_fragment": found.written,
             "suppress": True,  # what IPython offers in Python
             "ordered": True,
@@ -67,7 +67,8 @@ class Offers:
     """What can stand in place of `written`, the text before the cursor."""
 
     written: str
-    texts: tuple[str, ...]
+    texts: Mapping[str, str]
+    """What each is, as front ends show it."""
 
 
 class PromptCompleter:
@@ -100,36 +101,36 @@ class PromptCompleter:
             name, value = option["name"] or "wait", option["value"]
             if name == "tools":
                 before, comma, value = value.rpartition(",")
-                return _offers(value, self._tools(), sort=True) if comma or not before else None
+                return _offers(value, sorted(self._tools()), "tool") if comma or not before else None
             values = self._models() if name == "model" else VALUES.get(name, ())
-            return _offers(value, values)
+            return _offers(value, values, name)
         last = words.split(" ")[-1]
-        return _offers(last, OPTIONS) if last.startswith("-") and not words.startswith("stats") else None
+        return _offers(last, OPTIONS, "option") if last.startswith("-") and not words.startswith("stats") else None
 
     def _of_command(self, words: str) -> Offers | None:
         first, *more = words.split(" ")
         if not more:
-            return _offers(first, COMMANDS)
+            return _offers(first, COMMANDS, "command")
         if first != "config":
-            return _offers(more[0], _AFTER[first]) if first in _AFTER and len(more) == 1 else None
+            return _offers(more[0], _AFTER[first], "option") if first in _AFTER and len(more) == 1 else None
         name, equals, value = more[-1].partition("=")
         if not equals:
-            return _offers(name, (*(f"{one}=" for one in NAMES), "reset"))
-        return _offers(value, self._models() if name == "model" else VALUES.get(name, ()))
+            return _offers(name, (*(f"{one}=" for one in NAMES), "reset"), "default")
+        return _offers(value, self._models() if name == "model" else VALUES.get(name, ()), name)
 
     def _of_prompt(self, line: str) -> Offers | None:
         mention = _MENTION.search(line)
         if mention is None:
             word = _WORD.search(line)
-            return None if word is None else _offers(word[0], self._variables(word[0]), sort=True)
+            return None if word is None else _offers(word[0], sorted(self._variables(word[0])), "variable")
         begun = mention["begun"]
         if begun.startswith("["):
-            return _offers(begun, self._cells())
+            return _offers(begun, self._cells(), "cell")
         if begun.startswith('"'):
-            return _offers(begun, (f'"{name}"' for name in self._files(begun[1:])))
+            return _offers(begun, (f'"{name}"' for name in self._files(begun[1:])), "file")
         files = (name if _PLAIN.fullmatch(name) else f'"{name}"' for name in self._files(begun))
-        variables = sorted(name for name in self._variables(begun) if name.startswith(begun))
-        return Offers(begun, tuple(dict.fromkeys((*variables, *files))))
+        variables = _offers(begun, sorted(self._variables(begun)), "variable").texts
+        return Offers(begun, {**variables, **dict.fromkeys(files, "file")})
 
     def _variables(self, begun: str) -> Iterator[str]:
         mine = user_variables(self._shell.user_ns, self._shell.user_ns_hidden)
@@ -178,9 +179,8 @@ def _is_function(name: str, value: object) -> bool:
     return type(value).__name__ == "function" and not name.startswith("_")
 
 
-def _offers(written: str, texts: Iterable[str], *, sort: bool = False) -> Offers:
-    found = dict.fromkeys(text for text in texts if text.startswith(written))
-    return Offers(written, tuple(sorted(found)) if sort else tuple(found))
+def _offers(written: str, texts: Iterable[str], kind: str) -> Offers:
+    return Offers(written, dict.fromkeys((text for text in texts if text.startswith(written)), kind))
 
 
 def model_names() -> list[str]:

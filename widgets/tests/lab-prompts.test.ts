@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { defaultsOf, readLacking, wordsOf } from "../lab/src/environment";
-import { asksAgent, cellsPrompt, explainPrompt, fixPrompt, outputPrompt } from "../lab/src/prompts";
+import { asksAgent, cellsPrompt, explainPrompt, fixPrompt, isPrompt, outputPrompt } from "../lab/src/prompts";
 import { wordsOfEnded, wordsOfOpen } from "../lab/src/waits";
 
 it("makes prompts whose mentions end where the line or a blank does", () => {
@@ -10,14 +10,17 @@ it("makes prompts whose mentions end where the line or a blank does", () => {
 });
 
 it.each([
-  ["%%agent\nHello?", true],
-  ["  %%agent --wait\nHello?", true],
-  ["x = 1\n%agent stats", true],
-  ["%%agents\nHello?", false],
-  ["agent = 1  # %%agent", false],
-  ["", false],
-])("knows whether %j asks an agent", (source, asks) => {
+  ["%%agent\nHello?", true, true],
+  ["%%agent", true, true],
+  ["  %%agent --wait\nHello?", true, true],
+  ["x = 1\n%agent stats", true, false],
+  ["x = 1\n%%agent\nHello?", true, false],
+  ["%%agents\nHello?", false, false],
+  ["agent = 1  # %%agent", false, false],
+  ["", false, false],
+])("knows whether %j asks an agent, and whether it is a prompt", (source, asks, prompt) => {
   expect(asksAgent(source)).toBe(asks);
+  expect(isPrompt(source)).toBe(prompt);
 });
 
 const said = {

@@ -14,6 +14,7 @@ import { answerInsertions, insertBelow } from "./insert";
 import { addLauncher } from "./launcher";
 import { loadsWhereAsked } from "./loading";
 import { answerBeginnings } from "./newConversation";
+import { coloursPrompts } from "./prose";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
 import { Settings } from "./settings";
@@ -106,6 +107,14 @@ const launcher: JupyterFrontEndPlugin<void> = {
     addLauncher(app, launcher, palette, CATEGORY),
 };
 
+const prose: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:prose",
+  description: "Colours prompts as Markdown.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  activate: (_, tracker: INotebookTracker) => coloursPrompts(tracker),
+};
+
 const removed: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:removed",
   description: "Tells the kernel of cells that are gone.",
@@ -152,4 +161,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, undo, launcher, loading, prompts, removed, waits];
+export default [keys, cells, undo, launcher, loading, prompts, prose, removed, waits];

@@ -33,6 +33,11 @@ export function waitCode(cellIds: readonly string[]): string {
   return `exec(${JSON.stringify(source)}, {})`;
 }
 
+/** Whether all of a cell is a prompt. */
+export function isPrompt(source: string): boolean {
+  return /^\s*%%agent(?!\S)/.test(source);
+}
+
 function mention(cellId: string): string {
   return `@cell:${cellId}`;
 }

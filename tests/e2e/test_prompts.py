@@ -1,0 +1,88 @@
+"""Prompts in the page: their colours, the tab key, and what they mention."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agent_kernel.testing import say
+from tests.e2e.lab import LOAD_READY, LabServer, NotebookPage
+from tests.e2e.model import WrittenModel
+from tests.e2e.test_asking import SET_SOURCE, source
+from tests.programs import wait_until
+
+MIME_TYPE = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.mimeType"
+EDIT = """([index, line, column]) => {
+  const { content } = window.jupyterapp.shell.currentWidget;
+  content.activeCellIndex = index;
+  content.mode = "edit";
+  content.activeCell.editor.focus();
+  content.activeCell.editor.setCursorPosition({ line, column });
+}"""
+PROSE = "text/x-ipythongfm"
+SALES = "sales = {'price': 1.5}\nopen('sales.csv', 'w').write('price\\n1.5\\n');"
+
+
+@pytest.fixture(params=["lab", "notebook_7"])
+def place(request: pytest.FixtureRequest) -> Iterator[LabServer]:
+    server: LabServer = request.getfixturevalue(request.param)
+    yield server
+    server.close_kernels()
+
+
+def test_a_prompt_is_written_as_prose_completed_by_tab_and_sent_with_what_it_mentions(
+    place: LabServer, model: WrittenModel, page: Page
+) -> None:
+    model.says(say("It is 1.5."))
+    prompt = "%%agent --po\nWhat's the price in @sa"
+    path = place.write_notebook("prompts.ipynb", [LOAD_READY, SALES, prompt, "'it is a text'"])
+    notebook = NotebookPage(place, page, path)
+
+    def mime_type(index: int) -> str:
+        return str(page.evaluate(MIME_TYPE, index))
+
+    python = mime_type(3)
+    assert python != PROSE
+    assert mime_type(2) == PROSE
+    notebook.run_through(1)
+    assert mime_type(2) == PROSE, "also when the notebook knows its kernel's language"
+
+    def complete(line: int, column: int, wanted: str, text: str) -> None:
+        page.evaluate(EDIT, [2, line, column])
+        page.keyboard.press("Tab")
+        offered = page.locator(".jp-Completer-item", has_text=wanted)
+        wait_until(lambda: offered.count() > 0 or text in source(notebook, 2), f"{wanted} in {source(notebook, 2)!r}")
+        if text not in source(notebook, 2):
+            offered.first.click()
+        wait_until(lambda: text in source(notebook, 2), f"{text!r} in {source(notebook, 2)!r}")
+
+    complete(1, 23, "sales.csv", "What's the price in @sales.csv")
+    complete(0, 12, "--policy", "%%agent --policy\n")
+    page.evaluate(SET_SOURCE, [2, "'%%agent'"])
+    assert mime_type(2) == python
+    page.evaluate(SET_SOURCE, [2, "%%agent\nWhat's the price in @sales.csv and @sales?"])
+    assert mime_type(2) == PROSE
+    notebook.run(2)
+    expect(notebook.record()).to_contain_text("It is 1.5.")
+    expect(notebook.record()).to_contain_text("read with the prompt: @sales.csv, @sales")
+    [asked] = model.requests()
+    assert "@sales.csv is the file sales.csv (10 bytes), the whole file:\nprice\n1.5" in str(asked[-1]["content"])
+    assert "@sales is the variable sales: dict of length 1 = {'price': 1.5}" in str(asked[-1]["content"])
+
+
+def test_a_mentioned_cell_from_before_the_agent_was_loaded_is_told_with_its_error(
+    lab: LabServer, model: WrittenModel, page: Page
+) -> None:
+    model.says(say("A typing error."))
+    notebook = NotebookPage(lab, page, lab.write_notebook("mentioned.ipynb", ["print('so far')\nprise * 2", ""]))
+    notebook.run(0)
+    notebook.save()
+    cell_id = page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets[0].model.id")
+    page.evaluate(SET_SOURCE, [1, f"%%agent\nFix @cell:{cell_id}"])
+    notebook.run(1)
+    expect(notebook.record()).to_contain_text("A typing error.")
+    [asked] = model.requests()
+    mentioned = str(asked[-1]["content"]).partition("What the prompt mentions:")[2]
+    for text in ("prise * 2", "so far", "name 'prise' is not defined", f"cell:{cell_id}"):
+        assert text in mentioned
+    lab.close_kernels()
