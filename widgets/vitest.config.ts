@@ -17,6 +17,7 @@ export default defineConfig({
     environment: "jsdom",
     include: ["tests/**/*.test.{ts,tsx}"],
     fileParallelism: false,
+    isolate: false, // a document for each file took longer than its tests
     retry: 1,
     reporters: ["default", flaky],
   },

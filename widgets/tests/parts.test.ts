@@ -1,7 +1,13 @@
 /** A page whose highlighter and editor have not come yet, or do not come. */
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Part } from "../src/text/part";
-import { linesOf } from "../src/text/code";
+
+let linesOf: typeof import("../src/text/code").linesOf;
+
+beforeEach(async () => {
+  vi.resetModules(); // other tests may have had the parts come
+  ({ linesOf } = await import("../src/text/code"));
+});
 
 afterEach(() => vi.restoreAllMocks());
 
