@@ -81,19 +81,6 @@ async def test_a_queued_run_that_cannot_be_cancelled_keeps_its_place_and_runs_in
         await one.close()
 
 
-async def test_a_queued_run_can_be_cancelled_again_once_there_is_room(waiting: tuple[Stage, Any, Any]) -> None:
-    one, handle, request = waiting
-    queued = await one.start("behind")
-    await set_read_only(one, True)
-    with pytest.raises(LogUnavailable):
-        await one.conversation.cancel_run(queued.run_id)
-    await set_read_only(one, False)
-    await one.conversation.cancel_run(queued.run_id)
-    assert (await queued.wait()).run.status == "cancelled"
-    await one.conversation.route_decision(request.approval_id, Decision(approved=True))
-    assert (await handle.wait()).run.status == "complete"
-
-
 async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.02)
     stages: list[Stage] = []
