@@ -112,6 +112,14 @@ class PolicyCommand(Command, PolicyChoice):
     type: Literal["policy"] = "policy"
 
 
+class InstructionsCommand(Command):
+    """Switch a file of instructions or a skill off or on, for the next prompts of this conversation."""
+
+    type: Literal["instructions"] = "instructions"
+    file: str = Field(max_length=5_000)
+    off: bool = Field(strict=True)
+
+
 class BudgetAnswer(Body):
     """An answer to a paused run."""
 
@@ -176,6 +184,7 @@ ClientCommand = Annotated[
     | ToolUndoCommand
     | RuleRemoveCommand
     | PolicyCommand
+    | InstructionsCommand
     | BudgetCommand
     | RunRetryCommand
     | TryNowCommand

@@ -295,6 +295,18 @@ class ToolCallView(View):
     """As in `ToolCompleteEvent`."""
 
 
+class InstructionView(View):
+    """A file that says how to work, or a skill, that the model is told of."""
+
+    file: str
+    """From the notebook's folder: `AGENTS.md`, `../AGENTS.md`; `your AGENTS.md` is the user's own."""
+    digest: str
+    """The beginning of a SHA-256 of what the model is told."""
+    skill: bool = False
+    off: bool = False
+    """Whether a person has switched it off: the next prompts of the conversation go without it."""
+
+
 class RunView(View):
     run_id: str
     conversation_id: str
@@ -328,6 +340,7 @@ class RunView(View):
     notices: list[NoticeView] = Field(default_factory=list)
     mentions: list[str] = Field(default_factory=list)
     """What its prompts mention, as `@sales`, that the model was told of."""
+    instructions: list[InstructionView] = Field(default_factory=list)
 
 
 class ConversationView(View):

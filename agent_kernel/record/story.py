@@ -161,6 +161,7 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
             Part(words.policy_words(run)),
             Part(words.continued_words(run), varies=True),
             Part(words.mention_words(run), varies=True),
+            Part(words.instruction_words(run), varies=True),
             Part("."),
         ),
         figures="" if run.recorded else _figures(run),

@@ -105,6 +105,7 @@ MODEL_WITH_EFFORT = "{model} · effort {effort}"
 LEAN_MODEL = "{model} · fewer words and tools for its small context"
 CONTINUES = "continues from [{cell}]"
 MENTIONS = "read with the prompt: {names}"
+INSTRUCTIONS = "follows {names}"
 RECORDED = {
     "demo": "Recorded demo",
     "answers": "Recorded answers",
@@ -252,6 +253,15 @@ def continued_words(run: RunView) -> str:
 def mention_words(run: RunView) -> str:
     """The text `read with the prompt: @sales, @[3]`, or nothing."""
     return MENTIONS.format(names=", ".join(run.mentions)) if run.mentions else ""
+
+
+def instruction_words(run: RunView) -> str:
+    """The text `follows AGENTS.md, ../AGENTS.md, 2 skills`, or nothing."""
+    files = [one.file for one in run.instructions if not (one.off or one.skill)]
+    skills = sum(one.skill and not one.off for one in run.instructions)
+    if skills:
+        files.append("1 skill" if skills == 1 else f"{skills} skills")
+    return INSTRUCTIONS.format(names=", ".join(files)) if files else ""
 
 
 def policy_words(run: RunView) -> str:
@@ -447,6 +457,7 @@ SHARED: Final[dict[str, Any]] = {
     "leanModel": LEAN_MODEL,
     "continues": CONTINUES,
     "mentions": MENTIONS,
+    "instructions": INSTRUCTIONS,
     "recorded": RECORDED,
     "nothingRan": NOTHING_RAN,
     "mayHaveRun": MAY_HAVE_RUN,

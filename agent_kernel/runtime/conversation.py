@@ -10,6 +10,7 @@ from agent_kernel.errors import (
     AlreadyDecided,
     CarriedOutElsewhere,
     IllegalTransition,
+    InvalidArguments,
     KernelGone,
     LogUnavailable,
     UnknownApproval,
@@ -263,6 +264,17 @@ class Conversation:
         if begun is not None and begun is not active:  # it has read the policy before the switch
             await always_allow.rules_changed([begun])
         return switched
+
+    async def switch_instructions(self, file: str, *, off: bool) -> None:
+        """Switch a file of the active run's instructions off or on, for the next prompts. Raises `InvalidArguments`
+        where no run is under way that has it, `CarriedOutElsewhere`."""
+        await self.refuse_elsewhere()
+        active = await self._queue.begun_run()
+        if active is None or all(one.file != file for one in active.view.instructions):
+            raise InvalidArguments("No run is under way that has this file. Nothing was changed.", field="file")
+        changed = [one.model_copy(update={"off": off}) if one.file == file else one for one in active.view.instructions]
+        active.change(instructions=changed)
+        await active.commit(active.save)
 
     async def raise_budget(
         self,

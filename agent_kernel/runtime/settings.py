@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
+from agent_kernel.instructions import NO_INSTRUCTIONS, Instructions
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import RunDeclaration
@@ -52,6 +53,8 @@ class RunSpec:
     """Whether the source of the cell that shows the run contains the prompt; its record does not repeat it then."""
     limits: FolderLimits = NO_LIMITS
     """The limits in the files of the notebook's folder when the run began. Reading them again never loosens these."""
+    instructions: Instructions = NO_INSTRUCTIONS
+    """How to work here, as files of the user and of the notebook's folder say; read again where a run is resumed."""
     watched: bool = False
     """Whether a client without a page follows the run; it waits for answers then as if a page showed it."""
     prompt_id: str | None = None
@@ -100,6 +103,8 @@ class RuntimeSettings:
     """Keeps the rules for all notebooks where the log does not outlive the process."""
     read_limits: Callable[[str | None], FolderLimits] | None = None
     """Reads the files in the folder of a notebook, by its path, that tighten its runs. Called in a thread."""
+    read_instructions: Callable[[str | None], Instructions] | None = None
+    """Reads the files that say how to work in the folder of a notebook, by its path. Called in a thread."""
     approval_seconds: float | None = defaults.APPROVAL_SECONDS
     """A waiting call expires after this time; `None` means never."""
     result_characters: int = defaults.RESULT_CHARACTERS

@@ -7,10 +7,11 @@ from logging import Logger
 from pathlib import Path
 from typing import Any
 
-from jupyter_core.paths import jupyter_config_path
+from jupyter_core.paths import jupyter_config_dir, jupyter_config_path
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.approvals.folder_limits import FolderLimits
+from agent_kernel.instructions import Instructions, read_instructions
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.budgets import BudgetLimits
@@ -71,6 +72,11 @@ def _runtime_settings(app: Any, server: Any) -> RuntimeSettings:
     return RuntimeSettings(
         **traits,
         read_limits=partial(read_limits_of, Path(server.root_dir)),
+        read_instructions=partial(
+            read_instructions_of,
+            Path(server.root_dir),
+            Path(server.config_dir or jupyter_config_dir()) / "agent-kernel",
+        ),
         output_directory=Path(app.output_dir) if app.output_dir is not None else None,
     )
 
@@ -83,8 +89,17 @@ def _own_places(app: Any, server: Any) -> list[str]:
 
 def read_limits_of(root: Path, notebook: str | None) -> FolderLimits:
     """The limits in the files of a notebook's folder; for a run without a notebook, of the server's root folder."""
+    return read_limits(_folder_of(root, notebook), root)
+
+
+def read_instructions_of(root: Path, own: Path, notebook: str | None) -> Instructions:
+    """The instructions of the user, in `own`, and of a notebook's folder, as `read_limits_of`."""
+    return read_instructions(_folder_of(root, notebook), root, own)
+
+
+def _folder_of(root: Path, notebook: str | None) -> Path:
     path = notebook.partition(":")[2] if notebook is not None and notebook.startswith("RTC:") else notebook
-    return read_limits((root / path).parent if path else root, root)
+    return (root / path).parent if path else root
 
 
 def _with_its_key(endpoint: Endpoint | BrokenEndpoint, environ: Mapping[str, str]) -> Endpoint | BrokenEndpoint:

@@ -39,7 +39,7 @@ HEAVY = {"PIL", "aiohttp", "anthropic", "genai_prices", "httpx", "httpx2", "lang
 FLOORS: dict[str, list[tuple[str, ...]]] = {
     "agent_kernel": [
         ("protocol", "version"),
-        ("errors", "own_imports", "own_thread"),
+        ("errors", "instructions", "own_imports", "own_thread"),
         ("tools",),
         ("approvals",),
         ("log",),

@@ -237,6 +237,22 @@ describe("the run", () => {
     expect(root.querySelector(".ak-meta")?.textContent).not.toContain("read with");
   });
 
+  test("names the files that it follows, and switches them off in the panel", async () => {
+    const instructions = [
+      { file: "AGENTS.md", digest: "a", skill: false, off: false },
+      { file: "skills/plot/SKILL.md", digest: "b", skill: true, off: false },
+    ];
+    const root = await show((run) => run.send({ type: "run", run: { ...run.view, instructions } }));
+    expect(root.querySelector(".ak-meta")?.textContent).toContain("follows AGENTS.md, 1 skill");
+    await openPolicy(root);
+    await press(root, "Switch off");
+    expect(PlayedSocket.last.sent.at(-1)).toMatchObject({ type: "instructions", file: "AGENTS.md", off: true });
+    const off = instructions.map((one) => ({ ...one, off: one.file === "AGENTS.md" }));
+    await happens((run) => run.send({ type: "run", run: { ...run.view, instructions: off } }));
+    expect(root.querySelector(".ak-meta")?.textContent).toContain("follows 1 skill");
+    expect(buttons(root)).toContain("Switch on");
+  });
+
   test("says which cell it continues from", async () => {
     const root = await show((run) => run.send({ type: "run", run: { ...run.view, continues: 2 } }));
     expect(root.querySelector(".ak-meta")?.textContent).toContain("continues from [2]");

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from agent_kernel.instructions import OPEN as INSTRUCTIONS_OPEN
 from agent_kernel.models.base import (
     CONTEXT_CLOSE,
     CONTEXT_OPEN,
@@ -175,7 +176,9 @@ def _summary(run: Sequence[WireMessage], clean: Clean) -> str:
 
 
 def _settings(request: ModelRequest, clean: Clean) -> Settings:
-    texts = [text_of(message) for message in request.messages if message.get("role") == "system"]
+    # What the user's and the folder's files say differs where a recording is played.
+    said = (text_of(message) for message in request.messages if message.get("role") == "system")
+    texts = [text.partition(INSTRUCTIONS_OPEN)[0] for text in said]
     system = tuple(clean("\n".join(texts)).split("\n")) if texts else ()
     tools = tuple(mapped(tool.get("function", tool), clean) for tool in request.tools)
     return Settings(id=_digest([system, tools]), system=system, tools=tools)

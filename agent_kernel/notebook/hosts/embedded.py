@@ -21,6 +21,7 @@ from agent_kernel.approvals.user_rules import UserRules
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownRun
 from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor
 from agent_kernel.execution.link import KernelLink
+from agent_kernel.instructions import read_instructions
 from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews, show_record
@@ -30,6 +31,7 @@ from agent_kernel.notebook.kernel.environment import (
     is_attended,
     kernel_of,
     notebook_path,
+    own_instructions_folder,
     user_rules_path,
 )
 from agent_kernel.notebook.kernel.run_state import RunState
@@ -356,6 +358,7 @@ def _settings() -> RuntimeSettings:
         hidden_paths=(str(log.absolute()),) if log is not None else (),
         send_images=send_images,
         read_limits=lambda _: read_limits(FOLDER),
+        read_instructions=lambda _: read_instructions(FOLDER, None, own_instructions_folder()),
         user_rules=UserRules(user_rules_path()),
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from jupyter_core.paths import jupyter_data_dir
+from jupyter_core.paths import jupyter_config_dir, jupyter_data_dir
 
 from agent_kernel.errors import ConfigurationError
 
@@ -60,6 +60,11 @@ def is_attended(shell: InteractiveShell) -> bool:
         return False
     content = kernel.get_parent("shell").get("content") or {}
     return bool(content.get("allow_stdin", False))
+
+
+def own_instructions_folder() -> Path:
+    """Where the user's own AGENTS.md and skills are, for all notebooks."""
+    return Path(jupyter_config_dir()) / "agent-kernel"
 
 
 def user_rules_path() -> Path:

@@ -27,6 +27,7 @@ from agent_kernel.protocol.commands import (
     CancelCommand,
     ClientCommand,
     Command,
+    InstructionsCommand,
     MessageCommand,
     PingCommand,
     PolicyCommand,
@@ -169,6 +170,8 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
             await conversation.remove_rule(command.rule_id, decided_by=person)
         case PolicyCommand():
             await conversation.switch_policy(command.mode, decided_by=person)
+        case InstructionsCommand():
+            await conversation.switch_instructions(command.file, off=command.off)
         case BudgetCommand() | RunRetryCommand() | TryNowCommand() | CancelCommand():
             await _handle_run_command(command, conversation, person)
         case ResumeCommand() | ShownCommand() | PingCommand():

@@ -2,27 +2,30 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
+from itertools import islice
 from types import ModuleType
 from typing import Any, TypeVar
 
 from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
 from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
+from agent_kernel.instructions import MOST_CHARACTERS
 from agent_kernel.log import event_rows, tool_calls
 from agent_kernel.log.event_rows import START, Position
 from agent_kernel.log.measures import add_run as measure_run
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
-from agent_kernel.models.base import IMAGES, LearnsFacts, Model
+from agent_kernel.models.base import IMAGES, LearnsFacts, Model, facts_of
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, RunEvent, utc_now
 from agent_kernel.protocol.kernel import CELLS_OPEN, EnvironmentDescribed
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import ErrorView, NoticeView, RunView, Usage
+from agent_kernel.protocol.views import ErrorView, InstructionView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.runs.specs import limits_text, script_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
@@ -30,6 +33,7 @@ from agent_kernel.runtime.runs.time_limit import limited_in_time
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources, StartingPoint
 from agent_kernel.runtime.state.commits import Commit, commit_to
+from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN
 from agent_kernel.runtime.state.history import History
 from agent_kernel.runtime.state.lean import wants_lean
 from agent_kernel.runtime.state.spending import conversation_budget, filled_up
@@ -63,6 +67,9 @@ RUN_AGAIN = (
 NO_KERNEL = "The notebook's kernel is no longer there, so the model has no tools."
 _ENVIRONMENT_SECONDS = 5.0
 _FOLDER_SECONDS = 5.0
+_LOOKED_AT = 20
+_CONTEXT_PART = 8
+"""Instructions take this part of the model's context at most."""
 _LEAN_CHARACTERS = 4_000
 """Of what the model is told of the notebook where its context is small."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
@@ -125,15 +132,17 @@ async def _begun(
     if resources.attended:  # else the host has chosen the run's script
         spec = with_recorded(spec, model)
     budget = least(resources.settings.conversation_budget, spec.conversation_budget)
-    stored_policy, mark, unknown, whole = await resources.log.read(
+    stored_policy, mark, unknown, whole, earlier = await resources.log.read(
         lambda sql: (
             read_stored_policy(sql, row, spec.run_id),
             event_rows.current_position(sql, row.number),
             tool_calls.unknown_digests(sql, row.number),
             conversation_budget(budget, earlier_runs(sql, row.number, spec.run_id)),
+            _last_instructed(sql, row, spec),
         )
     )
     policy, shown = effective_policy(resources.settings, spec, stored_policy)
+    spec, instructions, notes = taken_in(spec, model, earlier)
     past = resources.histories.take(row.number)
     if spec.replaces:
         past = History()  # all is read again, without what is left out from now on
@@ -147,7 +156,10 @@ async def _begun(
         policy=shown,
         started_at=utc_now(),
         conversation_budget=whole,
+        instructions=instructions,
     )
+    for said in notes:
+        run.notify(said)
     if spec.limits != known:
         run.change(budget=least(run.view.budget, spec.limits.budget))
         run.commit_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
@@ -171,6 +183,7 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
         resources.tasks.spawn(asyncio.to_thread(load), "prices")
     spec = await _with_folder_limits(resources, row, spec)
+    spec = await _with_instructions(resources, row, spec)
     await take_in_user_rules(resources.log, resources.settings)
     return model, spec
 
@@ -181,6 +194,30 @@ def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebo
     model = resources.models.resolve(name, notebook_path)
     ToolRegistry(spec.tools).openai_format()
     return model
+
+
+def _last_instructed(sql: sqlite3.Connection, row: ConversationRow, spec: RunSpec) -> RunView | None:
+    """The last run before this one that had instructions."""
+    return next(
+        (run for run in islice(earlier_runs(sql, row.number, spec.run_id), _LOOKED_AT) if run.instructions), None
+    )
+
+
+def taken_in(spec: RunSpec, model: Model, before: RunView | None) -> tuple[RunSpec, list[InstructionView], list[str]]:
+    """The specification with the instructions that the model is told, all of them for display, and what is to be said
+    of them for the first time. `before`: the run before, where a person may have switched some off."""
+    known = {one.file: one for one in before.instructions} if before is not None else {}
+    off = {file for file, one in known.items() if one.off}
+    shown = spec.instructions.views(off)
+    context = facts_of(model).context_tokens
+    room = MOST_CHARACTERS if context is None else min(MOST_CHARACTERS, int(context * BYTES_PER_TOKEN / _CONTEXT_PART))
+    told = spec.instructions.without(off).within(room)
+    said = {notice.content for notice in before.notices} if before is not None else set()
+    notes = [note for note in told.notes if note not in said]
+    for one in shown:
+        if not one.off and one.file in known and known[one.file].digest != one.digest:
+            notes.append(f"{one.file} has changed: the model is told what it says now.")
+    return replace(spec, instructions=told), shown, notes
 
 
 async def log_prompt(run: ActiveRun, described: EnvironmentDescribed) -> None:
@@ -215,6 +252,20 @@ async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: 
         logger.warning("The files of the notebook's folder could not be read: %s", error)
         found = unreadable(FILE_NAME, f"could not be looked for within {_FOLDER_SECONDS:g} s")
     return replace(spec, limits=spec.limits.and_(found))
+
+
+async def _with_instructions(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
+    """The specification with what the files of the user and of the notebook's folder say now."""
+    read = resources.settings.read_instructions
+    if read is None:
+        return spec
+    try:
+        async with asyncio.timeout(_FOLDER_SECONDS):
+            found = await in_own_thread(lambda: read(spec.notebook_path or row.notebook_path))
+    except (TimeoutError, OSError) as error:
+        logger.warning("The instructions in the notebook's folder could not be read: %s", error)
+        return spec
+    return replace(spec, instructions=found)
 
 
 async def environment_of(executor: ToolExecutor | None) -> EnvironmentDescribed:

@@ -53,6 +53,7 @@ async def resume(
     """The run as it was when its process ended, or when it failed. Raises as `lifecycle.prepare`."""
     row, log = shared.row, shared.runtime.log
     model, now = await lifecycle.prepare(shared, spec)
+    now, _, _ = lifecycle.taken_in(now, model, view)
     shown = view.model_copy(update={"model": model.name, "recorded": model.recorded, "delay": None})
     if now.limits != spec.limits:
         shown = shown.model_copy(update={"budget": least(view.budget, now.limits.budget)})

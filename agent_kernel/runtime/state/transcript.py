@@ -52,7 +52,7 @@ class Transcript:
     ) -> None:
         """Read what was said before. `cards_after` is the place after which the run has shown cards, where it has;
         `pictures` says whether the model is given them. For `Log.read`."""
-        first = {"role": "system", "content": spec.system or SYSTEM_PROMPT}
+        first = {"role": "system", "content": (spec.system or SYSTEM_PROMPT) + spec.instructions.text}
         said = read_history(sql, conversation, self._past, spec.run_id)
         self._history = [first, *said]
         self._call_ids, self._special = set(self._past.call_ids), set(self._past.special)

@@ -7,6 +7,7 @@ import { approvedByRecordingWords, filled, modelWords, policyWords, recordedWord
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Continues } from "./continues";
+import { followed, Instructions } from "./instructions";
 import { useSeconds } from "../ui/seconds";
 import type { RunController } from "./controller";
 import type { RunStore } from "./store";
@@ -71,6 +72,11 @@ export function Header({ controller, prompt }: { controller: RunController; prom
                 <Plain text={filled(SHARED.mentions, { names: run.mentions.join(", ") })} />
               </span>
             )}
+            {followed(run) !== "" && (
+              <span>
+                <Plain text={followed(run)} />
+              </span>
+            )}
             {run.recorded && (
               <span class="ak-tag">
                 <Plain text={filled(SHARED.recorded.noModel, { what: recordedWords(run) })} />
@@ -100,7 +106,10 @@ export function Header({ controller, prompt }: { controller: RunController; prom
         )}
       </div>
       {rules && run !== null && (
-        <Rules policy={run.policy} open={run.status === "running" && !gone} waiting={store.waitingCount.value} />
+        <>
+          <Rules policy={run.policy} open={run.status === "running" && !gone} waiting={store.waitingCount.value} />
+          <Instructions files={run.instructions ?? []} open={run.status === "running" && !gone} />
+        </>
       )}
     </div>
   );

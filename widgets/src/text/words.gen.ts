@@ -85,6 +85,7 @@ export const SHARED = {
   "leanModel": "{model} · fewer words and tools for its small context",
   "continues": "continues from [{cell}]",
   "mentions": "read with the prompt: {names}",
+  "instructions": "follows {names}",
   "recorded": {
     "demo": "Recorded demo",
     "answers": "Recorded answers",
