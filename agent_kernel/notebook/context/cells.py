@@ -44,12 +44,13 @@ class Told:
 
 
 def describe_cells(cells: Sequence[RanCell]) -> Told:
-    """The last of the cells, in the order in which they ran. Of a cell that ran twice the last time counts."""
+    """The last of the cells, in the order in which they ran. Of a cell that ran twice the last time counts: one
+    whose id is not known is told by its source."""
     blocks: list[str] = []
     seen: list[SeenCell] = []
-    room, ids, hide = MAX_CHARACTERS, set[str](), _hider()
+    room, told, hide = MAX_CHARACTERS, set[str](), _hider()
     for cell in reversed(cells):
-        if cell.cell_id is not None and cell.cell_id in ids:
+        if (cell.cell_id or cell.source) in told:
             continue
         most = min(room, FAILED_CHARACTERS if cell.error is not None else RAN_CHARACTERS)
         if len(blocks) == CELLS or most < _LEAST:
@@ -57,10 +58,9 @@ def describe_cells(cells: Sequence[RanCell]) -> Told:
         block, whole = _block(cell, most, hide)
         blocks.append(block)
         room -= len(block) + 1
-        if cell.cell_id is not None:
-            ids.add(cell.cell_id)
-            if whole:
-                seen.append(_seen(cell.cell_id, cell.source))
+        told |= {cell.cell_id or "", cell.source}
+        if whole and cell.cell_id is not None:
+            seen.append(_seen(cell.cell_id, cell.source))
     return Told("\n".join(reversed(blocks)), tuple(seen))
 
 
