@@ -12,8 +12,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.errors import LogUnavailable, OtherSchema
 from agent_kernel.log.audit.head import head_path, missing, read_note
@@ -262,8 +260,8 @@ async def _learned_by(place: "Place") -> list[Finding]:
 
     try:
         async with asyncio.timeout(SERVER_SECONDS), Server(place) as server:
-            models = ModelsView.model_validate(await server.get("agent-kernel/api/models"))
-    except (Lost, Refused, TimeoutError, ValidationError):  # one without the extension, or of another version
+            models = await server.get("models", ModelsView)
+    except (Lost, Refused, TimeoutError):  # one without the extension, or of another version
         return []
     advice = "It forgets that when a longer request is accepted, and when it is started again."
     return [

@@ -153,14 +153,16 @@ def _add_chat(commands: "Commands") -> None:
         help="follow a conversation in a terminal: approve, deny, answer, ask for more",
         description="Follows a conversation of a Jupyter server, and asks you what waits for a person, as the cards in "
         "the notebook do; the first answer counts, wherever it is given. Without a name: a list of open conversations. "
-        "Ctrl+C offers to stop the run or to leave; leaving stops nothing. Where the output is no terminal, the text "
+        "/stop stops the run; Ctrl+C and Ctrl+D leave, which stops nothing. Where the output is no terminal, the text "
         "of the run that goes on, or of the last one, is printed to its end.",
-        epilog="Exit code: 0 if the run is complete or you have left, 1 if it failed or was stopped, 130 after Ctrl+C "
-        "in a script. The token comes from the running server's own file, or from JUPYTER_TOKEN.",
+        epilog="Exit code: 0 if the run is complete or you have left, 1 if it failed or was stopped, 130 after Ctrl+C. "
+        "The token comes from the running server's own file, or from JUPYTER_TOKEN.",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("conversation", nargs="?", metavar="CONVERSATION", help="its id")
-    which.add_argument("--notebook", metavar="PATH", help="the newest conversation of this notebook")
+    which.add_argument(
+        "--notebook", metavar="PATH", help="the newest conversation of this notebook, by its path on the server"
+    )
     which.add_argument("--latest", action="store_true", help="the newest open conversation, or the newest of all")
     parser.add_argument("--server", metavar="URL", help="the Jupyter server (the one that runs on this machine)")
     parser.add_argument(

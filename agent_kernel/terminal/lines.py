@@ -1,115 +1,68 @@
-"""A terminal as lines: what is written to it, and what a person types.
+"""A terminal as lines: a conversation as it goes on, and what a person types.
 
 Whatever a model, a tool or a file says has a margin on every line, wrapped ones too, and no character that acts on the
 terminal: only this program writes into the first column.
 """
 
 import asyncio
+import json
 import os
-import re
 import sys
-import unicodedata
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from typing import TextIO
+from unicodedata import east_asian_width
 
+from agent_kernel.protocol.figures import spent
+from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
+from agent_kernel.record import words
+from agent_kernel.record.record_outputs import settled_outputs, shown_outputs
+from agent_kernel.record.results import Results
+from agent_kernel.record.story import arguments_of, describe, text_of
+from agent_kernel.tools.builtin.declarations import ASK_USER
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
+from agent_kernel.tools.truncation import TextLimits, truncate
 
 if sys.platform != "win32":
     import termios
 
-MARGIN = "  "
-NARROWEST = 12
+MARGIN, CODE_MARGIN, OUTPUT_MARGIN = "  ", "  │ ", "    "
+NARROWEST = 24
 """The fewest columns that are reckoned with."""
-_PIECES = re.compile(r"\n| +|[^ \n]+")
+MOST_OUTPUT = TextLimits(characters=20_000, lines=200)
+"""The most of a call's outputs that is printed."""
 
 
-def prose(text: str) -> str:
-    """Text of a model or a person, made safe."""
-    return reveal_in_prose(text.replace("\r\n", "\n")).encode("utf-8", "replace").decode()
-
-
-def code(text: str) -> str:
-    """Code and arguments, made safe; joiners are written out as well."""
-    return reveal(text.replace("\r\n", "\n")).encode("utf-8", "replace").decode()
-
-
-def one_line(text: str, most: int = 400) -> str:
-    """A text of any length as a bounded line, made safe."""
-    line = " ".join(code(text[: 4 * most]).split())
-    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
-
-
-def cells(text: str) -> int:
-    """The most columns that a text takes in any terminal: some characters are wide in a part of them."""
-    return sum(2 if unicodedata.east_asian_width(character) in "AFW" else 1 for character in text)
+def one_line(text: str, most: int = 1_000) -> str:
+    """The beginning of a text as a line."""
+    return " ".join(text[:most].split()) + ("…" if len(text) > most else "")
 
 
 class Terminal:
-    """Where text is written that a caller made safe."""
+    """Whatever is written has each hidden character and each control character written out, as `U+001B`."""
 
     def __init__(self, out: TextIO, columns: Callable[[], int]) -> None:
         """`columns` gives the width as it is now."""
         self._out = out
         self._columns = columns
-        self._column = 0
-        """0 before the margin of a line is written."""
-        self._blank = True
-        self.lines = 0
-        """How many were written."""
 
-    def write(self, text: str, margin: str = MARGIN) -> None:
-        """Write text that may go on."""
-        room = max(NARROWEST, self._columns()) - 1  # some terminals begin a new line when the last column is filled
-        left = margin
-        for piece in _PIECES.findall(text.replace("\t", "    ")):
-            if piece == "\n":
-                self._break()
-                left = margin
-                continue
-            if self._column and self._column + cells(piece) > room:
-                self._break()
-                piece = piece.strip(" ")
-            for character in piece:
-                if self._column + cells(character) > room:
-                    self._break()
-                if not self._column:
-                    self._out.write(left)
-                    self._column, left = cells(left), margin or MARGIN
-                self._out.write(character)
-                self._column += cells(character)
+    def line(self, text: str, margin: str = MARGIN, first: str | None = None) -> None:
+        """Write whole lines; `first` is the margin of the first one."""
+        for line in reveal_in_prose(text.replace("\r\n", "\n").rstrip("\n")).split("\n"):
+            room = max(NARROWEST, self._columns()) - 1  # some terminals begin a new line when the last one is full
+            wide = 0 if line.isascii() else sum(east_asian_width(character) in "AFW" for character in line)
+            wrapper = textwrap.TextWrapper(max(room // 2, room - wide), margin if first is None else first, margin)
+            wrapper.drop_whitespace = wrapper.replace_whitespace = wrapper.break_on_hyphens = False
+            self._out.write("\n".join(wrapper.wrap(line) or [margin.rstrip()]) + "\n")
+            first = None
         self._out.flush()
-
-    def line(self, text: str, margin: str = MARGIN) -> None:
-        self.end_line()
-        self.write(f"{text}\n", margin)
-
-    def end_line(self) -> None:
-        if self._column:
-            self._break()
-            self._out.flush()
-
-    def gap(self) -> None:
-        """An empty line, unless there is one."""
-        self.end_line()
-        if not self._blank:
-            self._break()
 
     def ask(self, question: str) -> None:
         """A question, behind which the person types."""
-        self.line(question, "")
+        self.line(question, first="")
         self._out.write("> ")
         self._out.flush()
-        self._column = len("> ")
-
-    def typed(self) -> None:
-        """The person has ended the line of a question."""
-        self._column, self._blank = 0, False
-
-    def _break(self) -> None:
-        self._out.write("\n")
-        self._blank, self._column = not self._column, 0
-        self.lines += 1
 
 
 def forget_typed() -> None:
@@ -132,3 +85,128 @@ async def typed_line() -> str:
         return ""
     finally:
         loop.remove_reader(file)
+
+
+class Printer:
+    """Prints what is new in a conversation, in the words of the record."""
+
+    def __init__(self, terminal: Terminal, view: ConversationView) -> None:
+        """Runs that have ended in this view are not printed, but for the last one where none goes on."""
+        self._terminal = terminal
+        ended = [run.run_id for run in view.runs if run.ended_at is not None]
+        self._earlier = set(ended if active_run(view) is not None else ended[:-1])
+        self.typed = ""
+        """The prompt that was typed here: it is on screen."""
+        self._printed: set[str] = set()
+        self._arguments: dict[str, str] = {}
+        """Those that were shown last, by the ids of calls."""
+
+    def show(self, view: ConversationView, asked: Container[str] = ()) -> None:
+        """`asked` are the keys of what is shown with its question."""
+        calls = {call.tool_call_id: call for call in view.tool_calls}
+        runs = [run for run in view.runs if run.run_id not in self._earlier and run.status != "queued"]
+        for run in runs:
+            self._show_run(run)
+        for message in view.messages:
+            if message.run_id in self._earlier:
+                continue
+            if message.role in ("user", "assistant") and message.content.strip() and self._is_new(message.message_id):
+                if message.content != self.typed:
+                    self._terminal.line("", "")
+                    self._terminal.line(message.content, first="> " if message.role == "user" else None)
+                self.typed = ""
+            for call in (calls[call_id] for call_id in message.tool_calls if call_id in calls):
+                is_shown = call.state not in ("proposed", "approved") and key_of(call) not in asked
+                if is_shown and self._is_new(key_of(call)):
+                    self.show_call(call, is_whole=self._arguments.get(call.tool_call_id) != call.tool_input)
+        for run in runs:
+            if run.ended_at is not None and self._is_new(f"{run.run_id} {run.ended_at}"):
+                error = f"{words.error_words(run.error)} {run.error.message} " if run.error is not None else ""
+                said = f"{error}{words.run_word(run.status).capitalize()}. {' · '.join(spent(run.usage))}"
+                self._terminal.line(f"\n{one_line(said)}")
+
+    def _is_new(self, key: str) -> bool:
+        is_new = key not in self._printed
+        self._printed.add(key)
+        return is_new
+
+    def _show_run(self, run: RunView) -> None:
+        said = {"": f"{words.recorded_words(run) or words.model_words(run)}, {words.policy_words(run)}."}
+        said |= {f"raised {step.pause_id}": words.raised(step) for step in run.raises}
+        said |= {f"{notice.at} {notice.content}": notice.content for notice in run.notices}
+        if run.paused is not None:
+            said[run.paused.pause_id] = f"The run waits: {words.paused(run.paused)}."
+        if run.delay is not None:
+            said[f"{run.delay.since} {run.delay.attempt}"] = f"{words.delayed(run.delay)}. {run.delay.cause}"
+        for key, text in said.items():
+            if self._is_new(f"{run.run_id} {key}"):
+                self._terminal.line(one_line(text))
+
+    def show_call(self, call: ToolCallView, *, is_whole: bool = True) -> None:
+        """A call as its card shows it; all that it was asked with where `is_whole`."""
+        self._arguments[call.tool_call_id] = call.tool_input
+        told = describe(call, tuple(shown_outputs(call, 0, settled_outputs(call), Results("", {}))))
+        self._terminal.line("", "")
+        title = f"{told.tool_name} {told.summary}".strip()
+        self._terminal.line(one_line(f"{title}: {text_of(told.ending)}", 300), first="* ")
+        if is_whole and call.tool_name == ASK_USER:
+            question, choices = question_of(call)
+            self._terminal.line("\n".join((question, *(f"{number}  {one}" for number, one in enumerate(choices, 1)))))
+        elif is_whole:
+            for text in filter(None, (told.code, *_beside(call, told.code))):
+                self._terminal.line(reveal(text), CODE_MARGIN)
+        for said in (*told.notes, *(f"{warning.title} {warning.detail}" for warning in told.warnings)):
+            if self._is_new(f"{call.tool_call_id} {said}") or is_whole:
+                self._terminal.line(said)
+        outputs = (f"[{one.name}]" if one.kind == "image" else one.plain or one.text for one in told.outputs)
+        if output := "\n".join(outputs):
+            self._terminal.line(truncate(output, MOST_OUTPUT).text, OUTPUT_MARGIN)
+        if told.output_file:
+            self._terminal.line(told.output_file)
+
+
+def _beside(call: ToolCallView, shown: str) -> Iterator[str]:
+    """The arguments that the code or diff does not show: all of a call is on screen."""
+    arguments, preview = arguments_of(call) or {}, call.preview
+    is_whole = preview is not None and preview.kind == "diff" and not preview.left_out
+    in_diff = ("content", "old_text", "new_text") if is_whole else ()
+    if shown != json.dumps(arguments, indent=2, ensure_ascii=False):
+        for name, value in arguments.items():
+            if value not in (None, shown) and name not in in_diff:
+                yield f"{name}: {value}"
+
+
+def question_of(call: ToolCallView) -> tuple[str, list[str]]:
+    """The question, and the answers that the model offers."""
+    arguments = arguments_of(call) or {}
+    choices = arguments.get("choices")
+    return str(arguments.get("question", "")), list(map(str, choices[:50])) if isinstance(choices, list) else []
+
+
+Ask = ToolCallView | RunView
+"""What waits for a person: a call for a decision, for the answer to its question, or for a word on its unknown outcome;
+or a run that is paused."""
+
+
+def key_of(call: ToolCallView) -> str:
+    """The same for what is the same to decide on."""
+    return f"{call.tool_call_id} {call.state} {call.digest}"
+
+
+def active_run(view: ConversationView) -> RunView | None:
+    """The run that goes on; a queued one only if no other runs."""
+    going_on = [run for run in view.runs if run.ended_at is None]
+    return next((run for run in going_on if run.status == "running"), next(iter(going_on), None))
+
+
+def waiting_in(view: ConversationView) -> dict[str, Ask]:
+    """What waits for a person, in order, by its key."""
+    run = active_run(view)
+    found: dict[str, Ask] = {}
+    for call in view.tool_calls:
+        is_open = run is not None and call.run_id == run.run_id
+        is_question = call.tool_name == ASK_USER and call.state == "executing"
+        is_unknown = call.state == "unknown" and call.unknown_answer is None
+        if is_open and (call.state == "awaiting_approval" or is_question or is_unknown):
+            found[key_of(call)] = call
+    return found if run is None or run.paused is None else found | {run.paused.pause_id: run}

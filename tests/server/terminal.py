@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import pexpect
@@ -14,13 +13,13 @@ PROGRAM = "import sys; from agent_kernel.cli import main; sys.exit(main(['chat',
 class TerminalProgram:
     """What a person sees is all that was written, in order: nothing is drawn over."""
 
-    def __init__(self, *arguments: str, token: str, columns: int = 100, variables: Mapping[str, str] | None = None):
+    def __init__(self, *arguments: str, token: str) -> None:
         inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self._process = pexpect.spawn(
             sys.executable,
             ["-c", PROGRAM, *arguments],
-            env={**inherited, "JUPYTER_TOKEN": token, **(variables or {})},
-            dimensions=(40, columns),
+            env={**inherited, "JUPYTER_TOKEN": token},
+            dimensions=(40, 100),
             encoding="utf-8",
         )
         self.text = ""
