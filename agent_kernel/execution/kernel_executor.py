@@ -9,7 +9,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from logging import Logger
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from agent_kernel.errors import KernelGone, ToolFailed
@@ -17,7 +17,7 @@ from agent_kernel.execution.link import InvalidReply, KernelLink, RequestFailed,
 from agent_kernel.execution.output_reader import OutputReader
 from agent_kernel.models.images import NoPicture, decode
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
-from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.kernel import (
     CallEnd,
     CollectCall,
@@ -38,6 +38,7 @@ from agent_kernel.protocol.kernel import (
 )
 from agent_kernel.tools.executor import OutputSink
 
+NO_NOTEBOOK = "Cells can be changed only in a notebook of a Jupyter server that has the agent's extension."
 ENVIRONMENT_SECONDS = 3.0
 PREVIEW_SECONDS = 2.0
 VERSION_SECONDS = 1.0
@@ -58,12 +59,18 @@ _NOBODY_KNOWS = CallEnd(
 )
 
 
+class Reader(Protocol):
+    """Takes what a kernel publishes for one message."""
+
+    def read(self, kind: str, content: Mapping[str, Any]) -> None: ...
+
+
 class KernelCalls:
     """The calls of one kernel, for the event loop: each output goes to the call whose message it names."""
 
     def __init__(self, log: Logger) -> None:
         self._log = log
-        self._readers: WeakValueDictionary[str, OutputReader] = WeakValueDictionary()
+        self._readers: WeakValueDictionary[str, Reader] = WeakValueDictionary()
         self._running: dict[str, _KernelCall] = {}
 
     def on_output(self, message_id: str, kind: str, content: Mapping[str, Any]) -> None:
@@ -91,7 +98,7 @@ class KernelCalls:
         finally:
             del self._running[approval_id]
 
-    def listen(self, message_id: str, reader: OutputReader) -> None:
+    def listen(self, message_id: str, reader: Reader) -> None:
         """For as long as somebody else keeps the reader."""
         self._readers[message_id] = reader
 
@@ -292,6 +299,9 @@ class KernelExecutor:
         except (TimeoutError, RequestFailed) as error:
             self._log.debug("The kernel showed no preview: %s", error)
             return None
+
+    async def cell_card(self, tool_name: str, arguments_json: str, seen: str | None) -> CellCard:  # noqa: ARG002 -- see `NotebookExecutor`
+        return CellCard(refusal=NO_NOTEBOOK)
 
     async def read_picture(self, address: str) -> bytes:
         """Raises `ToolFailed`, `KernelGone`."""

@@ -97,6 +97,11 @@ class KernelLink:
         """Queue code behind the user's cells. Raises `KernelGone`."""
         return self._send("shell", "execute_request", execute_request(code))
 
+    def execute_cell(self, code: str, cell_id: str) -> Sent:
+        """Run a cell of the notebook as a page does. Raises `KernelGone`."""
+        content = execute_request(code) | {"silent": False, "store_history": True, "stop_on_error": True}
+        return self._send("shell", "execute_request", content, {"cellId": cell_id})
+
     def _send(
         self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any] | None = None
     ) -> Sent:

@@ -9,7 +9,7 @@ from agent_kernel.approvals.rules import check_rules
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry, script
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
-from agent_kernel.notebook.hosts.discovery import host_for
+from agent_kernel.notebook.hosts.discovery import has_server, host_for
 from agent_kernel.notebook.kernel.cell_end import cell_end
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.cells import current_request
@@ -59,7 +59,7 @@ class Agent:
         self._kernel_state = kernel_state()
         self.conversation_id = new_conversation_id()
         self.model = model
-        offered = offered_tools(self._kernel_state.shell, tools)
+        offered = offered_tools(self._kernel_state.shell, tools, has_cells=has_server(self._kernel_state, model))
         self.tools = with_cache(with_timeouts(offered, timeouts or {}), cache)
         self.system = system
         self.policy = None if policy is None else as_policy(policy)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from ipykernel.connect import get_connection_file
@@ -19,10 +19,11 @@ from agent_kernel.notebook.execution.runner import approved_path, current_entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText
 from agent_kernel.notebook.inspect import inspect_variables
+from agent_kernel.notebook.kernel.environment import notebook_path
 from agent_kernel.protocol.calls import Place, Walls
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, CHANGES_CELLS
 from agent_kernel.tools.builtin.files import read_file
 from agent_kernel.tools.builtin.notebooks import read_notebook
 from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attachment, read_picture
@@ -51,12 +52,18 @@ IN_FOLDER: Mapping[str, Callable[..., str]] = {
 """The tools that only look into the notebook's folder."""
 
 
-def offered_tools(shell: InteractiveShell, wanted: Iterable[Any]) -> tuple[Tool, ...]:
+def offered_tools(shell: InteractiveShell, wanted: Iterable[Any], *, has_cells: bool) -> tuple[Tool, ...]:
     """The tools of a run. Functions are added to the built-in tools; names select which of those are offered.
+
+    `has_cells`: whether there is a server that can change the notebook's cells.
 
     Raises `ToolDeclarationError` if something is not a tool, or if two tools have the same name.
     """
-    builtin = {tool.declaration.name: tool for tool in _builtin(shell)}
+    builtin = {
+        tool.declaration.name: tool
+        for tool in _builtin(shell)
+        if has_cells or tool.declaration.name not in CHANGES_CELLS
+    }
     named: list[Tool] = []
     own: list[Tool] = []
     for candidate in wanted:
@@ -159,10 +166,20 @@ def _functions(shell: InteractiveShell) -> dict[str, Callable[..., Any]]:
     return {
         "inspect_variables": inspect,
         **{name: in_folder(function) for name, function in IN_FOLDER.items()},
+        "read_notebook": _read_notebook,
         "edit_file": functools.partial(_change_file, "edit_file"),
         "write_file": functools.partial(_change_file, "write_file"),
         "run_shell": _run_shell,
     }
+
+
+def _read_notebook(path: str | None = None, **arguments: Any) -> str:
+    """Without a path: the file of this notebook, where no server reads it in its page."""
+    if path is not None:
+        return read_notebook(FOLDER, path, **arguments, approved=approved_path())
+    if (own := notebook_path()) is None:
+        raise ToolFailed("It is not known here which file this notebook is. Give its path.")
+    return read_notebook(FOLDER, PurePath(own).name, **arguments)
 
 
 def _change_file(name: str, **arguments: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agent_kernel.protocol.notebook_cells import SeenCell
 from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus, WallKind, WallLevel
 
 
@@ -79,6 +80,8 @@ class Outcome:
     empty text if there was none."""
     output_file: Annotated[str | None, Field(max_length=4096)] = None
     """The file with the whole output, if one was written."""
+    cells: tuple[SeenCell, ...] = ()
+    """The cells whose whole source `content` tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
-"""`FileCard`: the executor's description of a file change, for the card on which a person decides."""
+"""`FileCard`, `CellCard`: the executor's description of a change, for the card on which a person decides."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agent_kernel.protocol.views import Warning
+from agent_kernel.protocol.notebook_cells import SeenCell
+from agent_kernel.protocol.views import Preview, Warning
 
 WARNING_CHARACTERS = 1_000
 
@@ -31,3 +33,16 @@ class FileCard(BaseModel):
     """As `FileChange.base`; empty if nothing was read."""
     refusal: str = Field(default="", max_length=1_000)
     """Why the call is refused without asking a person; the model is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellCard:
+    """The description of what a call would do to a cell of the notebook."""
+
+    preview: Preview | None = None
+    """Its `base` is the digest of the source that the model has seen, and that the cell must still have."""
+    warnings: tuple[Warning, ...] = ()
+    refusal: str = ""
+    """Why the call is refused without asking a person; the model is told."""
+    cells: tuple[SeenCell, ...] = ()
+    """The cells whose whole source the refusal tells."""

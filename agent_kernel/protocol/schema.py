@@ -14,6 +14,7 @@ from pydantic_core import core_schema
 
 from agent_kernel.protocol.commands import ClientCommand
 from agent_kernel.protocol.events import ServerEvent
+from agent_kernel.protocol.pages import PageMessage, PageRequest
 
 _REF = "#/$defs/{model}"
 
@@ -37,10 +38,13 @@ def _is_tag(field: Any) -> bool:
 
 
 def protocol_schema() -> dict[str, Any]:
-    """One schema document with the properties `event` (from servers) and `command` (from clients)."""
+    """One schema document with the properties `event` (from servers) and `command` (from clients); and for JupyterLab's
+    pages `page_request` and `page_message`."""
     adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
         ("event", "serialization", TypeAdapter(ServerEvent)),
         ("command", "validation", TypeAdapter(ClientCommand)),
+        ("page_request", "serialization", TypeAdapter(PageRequest)),
+        ("page_message", "validation", TypeAdapter(PageMessage)),
     ]
     properties, document = TypeAdapter.json_schemas(
         adapters, by_alias=True, title="AgentKernelProtocol", ref_template=_REF, schema_generator=_WireSchema

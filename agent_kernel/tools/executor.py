@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
-from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
 from agent_kernel.protocol.views import OutputView
 
@@ -50,6 +50,11 @@ class ToolExecutor(Protocol):
 
         It is for display only. What runs are the call's arguments.
         """
+        ...
+
+    async def cell_card(self, tool_name: str, arguments_json: str, seen: str | None) -> CellCard:
+        """As `preview`, for a tool of `CHANGES_CELLS`. `seen` is the digest of the cell's source as the model was last
+        told it. Without a notebook that could be changed the card has a refusal."""
         ...
 
     async def read_picture(self, address: str) -> bytes:

@@ -30,20 +30,24 @@ from agent_kernel_server.chats import Chats
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.kernels.shared import Shared
+from agent_kernel_server.notebooks.cell_files import CellFiles
+from agent_kernel_server.notebooks.pages import OpenPages
 from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
 
 PAGE_SECONDS = 60.0
 """How long a page that was left open over a restart may take to connect again."""
 
 
-class Channel(Protocol):
+class Socket(Protocol):
+    def close(self, code: int | None = None, reason: str | None = None) -> None: ...
+
+
+class Channel(Socket, Protocol):
     """An open connection to a client."""
 
     conversation: Conversation
 
     def shows(self, run_id: str) -> bool: ...
-
-    def close(self, code: int | None = None, reason: str | None = None) -> None: ...
 
 
 class Stream(Protocol):
@@ -84,7 +88,10 @@ class Service:
         self.streams: set[Stream] = set()
         self.chats = Chats()
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
-        shared = Shared(self.runtime, self.list_models, self.is_shown, self.records, logger)
+        self.pages = OpenPages()
+        self.page_sockets: set[Socket] = set()
+        files = CellFiles(contents_manager)
+        shared = Shared(self.runtime, self.list_models, self.is_shown, self.records, self.pages, files, logger)
         self.kernels = ServedKernels(shared, kernel_manager, gateway_seconds)
         self._listeners: list[tuple[str, Callable[..., Coroutine[Any, Any, None]]]] = [
             (KERNEL_ACTIONS, self.kernels.on_kernel_action),
@@ -302,8 +309,8 @@ class Service:
         """Close the channels, kernels and tasks, then the runtime, which gives open runs and calls a final state."""
         for schema_id, listener in self._listeners:
             self._event_logger.remove_listener(schema_id=schema_id, listener=listener)
-        for channel in list(self.channels):
-            channel.close(1001, "The server is shutting down.")
+        for socket in [*self.channels, *self.page_sockets]:
+            socket.close(1001, "The server is shutting down.")
         for stream in list(self.streams):
             stream.close()
         await self.kernels.aclose()

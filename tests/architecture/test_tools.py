@@ -11,7 +11,7 @@ from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.normalise import Normaliser
 from agent_kernel.notebook import tools
 from agent_kernel.runtime.state.history import SYSTEM_PROMPT
-from agent_kernel.tools.builtin.declarations import ASK_USER, BUILTIN_NAMES, BUILTIN_TOOLS, READS_FILES
+from agent_kernel.tools.builtin.declarations import ASK_USER, BUILTIN_NAMES, BUILTIN_TOOLS, CHANGES_CELLS, READS_FILES
 from agent_kernel.tools.registry import ToolRegistry
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "notebooks" / "recordings").glob("*.jsonl"))
@@ -20,7 +20,7 @@ RUN_AS_A_CELL = "run_python"
 
 def test_each_built_in_tool_has_its_function_in_the_kernel() -> None:
     functions = tools._functions(SimpleNamespace())
-    assert {*functions, RUN_AS_A_CELL, ASK_USER} == set(BUILTIN_NAMES)
+    assert {*functions, *CHANGES_CELLS, RUN_AS_A_CELL, ASK_USER} == set(BUILTIN_NAMES)
 
 
 @pytest.mark.parametrize("name", tools.IN_FOLDER)

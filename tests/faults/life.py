@@ -19,7 +19,7 @@ from agent_kernel.errors import AgentKernelError, ToolFailed
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
-from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients.dispatch import handle_command
@@ -89,6 +89,9 @@ class CounterExecutor:
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         return None
+
+    async def cell_card(self, tool_name: str, arguments_json: str, seen: str | None) -> CellCard:
+        return CellCard()
 
     async def read_picture(self, address: str) -> bytes:
         raise ToolFailed("there is no such file in the notebook's folder")

@@ -23,9 +23,13 @@ ASK_TRIES = 6
 
 def host_for(state: KernelState, model: Any) -> RunHost:
     """The server's runtime; or one in this process, where there is no such server or the model is an object."""
+    return _served(state) if has_server(state, model) else _embedded(state)
+
+
+def has_server(state: KernelState, model: Any) -> bool:
+    """Whether runs of this model have the server's runtime."""
     by_name = model is None or isinstance(model, str)
-    served = by_name and (is_served(state.shell) or _is_served_through_gateway(state))
-    return _served(state) if served else _embedded(state)
+    return by_name and (is_served(state.shell) or _is_served_through_gateway(state))
 
 
 @functools.cache

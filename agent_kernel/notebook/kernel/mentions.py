@@ -14,8 +14,8 @@ from agent_kernel.notebook.inspect import inspect_variables, user_variables
 from agent_kernel.notebook.kernel.ran_cells import RanCells
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention, MentionsRead
+from agent_kernel.tools.builtin.cells import text_of
 from agent_kernel.tools.builtin.mentions import mentioned_file, saved_cell
-from agent_kernel.tools.builtin.notebooks import text_of
 
 _NUMBER = re.compile(r"\[(\d{1,9})\]")
 _CELL = "cell:"

@@ -129,7 +129,7 @@ class KernelState:
     @functools.cached_property
     def _builtin(self) -> dict[str, Tool]:
         """For runs that were started over HTTP, which no cell declared."""
-        return {tool.declaration.name: tool for tool in offered_tools(self.shell, ())}
+        return {tool.declaration.name: tool for tool in offered_tools(self.shell, (), has_cells=True)}
 
 
 @functools.cache

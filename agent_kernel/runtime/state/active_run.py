@@ -33,6 +33,7 @@ from agent_kernel.runtime.state.outcome_cache import OutcomeCache
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
 from agent_kernel.runtime.state.run_calls import RunCalls
+from agent_kernel.runtime.state.seen_cells import SeenCells
 from agent_kernel.runtime.state.spans import Spans
 from agent_kernel.runtime.state.spending import Meter
 from agent_kernel.runtime.state.transcript import Transcript
@@ -90,6 +91,7 @@ class ConversationResources:
     shown: asyncio.Event
     """Set once a page has shown the conversation."""
     outcomes: OutcomeCache = field(default_factory=OutcomeCache)
+    seen_cells: SeenCells = field(default_factory=SeenCells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class ActiveRun:
         """What of the specification the model is sent."""
         self.run_id = spec.run_id
         self.conversation, self.shown, self.outcomes = shared.row, shared.shown, shared.outcomes
+        self.seen_cells = shared.seen_cells
         self.log, self.settings, self.attended = shared.runtime.log, shared.runtime.settings, shared.runtime.attended
         self.model, self.executor = model, executor
         self._shared = shared

@@ -26,7 +26,7 @@ from agent_kernel.runtime.tool_calls import cache, transitions
 from agent_kernel.runtime.tool_calls.cache import CacheEntry
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked
 from agent_kernel.runtime.tool_calls.effective_policy import wall_level
-from agent_kernel.runtime.tool_calls.policy_check import has_walls
+from agent_kernel.runtime.tool_calls.policy_check import changes_cells, has_walls
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
@@ -104,8 +104,10 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
     if executor is None:
         return Outcome("error", "This conversation has no kernel to run the call in."), None
     is_command = has_walls(run, call.tool_name)
-    # A person approved the file that the card showed; policy and scripts see none. Walls are part of every approval.
-    base = call.preview.base if call.preview is not None and (call.by == "user" or is_command) else ""
+    # A person approved the file that the card showed; policy and scripts see none. Walls, and the source of a cell that
+    # the model has seen, are part of every approval.
+    is_bound = call.by == "user" or is_command or changes_cells(run, call.tool_name)
+    base = call.preview.base if call.preview is not None and is_bound else ""
     approved = ApprovedCall(
         call.approval_id,
         call.tool_call_id,
@@ -190,6 +192,8 @@ async def finish(
     if outcome.status == "unknown":
         run.calls.add_unknown(call.digest)  # its text depends on the person's answer, so it is read with it
     else:
+        if not kept.truncated:
+            run.seen_cells.tell(outcome.cells)
         run.calls.add_result(call.tool_call_id, result, pictures.refs)
         run.pictures.add(pictures.data)
     if entry is not None and outcome.status == "success" and not shown:  # pictures are not kept

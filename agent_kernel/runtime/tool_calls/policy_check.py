@@ -17,7 +17,7 @@ from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules, wall_level
 from agent_kernel.tools.arguments import digest, parse
-from agent_kernel.tools.builtin.declarations import OPENS_FILES, is_shipped
+from agent_kernel.tools.builtin.declarations import CHANGES_CELLS, OPENS_FILES, is_shipped
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
 from agent_kernel.tools.walls.inside import is_inside, words_of
@@ -49,7 +49,7 @@ async def check_policy(
             # A call that may have run already always asks, whatever rule would allow it.
             always_asks=edited or run.calls.may_have_run(what),
             parameters=declaration.parameters,
-            edits_in_folder=edits_in_folder,
+            edits_in_folder=edits_in_folder or _edits_cell(run, tool_name, arguments),
             place=verdict.place,
             inside=is_inside(walls),
         )
@@ -71,6 +71,17 @@ def around(run: ActiveRun, tool_name: str, arguments: dict[str, Any], found: Wal
         return ""
     level = wall_level(run.settings.shell_walls, run.spec.limits)
     return words_of(found, level, outside=leaves_walls(tool_name, arguments))
+
+
+def changes_cells(run: ActiveRun, tool_name: str) -> bool:
+    """Whether a tool is one that acts on cells of this notebook, and not the notebook's own of the same name."""
+    return tool_name in CHANGES_CELLS and any(is_shipped(tool) for tool in run.spec.tools if tool.name == tool_name)
+
+
+def _edits_cell(run: ActiveRun, tool_name: str, arguments: dict[str, Any]) -> bool:
+    """Whether the mode `edit` covers a call because it changes a cell of this notebook and runs nothing."""
+    runs = tool_name == "run_cell" or arguments.get("run", False) is not False
+    return changes_cells(run, tool_name) and not runs
 
 
 async def _edits_in_folder(verdict: ToolVerdict) -> bool:

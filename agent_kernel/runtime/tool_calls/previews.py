@@ -1,4 +1,4 @@
-"""Previews for cards. For a change of a file the executor makes it, because only it can read the file."""
+"""Previews for cards. For a change of a file or a cell the executor makes it, because only it can read them."""
 
 import asyncio
 import logging
@@ -14,6 +14,8 @@ from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.active_run import ActiveRun
+from agent_kernel.runtime.tool_calls.policy_check import changes_cells
+from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
 from agent_kernel.tools.review.file_changes import RUNS_BY_ITSELF, runs_by_itself
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
@@ -21,6 +23,8 @@ from agent_kernel.tools.walls.inside import is_inside
 
 logger = logging.getLogger(__name__)
 _PREVIEW_SECONDS = 3.0
+_CELL_SECONDS = 30.0
+NOT_REACHED = "The notebook could not be read. Nothing was changed."
 NOT_READ = "What the file holds now could not be read."
 
 PreviewAndWarnings = tuple[Preview | None, Sequence[Warning]]
@@ -33,6 +37,8 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: 
     """
     place = judged.place
     found = await read(tool_input, partial(warnings, tool_name, tool_input))
+    if changes_cells(run, tool_name):
+        return await _cell_card(run, tool_name, tool_input, found)
     card = await _file_card(run, tool_name, tool_input, place)
     if card is not None and card.refusal:
         raise InvalidArguments(card.refusal)
@@ -55,12 +61,12 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: 
 
 
 async def with_present_card(run: ActiveRun, call: ToolCallView, judged: Judgement) -> ToolCallView:
-    """The call with a preview of its change to the file as it is now, or with the walls around its command, which is
-    logged before a person is asked.
+    """The call with a preview of its change to the file or the cell as it is now, or with the walls around its command,
+    which is logged before a person is asked.
 
     Raises `InvalidArguments` for a change that is refused without asking.
     """
-    if call.tool_name not in CHANGES_FILES and not judged.walls:
+    if call.tool_name not in CHANGES_FILES and not judged.walls and not changes_cells(run, call.tool_name):
         return call
     shown, found = await preview_call(run, call.tool_name, call.tool_input, judged)
     if shown == call.preview and list(found) == call.warnings:
@@ -68,6 +74,23 @@ async def with_present_card(run: ActiveRun, call: ToolCallView, judged: Judgemen
     number = run.conversation.number
     await run.commit(lambda commit: tool_calls.set_card(commit.sql, number, call.tool_call_id, shown, found))
     return call.model_copy(update={"preview": shown, "warnings": list(found)})
+
+
+async def _cell_card(run: ActiveRun, tool_name: str, tool_input: str, found: Sequence[Warning]) -> PreviewAndWarnings:
+    """Raises `InvalidArguments` where the model has not seen the cell as it is. It is told then."""
+    seen = run.seen_cells.digest(parse(tool_input).get("cell_id"))
+    if run.executor is None:
+        raise InvalidArguments(NOT_REACHED)
+    try:
+        async with asyncio.timeout(_CELL_SECONDS):
+            card = await run.executor.cell_card(tool_name, tool_input, seen)
+    except (TimeoutError, KernelGone) as error:
+        logger.debug("The notebook can't be read: %s", error)
+        raise InvalidArguments(NOT_REACHED) from None
+    if card.refusal:
+        run.seen_cells.tell(card.cells)
+        raise InvalidArguments(card.refusal)
+    return card.preview, [*found, *card.warnings]
 
 
 async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None) -> FileCard | None:

@@ -1,4 +1,4 @@
-"""Declarations of the ten built-in tools."""
+"""Declarations of the built-in tools."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +14,8 @@ READS_FILES = frozenset({"read_notebook", "list_files", "search_files", "read_fi
 
 WRITES_FILES = frozenset({"write_file", "edit_file"})
 OPENS_FILES = READS_FILES | WRITES_FILES
+CHANGES_CELLS = frozenset({"insert_cell", "edit_cell", "delete_cell", "move_cell", "run_cell"})
+"""The tools that act on cells of the run's own notebook, in its page or its file. The server carries them out."""
 
 
 def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -64,17 +66,65 @@ _INSPECT_VARIABLES = ToolDeclaration(
 _READ_NOTEBOOK = ToolDeclaration(
     name="read_notebook",
     description=(
-        "Read a Jupyter notebook file: its cells with their sources and shortened outputs, numbered from 0. It reads "
-        "the file as last saved, which may be older than what the user sees."
+        "Read a notebook: each cell's id, number from 0, source, shortened outputs and errors, and whether it was "
+        "changed since it ran. Without a path: this notebook, as the user sees it now."
     ),
     parameters=_object(
-        ["path"],
-        path=_text("The .ipynb file, relative to the notebook's folder."),
+        [],
+        path=_text("Another .ipynb file, relative to the notebook's folder, as last saved."),
         first_cell=_whole("Number of the first cell to read.", minimum=0, default=0),
         cells=_whole("How many cells to read.", minimum=1, maximum=500, default=100),
     ),
     approval="dynamic",
     read_only=True,
+)
+
+_CELL_ID = _text("The cell's id, as in cell:ID.", minLength=1, maxLength=200)
+_CELL_SOURCE = _text("The cell's whole new source.", maxLength=MOST_CHANGED)
+_RUN_CELL_TOO = _flag("Run the cell too, and get its outcome.")
+_AFTER = {
+    "type": ["string", "null"],
+    "maxLength": 200,
+    "description": "The id of the cell above. null: at the top. Left out: below the prompt's cell.",
+}
+
+_INSERT_CELL = ToolDeclaration(
+    name="insert_cell",
+    description="Add a cell to this notebook.",
+    parameters=_object(
+        ["source"],
+        source=_CELL_SOURCE,
+        cell_type={"type": "string", "enum": ["code", "markdown"], "default": "code"},
+        after=_AFTER,
+        run=_RUN_CELL_TOO,
+    ),
+)
+
+_EDIT_CELL = ToolDeclaration(
+    name="edit_cell",
+    description=(
+        "Replace the source of a cell of this notebook that you have seen. To mend a cell, edit and run it, rather "
+        "than run its code elsewhere. Refused where the user changed it meanwhile."
+    ),
+    parameters=_object(["cell_id", "source"], cell_id=_CELL_ID, source=_CELL_SOURCE, run=_RUN_CELL_TOO),
+)
+
+_DELETE_CELL = ToolDeclaration(
+    name="delete_cell",
+    description="Delete a cell of this notebook that you have seen.",
+    parameters=_object(["cell_id"], cell_id=_CELL_ID),
+)
+
+_MOVE_CELL = ToolDeclaration(
+    name="move_cell",
+    description="Move a cell of this notebook that you have seen.",
+    parameters=_object(["cell_id"], cell_id=_CELL_ID, after=_AFTER),
+)
+
+_RUN_CELL = ToolDeclaration(
+    name="run_cell",
+    description="Run a cell of this notebook that you have seen, as the user would. Its outputs go into the notebook.",
+    parameters=_object(["cell_id"], cell_id=_CELL_ID),
 )
 
 _LIST_FILES = ToolDeclaration(
@@ -203,6 +253,11 @@ BUILTIN_TOOLS: tuple[ToolDeclaration, ...] = (
     _WRITE_FILE,
     _RUN_SHELL,
     _ASK_USER,
+    _INSERT_CELL,
+    _EDIT_CELL,
+    _DELETE_CELL,
+    _MOVE_CELL,
+    _RUN_CELL,
 )
 BUILTIN_NAMES = frozenset(tool.name for tool in BUILTIN_TOOLS)
 
@@ -237,7 +292,7 @@ def lean_tools(tools: Sequence[ToolDeclaration]) -> tuple[ToolDeclaration, ...]:
     """The tools for a model whose context is small: built-in ones with fewer words, and fewer of them, unless the
     notebook has chosen some. Its own tools stay as they are."""
     shipped = [tool.name for tool in tools if is_shipped(tool)]
-    is_choice = len(shipped) < len(BUILTIN_TOOLS)
+    is_choice = not {*shipped} >= BUILTIN_NAMES - CHANGES_CELLS  # cells can be changed only with a server
     return tuple(
         _leaner(tool) if tool.name in shipped else tool
         for tool in tools

@@ -9,7 +9,7 @@ from typing import Any
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS
 from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
-from agent_kernel.tools.builtin.notebooks import output_text, text_of
+from agent_kernel.tools.builtin.cells import output_text, text_of
 from agent_kernel.tools.builtin.paths import decode
 from agent_kernel.tools.builtin.prompt_pictures import place_below, reason_for, saved_cells
 from agent_kernel.tools.builtin.safe_open import read_start

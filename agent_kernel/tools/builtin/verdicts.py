@@ -16,6 +16,8 @@ def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVer
     """The verdict on a built-in tool: reading below `root`, the notebook's folder, is `allow`; all else, `ask`."""
     if name in ("inspect_variables", "ask_user"):
         return ToolVerdict("allow")
+    if name == "read_notebook" and "path" not in arguments:
+        return ToolVerdict("allow", locate(".", root))  # this notebook
     if name in READS_FILES:
         place = locate(arguments.get("path", "."), root)
         return ToolVerdict("allow" if may_read(place) else "ask", place)

@@ -38,6 +38,9 @@ def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
     match name:
         case "run_python" if isinstance(given.get("code"), str):
             return Preview(kind="code", language="python", text=given["code"])
+        case "insert_cell" | "edit_cell" if isinstance(given.get("source"), str):
+            language = "markdown" if given.get("cell_type") == "markdown" else "python"
+            return Preview(kind="code", language=language, text=given["source"])
         case "run_shell" if isinstance(given.get("command"), str):
             return Preview(kind="code", language="shell", text=given["command"])
         case "edit_file" if isinstance(given.get("old_text"), str) and isinstance(given.get("new_text"), str):
@@ -71,6 +74,8 @@ def _findings(name: str, arguments: dict[str, Any]) -> Iterator[Finding]:
     match name:
         case "run_python":
             yield from read_python(str(arguments.get("code", "")))
+        case "insert_cell" | "edit_cell" if arguments.get("run") is True and arguments.get("cell_type") != "markdown":
+            yield from read_python(str(arguments.get("source", "")))
         case "run_shell":
             yield from read_command(str(arguments.get("command", "")))
         case "edit_file" | "write_file":

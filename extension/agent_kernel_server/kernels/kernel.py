@@ -7,8 +7,9 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from agent_kernel.errors import AgentKernelError, KernelGone
-from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor
+from agent_kernel.execution.kernel_executor import KernelCalls
 from agent_kernel.execution.link import KernelLink, RequestFailed, RequestRefused, Unreachable
+from agent_kernel.execution.notebook_executor import NotebookExecutor
 from agent_kernel.protocol.kernel import (
     DeclareRun,
     FinishRun,
@@ -34,12 +35,15 @@ from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.stop import Stop, stop_for
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.tools.builtin.declarations import is_shipped
 from agent_kernel_server.kernels.answers import Answers
 from agent_kernel_server.kernels.declarations import CheckedDeclared, spec_of
 from agent_kernel_server.kernels.interrupts import Interrupts
 from agent_kernel_server.kernels.run_sync import RunSync
 from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.kernels.transport import Listener, Transport
+from agent_kernel_server.notebooks.editor import ServedNotebook
+from agent_kernel_server.notebooks.run_cell import run_cell
 
 DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
@@ -64,8 +68,10 @@ class ServedKernel:
         open_transport: Callable[[Listener], Transport],
         shared: Shared,
         on_gone: Callable[[str], None],
+        interrupt: Callable[[], Awaitable[None]],
     ) -> None:
-        """`on_gone` is called with the reason when the kernel is found to be lost for good."""
+        """`on_gone` is called with the reason when the kernel is found to be lost for good; `interrupt` interrupts
+        the cell that runs."""
         self.kernel_id = kernel_id
         self._shared = shared
         self._log = shared.log
@@ -76,6 +82,7 @@ class ServedKernel:
         self._answering: set[asyncio.Task[None]] = set()
         self._link: KernelLink | None = None
         self.on_gone = on_gone
+        self._interrupt = interrupt
         self._announced: set[str] = set()
         """Runs of the kernel's present process that were announced."""
         self._undeclared: set[str] = set()
@@ -111,14 +118,27 @@ class ServedKernel:
             self._link = KernelLink(self._transport)
         return self._link
 
-    async def executor(self, conversation: Conversation, run_id: str, spec: RunSpec | None = None) -> KernelExecutor:
+    async def executor(self, conversation: Conversation, run_id: str, spec: RunSpec | None = None) -> NotebookExecutor:
         """For a run of this conversation, and for those that follow it there."""
         self._conversations[conversation.conversation_id] = conversation
         conversation.on_retry = partial(self._sync_again, conversation.conversation_id)
         cell_id = spec.cell_id if spec is not None else None
         known = spec.notebook_path if spec is not None else conversation.row.notebook_path
-        path = await self._shared.records.notebook_path(self.kernel_id, (cell_id,), known)
-        return KernelExecutor(lambda: self.link, self._calls, run_id, path, self._log)
+        find_path = partial(self._shared.records.notebook_path, self.kernel_id, (cell_id,), known)
+        notebook = ServedNotebook(
+            self._shared.pages,
+            self._shared.files,
+            self.kernel_id,
+            find_path,
+            lambda source, cell: run_cell(self.link, self._calls, source, cell),
+            self._interrupt,
+        )
+        return NotebookExecutor(
+            *(lambda: self.link, self._calls, run_id, await find_path(), self._log),
+            notebook=notebook,
+            cell_id=cell_id,
+            own_tools=frozenset(tool.name for tool in spec.tools if not is_shipped(tool)) if spec else frozenset(),
+        )
 
     def on_event(self, event: KernelEvent) -> None:
         match event:

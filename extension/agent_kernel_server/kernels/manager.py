@@ -11,7 +11,7 @@ from typing import Any
 from jupyter_server.gateway.managers import GatewayKernelManager
 
 from agent_kernel.errors import KernelGone
-from agent_kernel.execution.kernel_executor import KernelExecutor
+from agent_kernel.execution.notebook_executor import NotebookExecutor
 from agent_kernel.protocol.kernel import KeptChange
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -46,7 +46,7 @@ class ServedKernels:
     def knows(self, kernel_id: str) -> bool:
         return kernel_id in self._manager
 
-    async def executor(self, conversation: Conversation, run_id: str) -> KernelExecutor | None:
+    async def executor(self, conversation: Conversation, run_id: str) -> NotebookExecutor | None:
         """For a run of this conversation; `None` where it has no kernel. Raises `KernelGone`."""
         if conversation.kernel_id is None:
             return None
@@ -55,7 +55,7 @@ class ServedKernels:
             raise KernelGone("The kernel of this conversation is not running any more.")
         return await kernel.executor(conversation, run_id)
 
-    async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> KernelExecutor | None:
+    async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> NotebookExecutor | None:
         """For a run that an earlier server left open; `None` where its kernel is gone, or was started anew."""
         kernel = await self._find(conversation.kernel_id or "")
         declared_by_a_cell = spec.widget_model_id is not None
@@ -97,6 +97,7 @@ class ServedKernels:
             lambda listener: self._open_transport(kernel, listener),
             self._shared,
             lambda reason: self._lost(kernel_id, reason),
+            kernel.interrupt_kernel,
         )
         kernel.add_restart_callback(served.died, "restart")
         kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")

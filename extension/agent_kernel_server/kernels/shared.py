@@ -6,6 +6,8 @@ from logging import Logger
 
 from agent_kernel.protocol.lists import ModelsView
 from agent_kernel.runtime.runtime import Runtime
+from agent_kernel_server.notebooks.cell_files import CellFiles
+from agent_kernel_server.notebooks.pages import OpenPages
 from agent_kernel_server.notebooks.records import RecordKeeper
 
 
@@ -16,4 +18,6 @@ class Shared:
     is_shown: Callable[[str], bool]
     """Whether an open page shows a run now."""
     records: RecordKeeper
+    pages: OpenPages
+    files: CellFiles
     log: Logger

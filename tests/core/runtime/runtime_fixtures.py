@@ -23,7 +23,7 @@ from agent_kernel.protocol.events import (
     ToolCompleteEvent,
     server_event_adapter,
 )
-from agent_kernel.protocol.file_cards import FileCard
+from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention, MentionsRead
 from agent_kernel.protocol.notebook_cells import SeenCell
@@ -117,6 +117,9 @@ class FunctionExecutor:
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         return self.card
+
+    async def cell_card(self, tool_name: str, arguments_json: str, seen: str | None) -> CellCard:
+        return CellCard()
 
     async def read_picture(self, address: str) -> bytes:
         if address not in self.files:

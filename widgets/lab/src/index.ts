@@ -2,7 +2,7 @@
 import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { ILauncher } from "@jupyterlab/launcher";
-import { INotebookTracker } from "@jupyterlab/notebook";
+import { INotebookCellExecutor, INotebookTracker } from "@jupyterlab/notebook";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
@@ -14,6 +14,7 @@ import { answerInsertions, insertBelow } from "./insert";
 import { addLauncher } from "./launcher";
 import { loadsWhereAsked } from "./loading";
 import { answerBeginnings } from "./newConversation";
+import { OpenNotebooks } from "./pages";
 import { coloursPrompts } from "./prose";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
@@ -123,6 +124,17 @@ const removed: JupyterFrontEndPlugin<void> = {
   activate: (_, tracker: INotebookTracker) => reportsRemoved(tracker),
 };
 
+const pages: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:pages",
+  description: "Lets the agent read, change and run cells of open notebooks, as the server asks.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [INotebookCellExecutor],
+  activate: ({ serviceManager }, tracker: INotebookTracker, executor: INotebookCellExecutor | null) => {
+    new OpenNotebooks(tracker, serviceManager.serverSettings, executor);
+  },
+};
+
 const waits: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:waits",
   description: "Shows calls that wait for you where their cards can't be seen, and offers to run cells after a run.",
@@ -161,4 +173,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, undo, launcher, loading, prompts, prose, removed, waits];
+export default [keys, cells, undo, launcher, loading, prompts, prose, removed, pages, waits];

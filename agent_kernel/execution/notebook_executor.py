@@ -1,0 +1,247 @@
+"""`NotebookExecutor`: as `KernelExecutor`, and what concerns the notebook itself goes to its page or its file.
+
+A change is bound to the digest of the source that the model has seen, and is made only where the cell still has it.
+"""
+
+import asyncio
+import hashlib
+import json
+import posixpath
+from collections import OrderedDict
+from typing import Any
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.execution.kernel_executor import KernelExecutor
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, ToolVerdict
+from agent_kernel.protocol.file_cards import CellCard
+from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
+from agent_kernel.protocol.pages import CellChange, CellState, ReadCells, RunCell
+from agent_kernel.protocol.views import Preview
+from agent_kernel.tools.builtin.cells import NEVER_TOLD, as_it_is_now, outputs_of, refused, seen_cell, tell
+from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
+from agent_kernel.tools.executor import OutputSink
+from agent_kernel.tools.notebook_editor import Answered, NobodyKnows, NotebookEditor
+from agent_kernel.tools.review.preview import diff, warnings
+
+KNOWN_SOURCES = 200
+"""How many sources are kept to tell the difference to a changed one."""
+OWN_CELL = "The cell {cell} is the one of the prompt itself. Nothing was done."
+RUNS_HERE = (
+    "A cell waits for the end of this run, so no other cell can run before that. Nothing ran. Use run_python, which "
+    "runs inside of the cell that waits."
+)
+
+
+class _Stale(ToolFailed):
+    """With what the model is told of the cell as it is now."""
+
+    def __init__(self, message: str, cells: tuple[SeenCell, ...]) -> None:
+        super().__init__(message)
+        self.cells = cells
+
+
+class NotebookExecutor(KernelExecutor):
+    def __init__(
+        self, *kernel: Any, notebook: NotebookEditor, cell_id: str | None, own_tools: frozenset[str] = frozenset()
+    ) -> None:
+        """`kernel` is for `KernelExecutor`; `cell_id` is the run's own cell. `own_tools` are the names of the
+        notebook's own tools, which run in the kernel also where built-in ones have the same name."""
+        super().__init__(*kernel)
+        self._notebook = notebook
+        self._cell_id = cell_id
+        self._tools_here = CHANGES_CELLS - own_tools
+        self._reads_here = "read_notebook" not in own_tools
+        self._running: set[str] = set()
+        self._known: OrderedDict[str, str] = OrderedDict()
+        """Sources by digest."""
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        arguments: dict[str, Any] = json.loads(call.arguments_json)
+        try:
+            if call.tool_name in self._tools_here:
+                return await self._act(call, arguments)
+            if self._reads_here and call.tool_name == "read_notebook" and self._is_this(arguments.get("path")):
+                return await self._read(**{key: arguments[key] for key in ("first_cell", "cells") if key in arguments})
+        except _Stale as stale:
+            return Outcome("error", str(stale), cells=stale.cells)
+        except ToolFailed as error:
+            return Outcome("error", str(error))
+        except NobodyKnows as unknown:
+            return Outcome("unknown", str(unknown))
+        return await super().execute(call, emit)
+
+    async def interrupt(self, approval_id: str) -> bool:
+        if approval_id not in self._running:
+            return await super().interrupt(approval_id)
+        await self._notebook.interrupt()
+        return True
+
+    async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        if tool_name in self._tools_here:
+            return ToolVerdict("ask")
+        return await super().tool_verdict(tool_name, arguments_json)
+
+    async def cell_card(self, tool_name: str, arguments_json: str, seen: str | None) -> CellCard:
+        if tool_name not in self._tools_here:
+            return CellCard()
+        arguments: dict[str, Any] = json.loads(arguments_json)
+        try:
+            if tool_name == "insert_cell":
+                cell, language = None, "python"
+            else:
+                cell, language = await self._cell(tool_name, arguments, seen)
+            facts = [await self._place(arguments)] if tool_name in ("insert_cell", "move_cell") else []
+        except _Stale as stale:
+            return CellCard(refusal=str(stale), cells=stale.cells)
+        except (ToolFailed, NobodyKnows) as refusal:
+            return CellCard(refusal=str(refusal))
+        preview = _preview(tool_name, arguments, cell, language, facts)
+        runs = tool_name == "run_cell" and cell is not None and cell.cell_type == "code"
+        found = warnings("run_python", {"code": cell.source}) if runs and cell is not None else []
+        return CellCard(preview, tuple(found))
+
+    def _is_this(self, path: str | None) -> bool:
+        """Whether a path in the notebook's folder is the notebook's own."""
+        return path is None or posixpath.normpath(path) == posixpath.basename(self._notebook_path or "")
+
+    async def _read(self, first_cell: int = 0, cells: int = 100) -> Outcome:
+        found = await self._notebook.ask(ReadCells(first=first_cell, count=cells))
+        answer = found.answer
+        if answer.total and first_cell >= answer.total:
+            raise ToolFailed(f"The notebook has {answer.total} cells, numbered from 0; there is no cell {first_cell}.")
+        self._keep(*answer.cells)
+        head = f"This notebook ({found.path}), {found.place}: {answer.total} cells, numbered from 0."
+        text, seen = tell(head, answer.cells, answer.total)
+        return Outcome("success", text, cells=seen)
+
+    # Changes
+
+    async def _act(self, call: ApprovedCall, arguments: dict[str, Any]) -> Outcome:
+        name = call.tool_name
+        if name == "insert_cell":
+            cell_id = _id_for(call.approval_id)
+            wanted = {"source": arguments["source"], "cell_type": arguments.get("cell_type", "code")}
+            change = CellChange(action="insert", cell_id=cell_id, after=self._after(arguments), **wanted)
+        else:
+            cell, _ = await self._cell(name, arguments, call.base or None)
+            cell_id = cell.cell_id
+            if name == "run_cell":
+                return await self._run(call, cell_id, cell.source)
+            change = self._change_of(name, cell, arguments)
+        changed = await self._ask(change, cell_id)
+        done = {"insert": "Added", "edit": "Edited", "delete": "Deleted", "move": "Moved"}[change.action]
+        text = f"{done} cell:{cell_id} of {changed.path} ({changed.place})."
+        if change.action == "delete":
+            return Outcome("success", text)
+        self._keep(*changed.answer.cells)
+        seen = tuple(map(seen_cell, changed.answer.cells))
+        if not arguments.get("run", False):
+            return Outcome("success", text, cells=seen)
+        ran = await self._run(call, cell_id, change.source)
+        return Outcome(ran.status, f"{text}\n{ran.content}", cells=ran.cells or seen)
+
+    def _change_of(self, name: str, cell: CellState, arguments: dict[str, Any]) -> CellChange:
+        cell_id, expected = cell.cell_id, cell.source
+        match name:
+            case "edit_cell":
+                return CellChange(action="edit", cell_id=cell_id, expected=expected, source=arguments["source"])
+            case "delete_cell":
+                return CellChange(action="delete", cell_id=cell_id, expected=expected)
+            case _:
+                after = self._after(arguments)
+                if after == cell_id:
+                    raise ToolFailed("A cell can't be moved below itself. Nothing was changed.")
+                return CellChange(action="move", cell_id=cell_id, expected=expected, source=expected, after=after)
+
+    async def _run(self, call: ApprovedCall, cell_id: str, source: str) -> Outcome:
+        self._running.add(call.approval_id)
+        try:
+            ran = await self._ask(RunCell(cell_id=cell_id, expected=source), cell_id)
+        except asyncio.CancelledError:
+            await self._notebook.interrupt()
+            raise
+        finally:
+            self._running.discard(call.approval_id)
+        [cell] = ran.answer.cells
+        number = f" as [{cell.execution_count}]" if cell.execution_count is not None else ""
+        head = f"Ran cell:{cell_id}{number}" + (":" if cell.outputs else ", without outputs.")
+        return Outcome(
+            "success" if ran.answer.success else "error", "\n".join([head, *outputs_of(cell)]), cells=(seen_cell(cell),)
+        )
+
+    async def _ask(self, request: CellChange | RunCell, cell_id: str) -> Answered:
+        """Raises `ToolFailed` with the cell as it is, if it was changed."""
+        found = await self._notebook.ask(request)
+        answer = found.answer
+        if answer.refusal is None:
+            return found
+        message = refused(answer.refusal, cell_id, answer.detail)
+        if answer.refusal == "changed" and answer.cells and request.expected is not None:
+            text, seen = as_it_is_now(answer.cells[0], request.expected)
+            raise _Stale(f"{message} {text}", seen)
+        raise ToolFailed(message)
+
+    # What is there
+
+    async def _cell(self, name: str, arguments: dict[str, Any], seen: str | None) -> tuple[CellState, str]:
+        """The cell of a call and its language. Raises `ToolFailed` where it is not one that the model has seen, as it
+        has seen it."""
+        cell_id: str = arguments["cell_id"].removeprefix("cell:")
+        if cell_id == self._cell_id and (name in ("delete_cell", "run_cell") or arguments.get("run", False)):
+            raise ToolFailed(OWN_CELL.format(cell=cell_id))
+        if seen is None:
+            raise ToolFailed(NEVER_TOLD.format(cell=cell_id))
+        found = await self._notebook.ask(ReadCells(cell_ids=(cell_id,)))
+        cells = found.answer.cells
+        if len(cells) != 1:
+            raise ToolFailed(refused("twice" if cells else "gone", cell_id))
+        cell = cells[0]
+        if source_digest(cell.source) != seen:
+            text, now = as_it_is_now(cell, self._known.get(seen))
+            self._keep(cell)
+            raise _Stale(f"{refused('changed', cell_id)} {text}", now)
+        self._keep(cell)
+        return cell, found.answer.language if cell.cell_type == "code" else cell.cell_type
+
+    async def _place(self, arguments: dict[str, Any]) -> str:
+        """Where a cell goes, for its card. Raises `ToolFailed` where there is no such place."""
+        after = self._after(arguments)
+        if not after:
+            return "At the top of the notebook." if after is None else "At the end of the notebook."
+        found = await self._notebook.ask(ReadCells(cell_ids=(after,)))
+        if len(found.answer.cells) != 1:
+            raise ToolFailed(refused("twice" if found.answer.cells else "gone", after))
+        if "after" not in arguments:
+            return "Below the prompt's cell."
+        first = next(iter(found.answer.cells[0].source.strip().splitlines()), "")
+        return f"Below the cell that begins with: {first[:80]}" if first else "Below an empty cell."
+
+    def _after(self, arguments: dict[str, Any]) -> str | None:
+        """As `CellChange.after`: below the run's own cell where nothing is said, and at the end where it has none."""
+        after: str | None = arguments.get("after", self._cell_id or "")
+        return after.removeprefix("cell:") if after is not None else None
+
+    def _keep(self, *cells: CellState) -> None:
+        for cell in cells:
+            self._known[source_digest(cell.source)] = cell.source
+        while len(self._known) > KNOWN_SOURCES:
+            self._known.popitem(last=False)
+
+
+def _preview(name: str, arguments: dict[str, Any], cell: CellState | None, language: str, facts: list[str]) -> Preview:
+    base = source_digest(cell.source) if cell is not None else ""
+    if cell is None:
+        language = arguments.get("cell_type", "code").replace("code", language)
+        return Preview(kind="code", language=language, text=arguments["source"], facts=facts)
+    if name in ("edit_cell", "delete_cell"):
+        shown = diff(cell.source, arguments.get("source", ""), f"cell:{cell.cell_id}")
+        if not shown.text:
+            facts = ["The cell has this source already; nothing would change."]
+        if shown.text:
+            return Preview(kind="diff", language=language, text=shown.text, left_out=shown.left_out, base=base)
+    return Preview(kind="code", language=language, text=cell.source, facts=facts, base=base)
+
+
+def _id_for(approval_id: str) -> str:
+    """The id of a cell that a call adds: the same one if the call is repeated."""
+    return f"ak-{hashlib.sha256(approval_id.encode()).hexdigest()[:12]}"

@@ -1,0 +1,143 @@
+"""Notebooks' cells as the model is told of them, from a page or a file, and the words of refusals."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
+from agent_kernel.protocol.pages import MOST_OUTPUTS, CellState, Refusal
+from agent_kernel.tools.truncation import TextLimits, truncate
+
+_OUTPUT = TextLimits(characters=1_500, lines=40)
+_SOURCE = TextLimits(characters=20_000, lines=800)
+_ALL = 22_000
+"""Characters of cells in one text, within what a call's result may have. At least one cell is told."""
+_NOW = 8_000
+"""Characters of a source that is told with a refusal."""
+_DIFFERENCE = 3_000
+_TEXT_TYPES = ("text/plain", "text/markdown", "application/json")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+_REFUSALS: Mapping[Refusal, str] = {
+    "gone": "There is no cell {cell} in the notebook now. Read the notebook again.",
+    "twice": "Several cells have the id {cell}, so it is not clear which is meant. Nothing was changed.",
+    "changed": "The cell {cell} was changed since you saw it. Nothing was done.",
+    "locked": "The cell {cell} is locked (its metadata has editable or deletable false). Nothing was changed.",
+    "read_only": "This notebook is read-only. Nothing was changed.",
+    "running": "The cell {cell} is running. Nothing was done.",
+    "kind": "The cell {cell} is of a type that can't be run.",
+    "no_kernel": "The notebook has no kernel that the cell could run in. Nothing ran.",
+    "closed": "The page has closed the notebook. Nothing was done.",
+    "failed": "It could not be done.",
+}
+NEVER_TOLD = "You have not seen the source of the cell {cell}: read the notebook first (read_notebook)."
+
+
+def refused(refusal: Refusal, cell_id: str, detail: str = "") -> str:
+    return " ".join(part for part in (_REFUSALS[refusal].format(cell=cell_id), detail) if part)
+
+
+def cell_states(cells: Iterable[Mapping[str, Any]], first: int = 0) -> list[CellState]:
+    """The cells of a notebook's file from number `first` on, of which any part may be malformed. A cell without an id
+    has an empty one."""
+    states: list[CellState] = []
+    for index, cell in enumerate(cells, first):
+        count, outputs = cell.get("execution_count"), cell.get("outputs")
+        found = [one for one in outputs if isinstance(one, dict)] if isinstance(outputs, list) else []
+        known: dict[str, Any] = {
+            "cell_id": cell.get("id") if isinstance(cell.get("id"), str) else "",
+            "cell_type": str(cell.get("cell_type", "raw"))[:40],
+            "index": index,
+            "source": text_of(cell.get("source")),
+            "execution_count": count if isinstance(count, int) else None,
+            "outputs": found[:MOST_OUTPUTS],
+            "more_outputs": max(0, len(found) - MOST_OUTPUTS),
+        }
+        try:
+            states.append(CellState(**known))
+        except ValidationError:
+            states.append(CellState(**{**known, "cell_id": "", "source": "(it can't be read)"}))
+    return states
+
+
+def tell(head: str, cells: Sequence[CellState], total: int) -> tuple[str, tuple[SeenCell, ...]]:
+    """The cells as text below a head, and those whose whole source it has."""
+    parts: list[str] = []
+    seen: list[SeenCell] = []
+    room = _ALL
+    for cell in cells:
+        text, is_whole = _cell(cell)
+        if parts and len(text) > room:
+            break
+        room -= len(text)
+        parts.append(text)
+        if is_whole and cell.cell_id:
+            seen.append(seen_cell(cell))
+    last = cells[len(parts) - 1].index + 1 if parts else 0
+    more = f" Read on with first_cell={last}." if parts and last < total else ""
+    return "\n\n".join([head + more, *parts]), tuple(seen)
+
+
+def seen_cell(cell: CellState) -> SeenCell:
+    return SeenCell(cell_id=cell.cell_id, digest=source_digest(cell.source))
+
+
+def as_it_is_now(cell: CellState, known: str | None) -> tuple[str, tuple[SeenCell, ...]]:
+    """The source of a cell that was changed, and the difference to the source that the model knows, if that is
+    `known`."""
+    if len(cell.source) > _NOW:
+        return f"Its source is now {len(cell.source):,} characters long: read the notebook again.", ()
+    text = f"Its source now:\n{cell.source}"
+    if known is not None:
+        lines = difflib.unified_diff(known.splitlines(), cell.source.splitlines(), "seen", "now", lineterm="", n=1)
+        difference = "\n".join(lines)
+        if len(difference) <= _DIFFERENCE:
+            text += f"\nThe difference:\n{difference}"
+    return text, (seen_cell(cell),)
+
+
+def _cell(cell: CellState) -> tuple[str, bool]:
+    source = truncate(cell.source, _SOURCE)
+    return "\n".join([_title(cell), source.text, *outputs_of(cell)]), not source.truncated
+
+
+def _title(cell: CellState) -> str:
+    facts = [cell.cell_type, f"number {cell.index}"]
+    if cell.running:
+        facts.append("runs now")
+    if cell.changed:
+        facts.append("changed since it ran")
+    number = f"[{cell.execution_count or ' '}] " if cell.cell_type == "code" else ""
+    return f"{number}cell:{cell.cell_id} ({', '.join(facts)})"
+
+
+def outputs_of(cell: CellState) -> list[str]:
+    """A text for each output, bounded."""
+    shown = [f"--- output: {truncate(output_text(output), _OUTPUT).text}" for output in cell.outputs]
+    return [*shown, f"--- {cell.more_outputs:,} more outputs"] if cell.more_outputs else shown
+
+
+def output_text(output: Mapping[str, Any]) -> str:
+    match output.get("output_type"):
+        case "stream":
+            return text_of(output.get("text")).rstrip("\n")
+        case "error":
+            lines = output.get("traceback")
+            trace = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
+            return _ESCAPES.sub("", trace) or f"{output.get('ename')}: {output.get('evalue')}"
+        case _:
+            data = output.get("data")
+            bundle: dict[str, Any] = data if isinstance(data, dict) else {}
+            for kind in _TEXT_TYPES:
+                if kind in bundle:
+                    return json.dumps(bundle[kind]) if kind == "application/json" else text_of(bundle[kind])
+            return f"({', '.join(sorted(map(str, bundle))) or 'empty'})"
+
+
+def text_of(value: Any) -> str:
+    """A multi-line field, which notebooks contain as one string or as a list of lines."""
+    return "".join(map(str, value)) if isinstance(value, list) else str(value or "")

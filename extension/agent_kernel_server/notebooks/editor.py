@@ -1,0 +1,114 @@
+"""`ServedNotebook`: a run's notebook, in the page that has it open, or else in its file."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.protocol.pages import AnyPageRequest, CellChange, CellState, PageAnswer, ReadCells, RunCell
+from agent_kernel.tools.notebook_editor import Answered, NobodyKnows
+from agent_kernel_server.notebooks.cell_files import CellFiles
+from agent_kernel_server.notebooks.pages import OpenPages, PageGone
+from agent_kernel_server.notebooks.run_cell import Ran
+
+PAGE_SECONDS = 10.0
+"""How long a page may take to answer, and to come back after it was reloaded."""
+IN_PAGE = "as the page shows it now"
+RUN_LOST = (
+    "The page that ran the cell {cell} went away. The kernel may have run it to its end, or run it still; its outputs "
+    "are not known."
+)
+UNKNOWN = "The page went away before it answered, and nobody can say whether the cell {cell} was changed."
+NOT_APPLIED = "The page went away before it changed the cell {cell}. Nothing was changed: send the call again."
+
+
+@dataclass(frozen=True, slots=True)
+class ServedNotebook:
+    """Implements `agent_kernel.tools.notebook_editor.NotebookEditor` for one run."""
+
+    pages: OpenPages
+    files: CellFiles
+    kernel_id: str
+    find_path: Callable[[], Awaitable[str | None]]
+    run_in_kernel: Callable[[str, str], Awaitable[Ran]]
+    """Runs a cell's source, as the cell of this id."""
+    interrupt_kernel: Callable[[], Awaitable[None]]
+
+    async def ask(self, request: AnyPageRequest) -> Answered:
+        """Raises `ToolFailed`, `NobodyKnows`."""
+        path = await self.find_path()
+        found = self.pages.find(path, self.kernel_id)
+        if found is None:
+            return await self._ask_file(_known(path), request)
+        page, notebook = found
+        try:
+            async with asyncio.timeout(None if isinstance(request, RunCell) else PAGE_SECONDS):
+                answer = await page.ask(notebook, request)
+        except (PageGone, TimeoutError):
+            return await self._after_loss(request)
+        return Answered(answer, IN_PAGE, notebook.path)
+
+    async def interrupt(self) -> None:
+        await self.interrupt_kernel()
+
+    async def _after_loss(self, request: AnyPageRequest) -> Answered:
+        """Find out what became of a request whose page went away. It is never sent twice, but for one that reads."""
+        match request:
+            case RunCell():
+                raise NobodyKnows(RUN_LOST.format(cell=request.cell_id))
+            case ReadCells():
+                return await self._read_again(request)
+            case CellChange():
+                now = await self._read_again(ReadCells(cell_ids=(request.cell_id,)))
+                if _was_applied(request, now.answer.cells):
+                    return now
+                if now.place != IN_PAGE or request.action == "move":
+                    raise NobodyKnows(UNKNOWN.format(cell=request.cell_id))
+                raise ToolFailed(NOT_APPLIED.format(cell=request.cell_id))
+
+    async def _read_again(self, request: ReadCells) -> Answered:
+        path = await self.find_path()
+        found = await self.pages.wait_for(path, self.kernel_id, PAGE_SECONDS)
+        if found is not None:
+            page, notebook = found
+            try:
+                async with asyncio.timeout(PAGE_SECONDS):
+                    return Answered(await page.ask(notebook, request), IN_PAGE, notebook.path)
+            except (PageGone, TimeoutError):
+                pass
+        return await self._ask_file(_known(path), request)
+
+    async def _ask_file(self, path: str, request: AnyPageRequest) -> Answered:
+        match request:
+            case ReadCells():
+                answer, age = await self.files.read(path, request)
+                return Answered(answer, f"as it was saved {age} (no page has it open)", path)
+            case CellChange():
+                return Answered(await self.files.change(path, request), "in its file, as no page has it open", path)
+            case RunCell():
+                return Answered(await self._run(path, request), "in its file, as no page has it open", path)
+
+    async def _run(self, path: str, request: RunCell) -> PageAnswer:
+        """Run a cell in the kernel, as the page would, and write its outputs into the file."""
+        answer, _ = await self.files.read(path, ReadCells(cell_ids=(request.cell_id,)))
+        if len(answer.cells) != 1 or answer.cells[0].source != request.expected:
+            refusal = "changed" if len(answer.cells) == 1 else "twice" if answer.cells else "gone"
+            return answer.model_copy(update={"refusal": refusal})
+        if answer.cells[0].cell_type != "code":
+            return answer if answer.cells[0].cell_type == "markdown" else answer.model_copy(update={"refusal": "kind"})
+        ran = await self.run_in_kernel(request.expected, request.cell_id)
+        answer = await self.files.put_outputs(path, request.cell_id, ran.outputs, ran.count)
+        return answer.model_copy(update={"success": ran.success})
+
+
+def _was_applied(change: CellChange, cells: tuple[CellState, ...]) -> bool:
+    """Whether the cells of the changed cell's id show that it was."""
+    if change.action == "delete":
+        return not cells
+    return change.action != "move" and len(cells) == 1 and cells[0].source == change.source
+
+
+def _known(path: str | None) -> str:
+    if path is None:
+        raise ToolFailed("It is not known which notebook this run is in. Nothing was done.")
+    return path

@@ -1,0 +1,81 @@
+"""`OpenPages`: the pages of JupyterLab that are connected, the notebooks that each has open, and requests to them."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+
+from agent_kernel.errors import AgentKernelError
+from agent_kernel.protocol.pages import AnyPageRequest, NotebooksOpened, OpenNotebook, PageAnswer, PageRequest
+
+
+class PageGone(AgentKernelError):
+    """The page went away before it answered: it may have done what it was asked."""
+
+
+class Page:
+    """One connected page."""
+
+    def __init__(self, send: Callable[[str], None]) -> None:
+        """`send` sends a frame, and drops it where the page is gone."""
+        self._send = send
+        self._numbers = count(1)
+        self._asked: dict[str, asyncio.Future[PageAnswer]] = {}
+        self.notebooks: tuple[OpenNotebook, ...] = ()
+
+    async def ask(self, notebook: OpenNotebook, request: AnyPageRequest) -> PageAnswer:
+        """Raises `PageGone`."""
+        number = str(next(self._numbers))
+        self._asked[number] = asyncio.get_running_loop().create_future()
+        self._send(PageRequest(request_id=number, path=notebook.path, ask=request).model_dump_json())
+        try:
+            return await self._asked[number]
+        finally:
+            del self._asked[number]
+
+    def on_message(self, message: NotebooksOpened | PageAnswer) -> None:
+        if isinstance(message, NotebooksOpened):
+            self.notebooks = message.notebooks
+            return
+        asked = self._asked.get(message.request_id)
+        if asked is not None and not asked.done():
+            asked.set_result(message)
+
+    def gone(self) -> None:
+        for asked in self._asked.values():
+            if not asked.done():
+                asked.set_exception(PageGone("The page went away before it answered."))
+
+
+class OpenPages:
+    def __init__(self) -> None:
+        self._pages: list[Page] = []
+        """The one that was looked at last is last."""
+        self._changed = asyncio.Condition()
+
+    def close(self, page: Page) -> None:
+        if page in self._pages:
+            self._pages.remove(page)
+        page.gone()
+
+    async def on_message(self, page: Page, message: NotebooksOpened | PageAnswer) -> None:
+        page.on_message(message)
+        if isinstance(message, NotebooksOpened):
+            self._pages = [*(one for one in self._pages if one is not page), page]
+            async with self._changed:
+                self._changed.notify_all()
+
+    def find(self, path: str | None, kernel_id: str) -> tuple[Page, OpenNotebook] | None:
+        """The page that has a notebook open, by its path, or else by its kernel: a path may just have been changed."""
+        opened = [(page, notebook) for page in reversed(self._pages) for notebook in page.notebooks]
+        by_path = [one for one in opened if one[1].path == path]
+        by_kernel = [one for one in opened if one[1].kernel_id == kernel_id]
+        return next(iter([*by_path, *by_kernel]), None)
+
+    async def wait_for(self, path: str | None, kernel_id: str, seconds: float) -> tuple[Page, OpenNotebook] | None:
+        """As `find`, for a page that may be loading."""
+        try:
+            async with asyncio.timeout(seconds), self._changed:
+                await self._changed.wait_for(lambda: self.find(path, kernel_id) is not None)
+        except TimeoutError:
+            return None
+        return self.find(path, kernel_id)

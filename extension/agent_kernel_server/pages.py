@@ -1,0 +1,95 @@
+"""The WebSocket of a page of JupyterLab, by which the server reads and changes the notebooks that the page has open."""
+
+import asyncio
+from typing import Any
+
+from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.extension.handler import ExtensionHandlerMixin
+from pydantic import ValidationError
+from tornado import web
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from agent_kernel.protocol.pages import page_message_adapter
+from agent_kernel_server.channel import ACCEPTED_FRAME_BYTES, NOT_PERMITTED
+from agent_kernel_server.identity import AUTH_RESOURCE, may, until_refused
+from agent_kernel_server.notebooks.pages import Page
+from agent_kernel_server.service import Service
+
+UNREADABLE = 1007
+"""The close code of RFC 6455 for data that is not valid."""
+
+
+class PagesHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
+    """What a page says goes to the model, and what it is asked may run code: it takes the right to decide."""
+
+    auth_resource = AUTH_RESOURCE
+    _page: Page | None = None
+    _watch: asyncio.Task[None] | None = None
+
+    @property
+    def service(self) -> Service:
+        service: Service = self.settings[self.name].service
+        return service
+
+    @property
+    def max_message_size(self) -> int:
+        return ACCEPTED_FRAME_BYTES
+
+    def set_default_headers(self) -> None:
+        """Nothing: the headers that Jupyter sets are for pages."""
+
+    def skip_check_origin(self) -> bool:
+        """Never: see `ChannelHandler`."""
+        return False
+
+    @ws_authenticated
+    async def get(self) -> None:
+        if not await may(self, "execute"):
+            raise web.HTTPError(403)
+        await super().get()
+
+    def open(self, *_: str, **__: str) -> None:
+        super().open()
+        self.set_nodelay(True)
+        self._page = Page(self._send)
+        self.service.page_sockets.add(self)
+        self._watch = self.service.tasks.spawn(self._watch_rights(), "rights of a page")
+
+    async def _watch_rights(self) -> None:
+        await until_refused(self, "execute")
+        self.close(NOT_PERMITTED, "not permitted")
+
+    def _send(self, frame: str) -> None:
+        self.service.tasks.spawn(self._write(frame), "request to a page")
+
+    async def _write(self, frame: str) -> None:
+        try:
+            await self.write_message(frame)
+        except (WebSocketClosedError, StreamClosedError):
+            if self._page is not None:
+                self._page.gone()
+
+    async def on_message(self, message: str | bytes) -> None:
+        if self._page is None:
+            return
+        try:
+            found = page_message_adapter.validate_json(message)
+        except ValidationError:
+            self.close(UNREADABLE, "not a message of a page")
+            return
+        await self.service.pages.on_message(self._page, found)
+
+    def on_close(self) -> None:
+        service: Service | None = self.settings[self.name].service
+        if service is not None and self._page is not None:
+            service.page_sockets.discard(self)
+            service.pages.close(self._page)
+        pings: Any = self.ping_callback
+        if pings is not None:
+            pings.stop()  # else it holds this handler until the next ping is due
+        if self._watch is not None:
+            self._watch.cancel()
+        super().on_close()
