@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -19,7 +20,6 @@ from agent_kernel.notebook.execution.runner import approved_path, current_entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText
 from agent_kernel.notebook.inspect import inspect_variables
-from agent_kernel.notebook.kernel.environment import notebook_path
 from agent_kernel.protocol.calls import Place, Walls
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
@@ -177,7 +177,7 @@ def _read_notebook(path: str | None = None, **arguments: Any) -> str:
     """Without a path: the file of this notebook, where no server reads it in its page."""
     if path is not None:
         return read_notebook(FOLDER, path, **arguments, approved=approved_path())
-    if (own := notebook_path()) is None:
+    if (own := os.environ.get("JPY_SESSION_NAME")) is None:
         raise ToolFailed("It is not known here which file this notebook is. Give its path.")
     return read_notebook(FOLDER, PurePath(own).name, **arguments)
 

@@ -1,6 +1,6 @@
 """The agent reads, changes and runs cells of the notebook as the page shows it, in JupyterLab."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import nbformat
@@ -8,9 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, say
-from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LOAD_READY, LabServer, NotebookPage
-from tests.e2e.model import Gate, WrittenModel
+from tests.e2e.model import WrittenModel
 
 SOURCE = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getSource()"
 SET_SOURCE = """([index, source]) =>

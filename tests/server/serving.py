@@ -124,7 +124,7 @@ class Server:
         for rule in await runtime.list_rules():
             if rule.rule_id is not None:
                 await runtime.remove_rule(rule.rule_id)
-        await until(lambda: not service.streams and not service.channels)
+        await until(lambda: not service.streams and not service.channels and not service.page_sockets)
         sessions = self.app.session_manager
         sessions.cursor.execute("DELETE FROM session")  # a request would end the kernel
         shutil.rmtree(self.root)

@@ -224,7 +224,9 @@ async def log_prompt(run: ActiveRun, described: EnvironmentDescribed) -> None:
     """Commit the prompt of a run, with what the notebook looks like."""
     pictures = await prompt_pictures(run, run.spec.prompt, run.spec.prompt_images)
     mentions = await prompt_mentions(run, run.spec.prompt)
-    environment = fitted(described, run.secrets, lean=run.view.lean).text
+    told = fitted(described, run.secrets, lean=run.view.lean)
+    run.seen_cells.tell(told.cells)
+    environment = told.text
     if run.spec.replaces and await _has_acted(run, run.spec.replaces):
         environment = f"{environment}\n\n{RUN_AGAIN}".lstrip()
     environment = f"{environment}\n\n{mentions}".strip()

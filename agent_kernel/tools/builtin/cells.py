@@ -112,7 +112,8 @@ def _title(cell: CellState) -> str:
     if cell.changed:
         facts.append("changed since it ran")
     number = f"[{cell.execution_count or ' '}] " if cell.cell_type == "code" else ""
-    return f"{number}cell:{cell.cell_id} ({', '.join(facts)})"
+    name = f"cell:{cell.cell_id}" if cell.cell_id else "a cell without an id"
+    return f"{number}{name} ({', '.join(facts)})"
 
 
 def outputs_of(cell: CellState) -> list[str]:

@@ -185,6 +185,7 @@ def test_a_notebook_is_read_as_cells_with_short_outputs(root: Path) -> None:
         {"cell_type": "markdown", "source": ["# Title\n", "Text"]},
         {
             "cell_type": "code",
+            "id": "c-1",
             "execution_count": 3,
             "source": "print(1)",
             "outputs": [
@@ -197,7 +198,8 @@ def test_a_notebook_is_read_as_cells_with_short_outputs(root: Path) -> None:
     (root / "n.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
     shown = run(root, "read_notebook", path="n.ipynb")
     assert shown.startswith(
-        "n.ipynb: 2 cells.\n\n[0] markdown\n# Title\nText\n\n[1] code, ran as [3]\nprint(1)\n--- output: line"
+        "n.ipynb, as it was last saved: 2 cells, numbered from 0.\n\na cell without an id (markdown, number 0)\n"
+        "# Title\nText\n\n[3] cell:c-1 (code, number 1)\nprint(1)\n--- output: line"
     )
     assert "(image/png)" in shown
     assert "KeyError: 'x'" in shown
