@@ -223,6 +223,7 @@ class OpenPage:
 
     def __init__(self, socket: WebSocketClientConnection) -> None:
         self._socket = socket
+        self._left = False
 
     async def opens(self, *paths: str) -> None:
         notebooks = [{"path": path, "kernel_id": None} for path in paths]
@@ -245,7 +246,8 @@ class OpenPage:
         return request
 
     async def leave(self) -> None:
-        if self._socket.close_code is None:
+        if not self._left:
+            self._left = True
             self._socket.close()
             async with asyncio.timeout(30):
                 while await self._socket.read_message() is not None:
