@@ -3,8 +3,8 @@
 from tests.demos.script import Story, call, python, script, story, turn
 
 ANOMALY = story(
-    "Make a Series `anomaly` of `monthly`: how much warmer each month is than the mean of that month, in order of time, "
-    "with a monthly PeriodIndex.",
+    "Make a Series `anomaly` of `monthly`: how much warmer each month is than the mean of that month, in order of "
+    "time, with a monthly PeriodIndex.",
     turn(
         "I subtract each month's mean, and put the months in order.",
         python(
