@@ -140,6 +140,7 @@ def test_the_model_is_told_how_a_cell_failed(shared: TestKernel, name: str) -> N
 
 def test_a_prompt_names_cells_and_whole_sources_and_leaves_out_its_own(start_kernel: Callable[..., TestKernel]) -> None:
     kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    kernel.run("import json; json.loads('{')")
     kernel.run("1 / 0")
     kernel.run("%load_ext agent_kernel")
     long = "total = 0\n" + "total += 1\n" * 500
@@ -153,11 +154,14 @@ def test_a_prompt_names_cells_and_whole_sources_and_leaves_out_its_own(start_ker
     assert [line for line in told["text"].split("\n") if line.startswith("[")] == [
         "[1]",
         "[2]",
-        "[4] cell:b",
-        "[5] cell:a",
-        "[6] cell:c",
+        "[3]",
+        "[5] cell:b",
+        "[6] cell:a",
+        "[7] cell:c",
     ], told["text"]
-    assert "ZeroDivisionError: division by zero" in told["text"]  # from before the extension was loaded
+    # From before the extension was loaded: the last error is still there, of others what IPython has shown.
+    assert "failed: ZeroDivisionError: division by zero\n    Cell In[2], line 1\n        1 / 0" in told["text"]
+    assert "failed: JSONDecodeError: Expecting property name" in told["text"]
     assert [text for text in ("x = 1", "of a call") if text in told["text"]] == []
     assert told["cells"] == [{"cell_id": "a", "digest": source_digest("x = 2\n")}]
 
