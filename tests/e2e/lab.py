@@ -68,10 +68,12 @@ class LabServer:
         arguments: Sequence[str] = (),
         token: str = TOKEN,
         extension: bool = True,
+        python: str = sys.executable,
     ) -> None:
-        """`arguments` come after the usual ones; `token` is "" where people log in otherwise."""
+        """`arguments` come after the usual ones; `token` is "" where people log in otherwise; `python` runs it."""
         self.home = home
         self._extension = extension
+        self._python = python
         self.app = app
         self.token = token
         self.root = home / "notebooks"
@@ -120,7 +122,7 @@ class LabServer:
 
     def _command(self) -> list[str]:
         command = [
-            *(sys.executable, "-m", self.app, "--allow-root", "--no-browser", "--ip=127.0.0.1"),
+            *(self._python, "-m", self.app, "--allow-root", "--no-browser", "--ip=127.0.0.1"),
             *(f"--port={self._port}", "--ServerApp.port_retries=0"),
             *([f"--IdentityProvider.token={self.token}"] if self.token else []),
             f"--ServerApp.root_dir={self.root}",

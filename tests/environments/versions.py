@@ -1,4 +1,5 @@
-"""Environments with another ipykernel: made on demand, kept in `.cache`. All else is this environment's own."""
+"""Environments with another ipykernel or JupyterLab: made on demand, kept in `.cache`. All else is this environment's
+own."""
 
 import fcntl
 import json
@@ -11,25 +12,27 @@ import venv
 from importlib.metadata import version
 from pathlib import Path
 
-PLACE = Path(__file__).parents[2] / ".cache" / "ipykernels"
+PLACE = Path(__file__).parents[2] / ".cache"
 
 VERSIONS = ["7.0.1", "7.3.0", "7.4.0"]
 """The oldest ipykernel that is taken, and those where what a page says reaches a busy kernel by different ways."""
 
 
-def python_with(ipykernel: str) -> str:
-    """The path of a Python that has this version of ipykernel."""
-    if ipykernel == version("ipykernel"):
+def python_with(asked: str, package: str = "ipykernel") -> str:
+    """The path of a Python that has this version of a package. Raises `CalledProcessError` where it can't be
+    installed."""
+    if asked == version(package):
         return sys.executable
-    home = PLACE / ipykernel
+    place = PLACE / f"{package}s"
+    home = place / asked
     python = home / "bin" / "python"
-    PLACE.mkdir(parents=True, exist_ok=True)
-    with (PLACE / f"{ipykernel}.lock").open("w") as lock:  # tests run side by side
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / f"{asked}.lock").open("w") as lock:  # tests run side by side
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "complete").exists():
             venv.create(home, clear=True, symlinks=True)
             install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
-            subprocess.run([*install, f"ipykernel=={ipykernel}"], check=True)
+            subprocess.run([*install, f"{package}=={asked}"], check=True)
             _look_into_this_environment(python)
             (home / "complete").touch()
     return str(python)

@@ -1,0 +1,38 @@
+"""The scene of a cell that fails and is mended, in the oldest JupyterLab that is taken."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.e2e import fix_scene
+from tests.e2e.lab import LabServer
+from tests.e2e.model import WrittenModel
+from tests.environments.versions import python_with
+
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
+
+OLDEST = "4.4.0"
+
+
+@pytest.fixture
+def python() -> str:
+    try:
+        return python_with(OLDEST, "jupyterlab")
+    except subprocess.CalledProcessError:
+        pytest.skip(f"JupyterLab {OLDEST} can't be installed here.")
+
+
+def test_a_failing_cell_is_mended_by_one_press_and_one_approval_and_put_back_by_ctrl_z(
+    python: str, model: WrittenModel, page: Page, tmp_path: Path
+) -> None:
+    extensions = os.pathsep.join(filter(None, [f"{sys.prefix}/share/jupyter", os.environ.get("JUPYTER_PATH")]))
+    variables = {**model.server.environment(), "JUPYTER_PATH": extensions}
+    with LabServer(tmp_path, variables, python=python) as lab:
+        notebook = fix_scene.open_scene(lab, page)
+        assert page.evaluate("window.jupyterapp.version") == OLDEST
+        fix_scene.play(notebook, model)
+        lab.close_kernels()
