@@ -107,7 +107,7 @@ def some(*quick: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("name", names)
 
 
-@some("tools", "plots")
+@some("plots")
 def test_a_number_in_the_data_changes(folder: Path, name: str) -> None:
     change = CHANGES[name]
     file = folder / "data" / change.file

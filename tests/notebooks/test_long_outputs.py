@@ -32,13 +32,12 @@ def told(code, tool="run_python", **arguments):
             "told('print(\"x\" * 99)\\nfor n in range(3_000): print(n)')",
             99 + 1 + sum(len(f"{n}\n") for n in range(3_000)),
         ),
-        ("told('for n in range(300_000): print(n)')", sum(len(f"{n}\n") for n in range(300_000))),
         (
             "told('seq 0 299999', tool='run_shell')",
             len(f"walls: {words_of(found_walls(), 'workspace')}\n") + sum(len(f"{n}\n") for n in range(300_000)),
         ),
     ],
-    ids=["beyond what the model gets", "beyond what is kept in memory", "of a shell"],
+    ids=["of Python", "of a shell"],
 )
 def test_the_name_of_its_file_stays_in_what_the_model_is_told(
     start_kernel: Callable[..., TestKernel], tmp_path: Path, call: str, whole: int

@@ -13,7 +13,7 @@ import pytest
 
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.notebooks.nbval_project import NUMBERS, PROMPT, change, in_order, run_pytest, write_project
+from tests.notebooks.nbval_project import NUMBERS, change, in_order, run_pytest, write_project
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -52,39 +52,15 @@ def nbval(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return run_pytest(sys.executable, project, dict(os.environ), *options)
 
 
-def test_notebooks_pass_twice_in_random_order_and_with_xdist(project: Path) -> None:
-    once = nbval(project)
-    assert once.returncode == 0, once.stdout
-    assert "agent-kernel: recordings strict, approvals recorded" in once.stdout
+def test_notebooks_pass_again_in_random_order_and_with_xdist(project: Path) -> None:
     again = nbval(project, "-n", "2", "-v")
     assert again.returncode == 0, again.stdout
+    assert "agent-kernel: recordings strict, approvals recorded" in again.stdout
     assert "9 passed" in again.stdout
     for name in ("first", "second"):
         cells = re.findall(rf"\[(gw\d+)\].* PASSED {name}\S*::Cell (\d+)", again.stdout)
         assert len({process for process, _ in cells}) == 1, "its cells ran in two processes"
         assert [number for _, number in cells] == ["0", "1", "2", "3"]
-
-
-def test_a_failure_begins_with_why_the_run_failed(project: Path) -> None:
-    change(project / "first.ipynb", PROMPT, "Multiply the numbers.")
-    failed = nbval(project, "first.ipynb")
-    assert failed.returncode == 1
-    assert in_order(
-        failed.stdout,
-        "The agent's run in Cell 2 of first.ipynb failed:",
-        "can't answer 'Multiply the numbers.'",
-        "Notebook cell execution failed",
-    ), failed.stdout
-
-
-def test_a_changed_number_changes_the_plot_and_the_record(project: Path) -> None:
-    change(project / "first.ipynb", NUMBERS, "numbers = [3, 9, 5]")
-    failed = nbval(project, "first.ipynb", "-vv")
-    assert failed.returncode == 1
-    assert in_order(failed.stdout, "Picture 1 is not the saved one.", "mismatch 'agent record'"), failed.stdout
-    pictures = project / ".pytest_cache" / "d" / "agent-kernel-pictures"
-    expected = {f"first-cell-2-picture-1-{name}.png" for name in ("saved", "now", "differs")}
-    assert {picture.name for picture in pictures.iterdir()} == expected
 
 
 def test_the_kernels_get_what_the_options_say(project: Path) -> None:

@@ -23,9 +23,9 @@ def told(run):
 
 
 @pytest.fixture
-def counting(kernel: TestKernel) -> TestKernel:
-    kernel.run(COUNTING)
-    return kernel
+def counting(reset_kernel: TestKernel) -> TestKernel:
+    reset_kernel.run(COUNTING)
+    return reset_kernel
 
 
 @pytest.mark.parametrize("call_id", ["call_0", "../../x/y"])

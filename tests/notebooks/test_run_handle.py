@@ -15,6 +15,7 @@ OF_A_RUN = [
     "error",
     "finish_reason",
     "messages",
+    "metrics",
     "prompt",
     "run_id",
     "show_here",

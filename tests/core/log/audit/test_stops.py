@@ -55,6 +55,19 @@ async def test_cancel_of_one_call_names_that_call_only(stages: Stages) -> None:
     assert (stop["tool_call_ids"], stop["decided_by"], stop["whole_run"]) == (["a"], "eve", False)
 
 
+async def test_a_running_call_that_is_cancelled_is_noted_too(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]) as model:
+        stage = await stages(model, executor=InterruptibleExecutor())
+        handle = await stage.start()
+        [first] = await stage.requests()
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+        await stage.until(lambda: stage.of(ToolOutputEvent))
+        await handle_command(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
+        await handle.wait()
+    [stop] = await stops(stage)
+    assert (stop["tool_call_ids"], stop["decided_by"]) == (["a"], "eve")
+
+
 async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_are_noted(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1", call_id="a")]) as model:
         stage = await stages(model)
