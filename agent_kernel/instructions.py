@@ -21,6 +21,7 @@ MOST_CHARACTERS = 32_000
 MOST_SKILLS = 30
 _SKILL_FOLDERS = (".agents/skills", "skills")
 _NAME_CHARACTERS, _DESCRIPTION_CHARACTERS, _FRONT_BYTES = 64, 500, 8_192
+_SHOWN_CHARACTERS = 600
 _MOST_LISTED = 1_000
 """Entries of a folder of skills that are looked at."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -54,7 +55,15 @@ class Instructions:
 
     def views(self, off: Collection[str]) -> list[InstructionView]:
         return [
-            InstructionView(file=one.file, digest=one.digest, skill=one.skill, off=one.file in off) for one in self.said
+            InstructionView(
+                file=one.file,
+                digest=one.digest,
+                characters=len(one.text),
+                beginning="" if one.skill else one.text[:_SHOWN_CHARACTERS],
+                skill=one.skill,
+                off=one.file in off,
+            )
+            for one in self.said
         ]
 
     def without(self, off: Collection[str]) -> "Instructions":

@@ -302,6 +302,9 @@ class InstructionView(View):
     """From the notebook's folder: `AGENTS.md`, `../AGENTS.md`; `your AGENTS.md` is the user's own."""
     digest: str
     """The beginning of a SHA-256 of what the model is told."""
+    characters: int = 0
+    beginning: str = ""
+    """What a file says, as far as a page shows it; empty for a skill."""
     skill: bool = False
     off: bool = False
     """Whether a person has switched it off: the next prompts of the conversation go without it."""

@@ -67,6 +67,8 @@ def test_a_folders_instructions_are_named_and_switched_off_for_the_next_prompts(
         expect(header).to_contain_text("follows AGENTS.md")
         notebook.page.get_by_role("button", name="Policy: Asks before acting").click()
         panel = notebook.page.get_by_role("group", name="Instructions")
+        panel.get_by_text("What it says").click()
+        expect(panel.get_by_text("Plots are blue.")).to_be_visible()
         panel.get_by_role("button", name="Switch off").click()
         expect(panel).to_contain_text("AGENTS.md switched off for the next prompts of this conversation")
         expect(header).not_to_contain_text("follows")

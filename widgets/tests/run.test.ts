@@ -239,12 +239,13 @@ describe("the run", () => {
 
   test("names the files that it follows, and switches them off in the panel", async () => {
     const instructions = [
-      { file: "AGENTS.md", digest: "a", skill: false, off: false },
-      { file: "skills/plot/SKILL.md", digest: "b", skill: true, off: false },
+      { file: "AGENTS.md", digest: "a", characters: 1_012, beginning: "Use <b>polars</b>", skill: false, off: false },
+      { file: "skills/plot/SKILL.md", digest: "b", characters: 9, beginning: "", skill: true, off: false },
     ];
     const root = await show((run) => run.send({ type: "run", run: { ...run.view, instructions } }));
     expect(root.querySelector(".ak-meta")?.textContent).toContain("follows AGENTS.md, 1 skill");
     await openPolicy(root);
+    expect(root.querySelector(".ak-rules pre")?.textContent).toBe("Use <b>polars</b>\n… 995 more characters.");
     await press(root, "Switch off");
     expect(PlayedSocket.last.sent.at(-1)).toMatchObject({ type: "instructions", file: "AGENTS.md", off: true });
     const off = instructions.map((one) => ({ ...one, off: one.file === "AGENTS.md" }));

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import type { RunView } from "../protocol";
 import { useRun } from "../card/context";
+import { count } from "../text/format";
 import { filled } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
@@ -25,13 +26,22 @@ export function Instructions({ files, open }: { files: Files; open: boolean }): 
     <div class="ak-rules" role="group" aria-label="Instructions">
       <p>The model is told what these files say. They change no rule.</p>
       <ul>
-        {files.map(({ file, off }) => (
+        {files.map(({ file, off, beginning = "", characters = 0 }) => (
           <li key={file}>
             <span class="ak-grow">
               <code>
                 <Plain text={file} />
               </code>
               {off && " switched off for the next prompts of this conversation"}
+              {beginning !== "" && (
+                <details>
+                  <summary>What it says</summary>
+                  <pre class="ak-prompt-whole" dir="auto" tabIndex={0}>
+                    <Plain text={beginning} />
+                    {characters > beginning.length && `\n… ${count(characters - beginning.length)} more characters.`}
+                  </pre>
+                </details>
+              )}
             </span>
             {open && (
               <Button

@@ -124,7 +124,7 @@ async def test_the_model_is_told_in_the_system_prompt_and_nothing_is_allowed_by_
     assert "Use pandas." in systems[3]
     assert first.run.policy.mode == "ask"
     assert first.run.policy.rules == []
-    assert [one.file for one in first.run.instructions] == ["AGENTS.md"]
+    assert [(one.file, one.beginning[:11]) for one in first.run.instructions] == [("AGENTS.md", "Use polars.")]
     told = [[notice.content for notice in end.run.notices] for end in (first, second, third)]
     assert told == [[], [], ["AGENTS.md has changed: the model is told what it says now."]]
 
