@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from agent_kernel.testing import say
+from agent_kernel.testing import call, say
 from tests.e2e.lab import LOAD_READY, LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
 from tests.e2e.test_asking import SET_SOURCE, source
@@ -19,6 +19,11 @@ EDIT = """([index, line, column]) => {
   content.activeCell.editor.focus();
   content.activeCell.editor.setCursorPosition({ line, column });
 }"""
+KERNEL_COMPLETES = """async () => {
+  const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+  await kernel.requestComplete({ code: "sales_of", cursor_pos: 8 });
+}"""
+"""The first time it takes a kernel seconds."""
 PROSE = "text/x-ipythongfm"
 SALES = "sales = {'price': 1.5}\nopen('sales.csv', 'w').write('price\\n1.5\\n');"
 
@@ -86,3 +91,25 @@ def test_a_mentioned_cell_from_before_the_agent_was_loaded_is_told_with_its_erro
     for text in ("prise * 2", "so far", "name 'prise' is not defined", f"cell:{cell_id}"):
         assert text in mentioned
     lab.close_kernels()
+
+
+def test_tab_completes_the_code_in_a_cards_editor(place: LabServer, model: WrittenModel, page: Page) -> None:
+    model.says(call("run_python", code="'😀'"), say("Done."))
+    path = place.write_notebook("edited.ipynb", [LOAD_READY, "sales_of_the_year = 1", "%%agent\nHello?"])
+    notebook = NotebookPage(place, page, path)
+    notebook.run_through(2)
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Edit")
+    editor = notebook.card().locator(".cm-content")
+    editor.focus()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("\nsales_of")
+    offered = notebook.card().locator(".cm-tooltip-autocomplete", has_text="sales_of_the_year")
+    page.evaluate(KERNEL_COMPLETES)
+    page.keyboard.press("Tab")
+    expect(offered).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(editor).to_contain_text("sales_of_the_year")
+    page.keyboard.press("Control+Enter")
+    expect(notebook.record()).to_contain_text("Done.")
+    assert "'😀'\nsales_of_the_year" in str(model.requests()[-1])

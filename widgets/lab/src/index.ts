@@ -10,6 +10,7 @@ import { answerActivations } from "./activate";
 import { offersTheRest } from "./afterRun";
 import { addQuestions, EXPLAIN, FIX } from "./ask";
 import { watchErrors } from "./errors";
+import { answerCompletions } from "./complete";
 import { answerInsertions, insertBelow } from "./insert";
 import { addLauncher } from "./launcher";
 import { loadsWhereAsked } from "./loading";
@@ -41,6 +42,7 @@ const cells: JupyterFrontEndPlugin<void> = {
   activate: ({ commands }, tracker: INotebookTracker, palette: ICommandPalette | null) => {
     answerInsertions(tracker);
     answerBeginnings(tracker);
+    answerCompletions(tracker);
     answerActivations(tracker);
     tracker.widgetAdded.connect((_, panel) => decorateRecords(panel.content.node));
     const command = "agent-kernel:insert-run";

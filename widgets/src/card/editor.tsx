@@ -1,8 +1,15 @@
 /** The editor on a call's code: what stands in it is what runs, once it was checked and judged again. */
+import {
+  acceptCompletion,
+  autocompletion,
+  startCompletion,
+  type CompletionContext,
+  type CompletionResult,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
 import { indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, RangeSetBuilder, StateField, type Extension, type Text } from "@codemirror/state";
+import { EditorState, Prec, RangeSetBuilder, StateField, type Extension, type Text } from "@codemirror/state";
 import {
   Decoration,
   EditorView,
@@ -17,6 +24,7 @@ import { changedLines } from "../text/changedLines";
 import { highlighter } from "../text/highlight";
 import { HIDDEN_CHARACTERS, marker } from "../text/invisible";
 import { shellLanguage } from "../text/shell";
+import { canComplete, complete } from "../ui/complete";
 import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 
 interface Props {
@@ -56,12 +64,31 @@ function startState(props: Props, onChange: (text: string) => void): EditorState
       EditorView.lineWrapping,
       syntaxHighlighting(highlighter),
       languageOf(props.language),
+      props.language === "python" ? byTheKernel : [],
       highlightSpecialChars({ specialChars: HIDDEN_CHARACTERS, render: (code) => hiddenMarker(code) }),
       changedLineMarks(props.original),
       EditorView.contentAttributes.of({ "aria-label": props.label, [SUPPRESS_SHORTCUTS]: "true" }),
       EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
     ],
   });
+}
+
+/** Tab behind a word completes it; elsewhere it indents. */
+const byTheKernel: Extension = [
+  autocompletion({ override: [completions], activateOnTyping: false, icons: false }),
+  Prec.high(keymap.of([{ key: "Tab", run: (view) => acceptCompletion(view) || completeWord(view) }])),
+];
+
+function completeWord(view: EditorView): boolean {
+  const { main } = view.state.selection;
+  const { text, from } = view.state.doc.lineAt(main.head);
+  return main.empty && /\S$/.test(text.slice(0, main.head - from)) && canComplete(view.dom) && startCompletion(view);
+}
+
+async function completions({ state, pos, view }: CompletionContext): Promise<CompletionResult | null> {
+  if (view === undefined) return null;
+  const found = await complete(view.dom, state.doc.toString(), pos);
+  return found && { from: found.from, to: found.to, options: found.options, filter: false };
 }
 
 function languageOf(language: string): Extension {

@@ -22,6 +22,7 @@ export class KeyScope {
 
   /** Does what a key stands for here. False where it stands for nothing. */
   take(event: KeyboardEvent): boolean {
+    if (event.defaultPrevented) return false; // such as Escape in the editor's list of completions
     // A widget that a call has shown has keys of its own.
     if (!(event.target instanceof Element) || event.target.closest(".ak-drawn") !== null) return false;
     const name = keyName(event, fieldOf(event.target));

@@ -1,0 +1,78 @@
+import { completionStatus, currentCompletions } from "@codemirror/autocomplete";
+import { EditorView } from "@codemirror/view";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { COMPLETE, type Complete, type Completions } from "../src/ui/complete";
+import { asks } from "./cards";
+import { card, key, show, usePage } from "./page";
+
+usePage();
+
+let stop: () => void = () => undefined;
+afterEach(() => stop());
+
+/** An application whose extension answers this, or has no kernel around the output. */
+function extension(found: Completions | null, hasKernel = true): Complete[] {
+  const asked: Complete[] = [];
+  const answer = (event: Event): void => {
+    const detail = (event as CustomEvent<Complete | null>).detail;
+    if (hasKernel) event.preventDefault();
+    if (!hasKernel || detail === null) return;
+    asked.push(detail);
+    detail.answer(found);
+  };
+  document.addEventListener(COMPLETE, answer);
+  stop = () => document.removeEventListener(COMPLETE, answer);
+  return asked;
+}
+
+/** The editor of a call's code, with the cursor at its end. */
+async function edit(code: string): Promise<{ view: EditorView; root: HTMLElement }> {
+  const root = await show(asks);
+  await key(card(root, "t1"), "e");
+  const view = EditorView.findFromDOM(card(root, "t1").querySelector<HTMLElement>(".cm-editor")!)!;
+  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: code }, selection: { anchor: code.length } });
+  return { view, root };
+}
+
+const offered = (view: EditorView): string[] => currentCompletions(view.state).map(({ label }) => label);
+
+describe("Tab in a card's editor", () => {
+  test("completes by the notebook's kernel", async () => {
+    const asked = extension({ from: 5, to: 7, options: [{ label: "sales", type: "instance" }, { label: "salt" }] });
+    const { view } = await edit("'😀'\nsa");
+    await key(view.contentDOM, "Tab");
+    await vi.waitFor(() => expect(offered(view)).toEqual(["sales", "salt"]));
+    expect(asked).toMatchObject([{ code: "'😀'\nsa", position: 7 }]);
+  });
+
+  test("and Escape closes the list before it goes back", async () => {
+    extension({ from: 0, to: 2, options: [{ label: "sales" }] });
+    const { view, root } = await edit("sa");
+    await key(view.contentDOM, "Tab");
+    await vi.waitFor(() => expect(completionStatus(view.state)).toBe("active"));
+    await key(view.contentDOM, "Escape");
+    expect(completionStatus(view.state)).toBeNull();
+    expect(card(root, "t1").querySelector(".cm-content")).not.toBeNull();
+    await key(view.contentDOM, "Escape");
+    expect(card(root, "t1").querySelector(".cm-content")).toBeNull();
+  });
+
+  test.each(["", "x = 1\n    "])("indents behind %j", async (code) => {
+    const asked = extension(null);
+    const { view } = await edit(code);
+    await key(view.contentDOM, "Tab");
+    expect(view.state.doc.length).toBe(code.length + 4);
+    expect(asked).toEqual([]);
+  });
+
+  test.each([
+    ["indents where no kernel could answer", false, "    sa"],
+    ["does nothing where the kernel knows nothing", true, "sa"],
+  ])("%s", async (_, hasKernel, text) => {
+    extension(null, hasKernel);
+    const { view } = await edit("sa");
+    await key(view.contentDOM, "Tab");
+    await vi.waitFor(() => expect(completionStatus(view.state)).toBeNull());
+    expect(view.state.doc.toString()).toBe(text);
+  });
+});
