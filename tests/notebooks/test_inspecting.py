@@ -110,14 +110,14 @@ def test_an_exception_is_described_without_any_code_of_its_own() -> None:
     odd = Claims("Odd", (Exception,), own)
     failed = odd.__new__(odd, "told", claiming("numpy")())
     try:
-        try:
-            raise failed from type("Group", (ExceptionGroup,), own)("several", [ValueError("inner"), failed])
-        finally:
-            del act
+        BaseException.__dict__["__dict__"].__get__(failed)["__notes__"] = ["noted"]
+        raise failed from type("Group", (ExceptionGroup,), own)("several", [ValueError("inner"), failed])
     except Exception as error:  # noqa: BLE001 -- its class is not to be asked for anything
         ran.clear()  # Python itself asks the class when its exception is raised
-        text = error_text(error, Places(lambda _path: None, str(Path(__file__).parent)))
+        own_text = type("Text", (str,), {"__getitem__": act, "__format__": act, "__str__": act})("shown")
+        text = error_text(error, Places(lambda _path: None, str(Path(__file__).parent)), own_text)
     assert "Odd: 'told', <numpy.DataFrame>" in text
+    assert "\nnoted\n" in text
     assert "test_inspecting.py, line" in text
     assert "Group: several" in text
     assert "ValueError: inner" in text

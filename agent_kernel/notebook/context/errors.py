@@ -63,6 +63,7 @@ class _Frame:
 
 def error_text(error: BaseException, places: Places, message: str | None = None) -> str:
     """At most 2,400 characters. `message` is what IPython has shown as the exception's."""
+    message = message if type(message) is str else None  # a `__str__` may return a subclass
     text = "\n".join(_lines(error, places, message, _DEPTH))
     if len(text) <= MAX_CHARACTERS:
         return text
@@ -116,7 +117,8 @@ def _plain(text: Any) -> str:
 
 
 def _notes(error: BaseException) -> Iterator[str]:
-    notes = _read(BaseException, "__dict__", error).get("__notes__")
+    own = _read(BaseException, "__dict__", error)
+    notes = own.get("__notes__") if type(own) is dict else None
     if type(notes) is list:
         yield from (_plain(note) for note in notes[:_NOTES])
 
@@ -156,7 +158,7 @@ def _walk(trace: TracebackType | None, places: Places) -> Iterator[_Frame]:
         if trace is None:
             return
         code, line = trace.tb_frame.f_code, trace.tb_lineno
-        path = code.co_filename
+        path = code.co_filename if type(code.co_filename) is str else "?"
         if not is_ours(path):
             place, own = places.name(path)
             source = linecache.getline(path, line).strip()[:_LINE_CHARACTERS] if own else ""

@@ -9,6 +9,7 @@ import logging
 import sys
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -188,15 +189,21 @@ class RanCells:
         """What plain IPython has kept of the streams. Its dictionary makes what it is asked for."""
         kept = dict(getattr(self._shell.history_manager, "outputs", {})).get(number, [])
         printed = [(_STREAMS.get(one.output_type), one.bundle.get("stream")) for one in kept]
-        return {name: "".join(map(str, pieces[-_TAIL:]))[-_TAIL:] for name, pieces in printed if name and pieces}
+        return {name: "".join(_texts(pieces[-_TAIL:]))[-_TAIL:] for name, pieces in printed if name and pieces}
 
     def _traceback(self, number: int) -> str | None:
         """How a cell failed before this was here: as IPython has shown it."""
         stored = self._stored(number)
         if not stored or number in self._before:
             return self._before.get(number)
-        lines = plain("\n".join(map(str, stored.get("traceback", ()))))
-        return f"{stored.get('ename')}: {stored.get('evalue')}\n{lines[-_TRACEBACK:]}"
+        head = ": ".join(_texts([stored.get("ename"), stored.get("evalue")]))
+        lines = plain("\n".join(_texts(stored.get("traceback", ()))))
+        return f"{head[:_TRACEBACK]}\n{lines[-_TRACEBACK:]}"
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    """Those that are texts: of a subclass, and of what else an exception's own traceback has, code would run."""
+    return [value for value in values if type(value) is str]
 
 
 def _is_told(source: str) -> bool:
