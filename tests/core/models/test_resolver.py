@@ -11,7 +11,6 @@ from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.client import PLACEHOLDER_KEY
 from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, say
 from tests.core.models.model_fixtures import turn_of
@@ -87,15 +86,6 @@ async def test_a_key_goes_to_its_own_endpoint_only(monkeypatch: pytest.MonkeyPat
     assert local.requests[0].body["model"] == "meta/llama"
 
 
-def test_models_of_an_endpoint_share_its_connections() -> None:
-    resolver = environ(OPENAI_API_KEY="sk-1")
-    one, other = resolver.resolve("gpt-5.2"), resolver.resolve("gpt-4.1")
-    assert isinstance(one, HttpModel)
-    assert isinstance(other, HttpModel)
-    assert one.client is other.client
-    assert resolver.resolve("gpt-5.2") is one
-
-
 def test_a_name_with_slashes_belongs_to_the_default_endpoint_unless_an_endpoint_is_named() -> None:
     resolver = environ(OPENAI_BASE_URL="http://localhost:8000/v1")
     assert repr(resolver.resolve("Qwen/Qwen3-8B")).startswith("HttpModel('Qwen/Qwen3-8B' at http://localhost:8000/v1")
@@ -120,13 +110,6 @@ def test_an_endpoint_shows_no_key() -> None:
     )
 
 
-async def test_a_recording_is_found_in_the_base_directory(tmp_path: Path) -> None:
-    write_recording(tmp_path / "mine.jsonl")
-    model = ModelResolver(base_directory=tmp_path).resolve("replay:mine.jsonl")
-    assert isinstance(model, RecordedModel)
-    assert model.name == "replay:mine.jsonl"
-
-
 async def test_a_recording_that_was_written_again_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     resolver = ModelResolver(base_directory=tmp_path)
@@ -149,11 +132,6 @@ def test_a_recording_outside_the_servers_directory_is_refused(tmp_path: Path, pa
     (base / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
     with pytest.raises(ConfigurationError, match=r"inside the server's directory|not an address"):
         ModelResolver(base_directory=base).resolve(f"replay:{path}")
-
-
-def test_a_missing_recording_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"There is no recording .*none\.jsonl\. Make one with"):
-        ModelResolver(base_directory=tmp_path).resolve("replay:none.jsonl")
 
 
 def test_a_python_object_can_be_a_model() -> None:

@@ -15,7 +15,7 @@ from agent_kernel.testing import FakeOpenAI, VirtualClock, call, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta
 from agent_kernel.testing.wire.reply import Reply, events, failure, json_reply, rate_limited
-from tests.core.models.model_apis import WireApi, each_api
+from tests.core.models.model_apis import WireApi, any_api, each_api
 from tests.core.models.model_fixtures import REQUEST, TURN, collect, connected, error_of
 
 LOADING = {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
@@ -52,7 +52,7 @@ def test_a_wait_that_a_body_asks_for_is_read_in_every_services_words(body: Any, 
     assert wait_in_body(body) == pytest.approx(seconds)
 
 
-@each_api
+@any_api
 async def test_a_wait_in_the_body_is_waited_as_one_in_a_header_is_and_the_header_counts_more(api: WireApi) -> None:
     clock = VirtualClock()
     words = "Please try again in 7s"
@@ -63,7 +63,7 @@ async def test_a_wait_in_the_body_is_waited_as_one_in_a_header_is_and_the_header
     assert clock.slept == [7.0, 3.0]
 
 
-@each_api
+@any_api
 async def test_each_try_is_said_with_its_time_and_its_cause(api: WireApi) -> None:
     script = (
         rate_limited(retry_after="30"),
@@ -82,7 +82,7 @@ async def test_each_try_is_said_with_its_time_and_its_cause(api: WireApi) -> Non
     assert [one.cause for one in told] == ["Rate limit reached.", "Overloaded.", f"{server.url} failed (500): Boom."]
 
 
-@each_api
+@any_api
 async def test_a_key_that_a_service_repeats_is_in_no_cause(api: WireApi) -> None:
     key = "sk-1234567890abcdef"
     async with connected(failure(429, f"Slow down, {key}"), failure(500, key), say("Hi"), api=api, key=lambda: key) as (
@@ -94,7 +94,7 @@ async def test_a_key_that_a_service_repeats_is_in_no_cause(api: WireApi) -> None
     assert key not in str(told)
 
 
-@each_api
+@any_api
 async def test_a_person_who_does_not_want_to_wait_has_it_tried_now_and_that_is_none_of_the_tries(api: WireApi) -> None:
     clock = VirtualClock(auto=False)
     async with connected(rate_limited(5, retry_after="30"), say("Hi"), api=api, clock=clock) as (server, model):
@@ -108,7 +108,7 @@ async def test_a_person_who_does_not_want_to_wait_has_it_tried_now_and_that_is_n
     assert clock.sleepers == 0
 
 
-@each_api
+@any_api
 async def test_a_run_that_is_stopped_waits_no_longer(api: WireApi) -> None:
     clock = VirtualClock(auto=False)
     async with connected(rate_limited(retry_after="30"), api=api, clock=clock) as (_, model):
@@ -124,7 +124,7 @@ async def test_a_run_that_is_stopped_waits_no_longer(api: WireApi) -> None:
 # A model that is being loaded
 
 
-@each_api
+@any_api
 async def test_a_server_that_is_loading_its_model_is_waited_for_and_these_are_no_tries(api: WireApi) -> None:
     clock = VirtualClock()
     loading = json_reply(LOADING, status=503, times=12)
@@ -201,7 +201,7 @@ async def test_the_words_are_those_of_the_answer_however_it_was_cut_into_pieces(
     assert error.startswith(f"The answer was cut off after {words}: the connection ended in the middle")
 
 
-@each_api
+@any_api
 async def test_a_connection_that_is_cut_before_a_word_is_said_and_tried_again(api: WireApi) -> None:
     async with connected(api.streamed(TURN, cut_after=0), TURN, api=api) as (server, model):
         (told,) = delays(await collect(model))
@@ -211,7 +211,7 @@ async def test_a_connection_that_is_cut_before_a_word_is_said_and_tried_again(ap
     assert "reached" not in str(error)
 
 
-@each_api
+@any_api
 @pytest.mark.parametrize("status", [None, 504, 502, 524])
 async def test_a_gateway_that_waits_for_no_long_prompt_is_named_as_the_likely_cause(
     api: WireApi, status: int | None
