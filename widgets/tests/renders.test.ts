@@ -1,6 +1,4 @@
 /** Which components render when a token comes. A conversation with many cards must stream as fast as an empty one. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { button, card, decisions, happens, key, onRender, PlayedSocket, runtime, settle, show, usePage } from "./page";
 import type { Recording } from "./gallery/frames.js";
@@ -38,69 +36,11 @@ function goesOn(run: Recording, text: string): void {
   for (const content of text.match(/\S+\s*/g) ?? []) run.send({ type: "token", message_id, content });
 }
 
-test("cards are counted when they do render", async () => {
-  await longConversation();
-  await happens((run) => run.ask("new", "run_python", { code: "1" }));
-  expect(renders.filter((name) => name === "Card").length).toBeGreaterThan(0);
-});
-
-test("a folded call is a few components and elements, each of which renders once, however many there are", async () => {
-  const root = await show((run) => {
-    for (let number = 0; number < CARDS; number += 1)
-      run.did(`t${number}`, "run_python", { code: `print(${number})` }, 10);
-  });
-  await settle(500);
-  const folded = root.querySelectorAll("[data-tool-call-id][data-line]");
-  expect(folded.length).toBe(CARDS - 1);
-  const counts = new Map<string, number>();
-  for (const name of renders) counts.set(name, (counts.get(name) ?? 0) + 1);
-  const often = [...counts].filter(([, count]) => count > CARDS / 2);
-  expect(often.map(([name]) => name).sort()).toEqual(["Card", "Head", "Memo(Card)"]);
-  for (const [, count] of often) expect(count).toBeLessThan(CARDS + 5); // the last one is open
-  expect(folded[0]!.querySelectorAll("*").length).toBeLessThanOrEqual(12);
-});
-
 test("a token renders the answer that is being written, and nothing else", async () => {
   const root = await longConversation();
   await happens((run) => goesOn(run, "And "));
   expect(answer(root)).toBe("It begins.And");
   expect(renders).toEqual(["Message", "Memo(Answer)", "Answer"]);
-});
-
-test("many tokens within a frame render once", async () => {
-  const root = await longConversation();
-  await happens((run) => goesOn(run, "word ".repeat(50)));
-  expect(answer(root)).toBe(`It begins.${"word ".repeat(50).trim()}`);
-  expect(renders.filter((name) => name === "Answer")).toHaveLength(1);
-});
-
-test("calls that follow each other are drawn five times a second, all of them; a word or a question does not wait", async () => {
-  const root = await longConversation();
-  const drawn = (): number => renders.filter((name) => name === "Items").length;
-  const calls = async (from: number, to: number): Promise<void> => {
-    for (let number = from; number < to; number += 1) {
-      runtime.recording!.did(`fast${number}`, "run_python", { code: "1" }, 10);
-      PlayedSocket.last.catchUp();
-      await settle(10);
-    }
-  };
-  await calls(0, 30);
-  expect(drawn()).toBeLessThanOrEqual(3);
-  await settle(200);
-  expect(card(root, "fast29").dataset["state"]).toBe("success");
-
-  await calls(30, 32);
-  runtime.recording!.say("A word.");
-  PlayedSocket.last.catchUp();
-  await settle(20);
-  expect(answer(root)).toBe("A word.");
-  expect(card(root, "fast31").dataset["state"]).toBe("success");
-
-  await calls(32, 34);
-  runtime.recording!.ask("question", "run_python", { code: "1" });
-  PlayedSocket.last.catchUp();
-  await settle(20);
-  expect(card(root, "question").dataset["state"]).toBe("awaiting_approval");
 });
 
 test("an answer is drawn before the next key or click is taken, which comes too soon for what is behind it", async () => {
@@ -153,30 +93,6 @@ test("the answer is whole when it ends, and when something else happens in the s
   expect(answer(root)).toBe("It begins.one two three four");
 });
 
-test("what the model thinks renders by itself, and only where it is shown", async () => {
-  const root = await longConversation();
-  const thinks = (content: string): Promise<void> =>
-    happens((run) => run.send({ type: "reasoning", message_id: "m", content }));
-  await thinks("Let me");
-  renders = [];
-  await thinks(" see");
-  expect(renders).not.toContain("Thinking");
-  root.querySelector<HTMLElement>(".ak-thinking button")?.click();
-  await settle();
-  renders = [];
-  await thinks(" what");
-  expect(root.querySelector(".ak-thinking")?.textContent).toContain("Let me see what");
-  expect(renders).not.toContain("Items");
-});
-
-test("a card is not styled by what stands before it, or each card that is added would have all of them styled again", () => {
-  const selectors = readFileSync(join(import.meta.dirname, "../src/styles.css"), "utf8").match(/[^{};]+(?=\{)/g) ?? [];
-  const bySiblings = selectors.filter((one) =>
-    /\.ak-card\S*\s*[+~]|[+~]\s*\.ak-card|\.ak-card\S*:(nth|first|last)/.test(one),
-  );
-  expect(bySiblings).toEqual([]);
-});
-
 test("lines below each other are joined, and what stands between them parts them", async () => {
   const root = await show((run) => {
     for (const id of ["a", "b"]) run.did(id, "run_python", { code: "1" }, 10);
@@ -190,11 +106,4 @@ test("lines below each other are joined, and what stands between them parts them
   card(root, "d").querySelector<HTMLElement>(".ak-head")?.click();
   await settle();
   expect(joined()).toEqual(["b"]);
-});
-
-test("what moves for as long as a run goes on moves in steps: a smooth motion paints 60 frames a second", () => {
-  const styles = readFileSync(join(import.meta.dirname, "../src/styles.css"), "utf8");
-  const endless = styles.match(/animation:[^;]*\binfinite\b[^;]*;/g) ?? [];
-  expect(endless.length).toBeGreaterThan(0);
-  for (const animation of endless) expect(animation).toMatch(/steps\(/);
 });
