@@ -13,12 +13,18 @@ export const EXPLAIN = "agent-kernel:explain-error";
 const ASK = "agent-kernel:ask-cell";
 const ASK_OUTPUT = "agent-kernel:ask-output";
 
-export const agentIcon = new LabIcon({
+const SHAPE =
+  "M4 3h16a2 2 0 0 1 2 2v10a2 2 0 0 1-2 2h-7l-5 4v-4H4a2 2 0 0 1-2-2V5a2 2 0 0 1 2-2zm0 2v10h6v2l2.5-2H20V5zm8 1 1.2 " +
+  "2.8L16 10l-2.8 1.2L12 14l-1.2-2.8L8 10l2.8-1.2z";
+const drawing = (path: string): string =>
+  `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><path ${path} d="${SHAPE}"/></svg>`;
+/** It takes the theme's colour. */
+const agentIcon = new LabIcon({
   name: "agent-kernel:agent",
-  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><path class="jp-icon3" fill="#616161"
-    d="M4 3h16a2 2 0 0 1 2 2v10a2 2 0 0 1-2 2h-7l-5 4v-4H4a2 2 0 0 1-2-2V5a2 2 0 0 1 2-2zm0 2v10h6v2l2.5-2H20V5zm8
-    1 1.2 2.8L16 10l-2.8 1.2L12 14l-1.2-2.8L8 10l2.8-1.2z"/></svg>`,
+  svgstr: drawing('class="jp-icon3" fill="#616161"'),
 });
+/** Where an icon has to be a picture: in the launcher, beside the kernels' own. */
+export const AGENT_PICTURE = `data:image/svg+xml,${encodeURIComponent(drawing('fill="#f37726"'))}`;
 
 interface Question {
   readonly command: string;

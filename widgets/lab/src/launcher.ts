@@ -3,7 +3,7 @@ import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ICommandPalette } from "@jupyterlab/apputils";
 import type { ILauncher } from "@jupyterlab/launcher";
 import { NotebookPanel } from "@jupyterlab/notebook";
-import { agentIcon, placeCursor } from "./ask";
+import { AGENT_PICTURE, placeCursor } from "./ask";
 
 const COMMAND = "agent-kernel:create-notebook";
 const CELLS = ["%load_ext agent_kernel", "%%agent\n"];
@@ -17,7 +17,6 @@ export function addLauncher(
   commands.addCommand(COMMAND, {
     label: "Notebook with an agent",
     caption: "Create a notebook that begins with a prompt for an agent",
-    icon: ({ isPalette }) => (isPalette === true ? undefined : agentIcon),
     execute: async ({ cwd }) => {
       const { contents, kernelspecs } = serviceManager;
       await kernelspecs.ready;
@@ -39,6 +38,7 @@ export function addLauncher(
       await placeCursor(panel.content, CELLS.length - 1);
     },
   });
-  launcher?.add({ command: COMMAND, category: "Notebook", rank: 100 });
-  palette?.addItem({ command: COMMAND, category, args: { isPalette: true } });
+  // A card among those of kernels has a picture, or a letter.
+  launcher?.add({ command: COMMAND, category: "Notebook", rank: 100, kernelIconUrl: AGENT_PICTURE });
+  palette?.addItem({ command: COMMAND, category });
 }
