@@ -51,6 +51,7 @@ _RUN_CELL = """async ([index, wait]) => {
   if (wait) await done;
 }"""
 _COMMAND = "async ([name, args]) => { await window.jupyterapp.commands.execute(name, args); }"
+_START = "name => { void window.jupyterapp.commands.execute(name).catch(() => null); }"
 _IDLE = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
 _OUTPUTS = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getOutputs()"
 _PROMPT = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.executionCount"
@@ -234,6 +235,10 @@ class NotebookPage:
 
     def command(self, name: str, **arguments: Any) -> None:
         self.page.evaluate(_COMMAND, [name, arguments])
+
+    def start(self, name: str) -> None:
+        """A command whose end is not waited for, nor whether it fails."""
+        self.page.evaluate(_START, name)
 
     def outputs(self, index: int) -> list[dict[str, Any]]:
         outputs: list[dict[str, Any]] = self.page.evaluate(_OUTPUTS, index)

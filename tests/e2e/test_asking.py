@@ -213,7 +213,7 @@ def test_what_is_run_together_with_a_prompt_waits_for_its_run(
 ) -> None:
     model.says(call("run_python", code="radius = 2"), say("Made."))
     notebook = NotebookPage(place, page, place.write_notebook("together.ipynb", RUN_ALL))
-    page.evaluate("() => { void window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+    notebook.start("notebook:run-all-cells")
     notebook.wait_for_state("awaiting_approval")
     assert notebook.outputs(2) == []
     notebook.press("Approve")
@@ -227,7 +227,7 @@ def test_an_interrupt_ends_a_run_that_others_wait_for_and_them(
 ) -> None:
     model.says(call("run_python", code="radius = 2"))
     notebook = open_notebook(RUN_ALL)
-    page.evaluate("() => { void window.jupyterapp.commands.execute('notebook:run-all-cells').catch(() => null); }")
+    notebook.start("notebook:run-all-cells")
     notebook.wait_for_state("awaiting_approval")
     notebook.command("notebook:interrupt-kernel")
     expect(notebook.record()).to_be_visible()
@@ -236,14 +236,8 @@ def test_an_interrupt_ends_a_run_that_others_wait_for_and_them(
 
 
 def run_failing(notebook: NotebookPage, index: int) -> None:
-    notebook.page.evaluate(
-        """index => {
-          const { shell, commands } = window.jupyterapp;
-          shell.currentWidget.content.activeCellIndex = index;
-          void commands.execute('notebook:run-cell').catch(() => null);
-        }""",
-        index,
-    )
+    notebook.page.evaluate("index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index; }", index)
+    notebook.start("notebook:run-cell")
 
 
 def test_a_cell_that_lacks_what_a_run_makes_is_run_with_the_rest_when_that_has_ended(

@@ -46,7 +46,7 @@ def screenshot(notebook: NotebookPage, name: str, cell: int) -> None:
 
 
 def test_run_all_cells_of_the_quickstart_and_approve_everything(quickstart: NotebookPage) -> None:
-    quickstart.command("notebook:run-all-cells")
+    quickstart.start("notebook:run-all-cells")
     expect(waiting(quickstart)).to_have_count(1)
     expect(waiting(quickstart).first).to_contain_text("Recorded demo")
     expect(quickstart.page.get_by_role("group", name="Agent run").first).to_contain_text("no model is called")
