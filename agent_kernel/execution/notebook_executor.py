@@ -8,16 +8,18 @@ import hashlib
 import json
 import posixpath
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.execution.kernel_executor import KernelExecutor
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, ToolVerdict
 from agent_kernel.protocol.file_cards import CellCard
+from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention, MentionsRead
 from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
 from agent_kernel.protocol.pages import CellChange, CellState, ReadCells, RunCell
 from agent_kernel.protocol.views import Preview
-from agent_kernel.tools.builtin.cells import NEVER_TOLD, as_it_is_now, outputs_of, refused, seen_cell, tell
+from agent_kernel.tools.builtin.cells import NEVER_TOLD, as_it_is_now, outputs_of, refused, seen_cell, tell, tell_one
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
 from agent_kernel.tools.executor import OutputSink
 from agent_kernel.tools.notebook_editor import Answered, NobodyKnows, NotebookEditor
@@ -99,6 +101,27 @@ class NotebookExecutor(KernelExecutor):
         runs = tool_name == "run_cell" and cell is not None and cell.cell_type == "code"
         found = warnings("run_python", {"code": cell.source}) if runs and cell is not None else []
         return CellCard(preview, tuple(found))
+
+    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+        """Cells that are named by their ids are told as they are now, where that is not what the kernel knows."""
+        read = await super().read_mentions(names)
+        ids = tuple(name.removeprefix("cell:") for name in names if name.startswith("cell:"))
+        if not ids:
+            return read
+        try:
+            cells = (await self._notebook.ask(ReadCells(cell_ids=ids))).answer.cells
+        except (ToolFailed, NobodyKnows):
+            return read
+        self._keep(*cells)
+        found = {mention.name: mention for mention in read.mentions}
+        for cell in cells:
+            name = f"cell:{cell.cell_id}"
+            known = found.get(name)
+            is_known = known is not None and not known.is_saved and known.cell == seen_cell(cell)
+            if not is_known and sum(one.cell_id == cell.cell_id for one in cells) == 1:
+                text, seen = tell_one(cell, MENTION_CHARACTERS)
+                found[name] = Mention(name=name, is_cell=True, cell=seen, text=text)
+        return MentionsRead(mentions=tuple(found[name] for name in names if name in found))
 
     def _is_this(self, path: str | None) -> bool:
         """Whether a path in the notebook's folder is the notebook's own."""

@@ -178,6 +178,8 @@ class Mention(KernelMessage):
     name: str = Field(max_length=300)
     """As the request has it."""
     is_cell: bool = False
+    is_saved: bool = False
+    """Whether the cell is told as it was last saved: the kernel does not know what it showed."""
     cell: SeenCell | None = None
     """Set if the text has the whole source of the cell."""
     text: str = Field(default="", max_length=MENTION_CHARACTERS)

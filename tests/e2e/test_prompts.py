@@ -75,20 +75,22 @@ def test_a_prompt_is_written_as_prose_completed_by_tab_and_sent_with_what_it_men
     assert "@sales is the variable sales: dict of length 1 = {'price': 1.5}" in str(asked[-1]["content"])
 
 
-def test_a_mentioned_cell_from_before_the_agent_was_loaded_is_told_with_its_error(
+def test_a_mentioned_cell_from_before_the_agent_was_loaded_is_told_as_the_page_shows_it_and_can_be_edited(
     lab: LabServer, model: WrittenModel, page: Page
 ) -> None:
-    model.says(say("A typing error."))
-    notebook = NotebookPage(lab, page, lab.write_notebook("mentioned.ipynb", ["print('so far')\nprise * 2", ""]))
-    notebook.run(0)
-    notebook.save()
+    path = lab.write_notebook("mentioned.ipynb", ["print('so far')\nprise * 2", ""])
+    notebook = NotebookPage(lab, page, path)
     cell_id = page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets[0].model.id")
+    model.says(call("edit_cell", cell_id=f"cell:{cell_id}", source="price = 2"), say("A typing error."))
+    notebook.run(0)
+    page.evaluate(SET_SOURCE, [0, "print('so far')\nprise * 2  # typed"])
     page.evaluate(SET_SOURCE, [1, f"%%agent\nFix @cell:{cell_id}"])
     notebook.run(1)
+    notebook.press("Approve")
     expect(notebook.record()).to_contain_text("A typing error.")
-    [asked] = model.requests()
-    mentioned = str(asked[-1]["content"]).partition("What the prompt mentions:")[2]
-    for text in ("prise * 2", "so far", "name 'prise' is not defined", f"cell:{cell_id}"):
+    assert source(notebook, 0) == "price = 2"
+    mentioned = str(model.requests()[0][-1]["content"]).partition("What the prompt mentions:")[2]
+    for text in ("prise * 2  # typed", "so far", "name 'prise' is not defined", f"[1] cell:{cell_id} (code"):
         assert text in mentioned
     lab.close_kernels()
 
@@ -112,4 +114,4 @@ def test_tab_completes_the_code_in_a_cards_editor(place: LabServer, model: Writt
     expect(editor).to_contain_text("sales_of_the_year")
     page.keyboard.press("Control+Enter")
     expect(notebook.record()).to_contain_text("Done.")
-    assert "'😀'\nsales_of_the_year" in str(model.requests()[-1])
+    assert r"'😀'\nsales_of_the_year" in model.tool_results()[0]

@@ -151,9 +151,9 @@ def test_a_cell_with_its_outputs_and_error(tmp_path: Path, name: str) -> None:
     stream = {"output_type": "stream", "name": "stdout", "text": ["loading\n", "done\n"]}
     cell = code(["x = 1\n", "sales['price']"], stream, error("\x1b[31mKeyError\x1b[0m Traceback", "line 2"))
     [mention] = read(tmp_path, name, cells=[code("0", count=2, cell_id="b"), cell])
-    assert mention.text == (
-        "[3] cell:a1:\nx = 1\nsales['price']\nIts outputs:\nloading\ndone\nKeyError Traceback\nline 2"
-    )
+    outputs = "--- output: loading\ndone\n--- output: KeyError Traceback\nline 2"
+    assert mention.text == f"[3] cell:a1 (code, number 1)\nx = 1\nsales['price']\n{outputs}"
+    assert mention.is_saved
     assert mention.is_cell
     assert mention.cell is not None
     assert (mention.cell.cell_id, mention.cell.digest) == ("a1", source_digest("x = 1\nsales['price']"))

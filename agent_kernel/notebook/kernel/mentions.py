@@ -14,7 +14,8 @@ from agent_kernel.notebook.inspect import inspect_variables, user_variables
 from agent_kernel.notebook.kernel.ran_cells import RanCells
 from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention, MentionsRead
-from agent_kernel.tools.builtin.cells import text_of
+from agent_kernel.protocol.pages import CellState
+from agent_kernel.tools.builtin.cells import tell_one
 from agent_kernel.tools.builtin.mentions import mentioned_file, saved_cell
 
 _NUMBER = re.compile(r"\[(\d{1,9})\]")
@@ -63,15 +64,16 @@ def _cell(ran: RanCells, name: str, notebook: str | None, root: Path) -> Mention
         source = None if found is None else found.source
         saved = saved_cell(root, notebook, partial(_is_it, wanted=wanted, source=source))
         if saved is not None:
-            return Mention(name=name, is_cell=True, cell=saved.seen, text=saved.text)
+            text, seen = tell_one(saved, MENTION_CHARACTERS)
+            return Mention(name=name, is_cell=True, is_saved=True, cell=seen, text=text)
     if found is None:
         return None
     told = describe_cell(found)
     return Mention(name=name, is_cell=True, cell=next(iter(told.cells), None), text=told.text)
 
 
-def _is_it(cell: dict[str, Any], wanted: int | str, source: str | None) -> bool:
+def _is_it(cell: CellState, wanted: int | str, source: str | None) -> bool:
     """Whether a saved cell is meant. One of an earlier kernel may have the same number."""
     if isinstance(wanted, str):
-        return cell.get("id") == wanted
-    return cell.get("execution_count") == wanted and source in (None, text_of(cell.get("source")))
+        return cell.cell_id == wanted
+    return cell.execution_count == wanted and source in (None, cell.source)

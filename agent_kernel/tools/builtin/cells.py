@@ -16,6 +16,7 @@ _OUTPUT = TextLimits(characters=1_500, lines=40)
 _SOURCE = TextLimits(characters=20_000, lines=800)
 _ALL = 22_000
 """Characters of cells in one text, within what a call's result may have. At least one cell is told."""
+_TITLE = 400
 _NOW = 8_000
 """Characters of a source that is told with a refusal."""
 _DIFFERENCE = 3_000
@@ -80,6 +81,14 @@ def tell(head: str, cells: Sequence[CellState], total: int) -> tuple[str, tuple[
     last = cells[len(parts) - 1].index + 1 if parts else 0
     more = f" Read on with first_cell={last}." if parts and last < total else ""
     return "\n\n".join([head + more, *parts]), tuple(seen)
+
+
+def tell_one(cell: CellState, most: int) -> tuple[str, SeenCell | None]:
+    """One cell in at most so many characters, half of them for its outputs. It is seen if its whole source is told."""
+    source = truncate(cell.source, TextLimits(most // 2, lines=200))
+    outputs = truncate("\n".join(outputs_of(cell)), TextLimits(most // 2 - _TITLE, lines=200))
+    text = "\n".join(part for part in (_title(cell), source.text, outputs.text) if part)
+    return text, seen_cell(cell) if cell.cell_id and not source.truncated else None
 
 
 def seen_cell(cell: CellState) -> SeenCell:
