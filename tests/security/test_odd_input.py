@@ -153,6 +153,7 @@ FRAMES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("tool_cancel", "tool_retry", "tool_continue", "tool_undo"), CALL),
     "rule_remove": {"rule_id": "r"},
     "policy": {"mode": "ask"},
+    "instructions": {"file": "AGENTS.md", "off": True},
     "budget": RUN | BUDGET,
     **dict.fromkeys(("run_retry", "try_now", "cancel"), RUN),
     "resume": {"last_seq": 0},
