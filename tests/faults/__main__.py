@@ -7,15 +7,16 @@ import argparse
 import sys
 import time
 
-from tests.faults import page_rounds, runtime_rounds, server_rounds
+from tests.faults import cell_rounds, page_rounds, runtime_rounds, server_rounds
 from tests.faults.figures import Figures, table
 
 SUITES = {
-    "runtime": (runtime_rounds.run, 0.5),
+    "runtime": (runtime_rounds.run, 0.45),
     "runtime-kernel-gone": (runtime_rounds.run_kernel_gone, 0.1),
     "server": (server_rounds.run_server, 0.1),
     "kernel": (server_rounds.run_kernel, 0.1),
     "habits": (page_rounds.run_habits, 0.1),
+    "cells": (cell_rounds.run_cells, 0.05),
     "interrupts": (page_rounds.run_interrupts, 0.1),
 }
 """What is played, and its share of the rounds."""

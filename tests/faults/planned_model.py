@@ -1,8 +1,9 @@
 """A model that needs no script: what it says next follows from the conversation, so it can be asked again at any time.
 
 The prompt carries the plan as JSON: `{"steps": [2, 1], "tool": "append", "pause": 0.002}` asks for two calls at once,
-then for one, then answers. What a person wants once more it asks for at once, with the same arguments. Each request
-gets calls with ids of their own, as a paid model's would be.
+then for one, then answers. A step may also name its calls: `[["edit_cell", {"cell_id": "c1"}]]`. What a person wants
+once more it asks for at once, with the same arguments. Each request gets calls with ids of their own, as a paid
+model's would be.
 """
 
 import itertools
@@ -37,8 +38,9 @@ class PlannedModel:
     def _turn(self, plan: dict[str, Any], done: int) -> ModelTurn:
         if done >= len(plan["steps"]):
             return say(DONE)
-        asked = [call(plan["tool"], call_id=f"call_{self._new()}", **self._arguments(plan))
-                 for _ in range(plan["steps"][done])]  # fmt: skip
+        step = plan["steps"][done]
+        named = step if isinstance(step, list) else [(plan["tool"], self._arguments(plan)) for _ in range(step)]
+        asked = [call(tool, call_id=f"call_{self._new()}", **arguments) for tool, arguments in named]
         return calls(*asked, text="Let me see.")
 
     def _new(self) -> str:

@@ -43,21 +43,42 @@ class Round:
     def fault(self, name: str, note: str) -> None:
         self.figures.fault(name, f"{note} [{self.name}]")
 
+    async def start_kernel(self) -> str:
+        return await self.server.start_kernel()
+
+    def plan(self) -> dict[str, Any]:
+        """What the model does in the run."""
+        chance = self.random
+        return {
+            "steps": [chance.randint(1, 2) for _ in range(chance.randint(1, 2))],
+            "tool": "run_python",
+            "counter": str(self.counter),
+            "seconds": chance.choice([0, 0.05, 0.3]),
+            "pause": chance.choice([0, 0.002]),
+        }
+
+    def check_calls(self, calls: list[Any]) -> None:
+        counter = checks.counted(self.counter)
+        for call in calls:
+            times = counter[mark_of(call["tool_input"])] if call["state"] != "invalid" else 0
+            if times > 1:
+                self.fault("calls_run_twice", f"{call['tool_call_id']} ran {times} times")
+            if times and (call["state"] in checks.DID_NOT_RUN or call["by"] is None):
+                self.fault("ran_undecided", f"{call['tool_call_id']} ran and is {call['state']}")
+            if call["state"] not in checks.FINAL or (times == 0 and call["state"] == "success"):
+                self.fault("dishonest_states", f"{call['tool_call_id']} is {call['state']} and ran {times} times")
+
+    async def end(self) -> None:
+        await self.server.ask("DELETE", f"api/kernels/{self.kernel}")
+
 
 async def begin(round_: Round) -> None:
     """A kernel, a conversation with a run in it, and one without a kernel."""
-    server, chance = round_.server, round_.random
-    round_.kernel = await server.start_kernel()
+    server = round_.server
+    round_.kernel = await round_.start_kernel()
     round_.conversation = await server.new_conversation(round_.kernel)
     round_.plain = await server.new_conversation()
-    plan = {
-        "steps": [chance.randint(1, 2) for _ in range(chance.randint(1, 2))],
-        "tool": "run_python",
-        "counter": str(round_.counter),
-        "seconds": chance.choice([0, 0.05, 0.3]),
-        "pause": chance.choice([0, 0.002]),
-    }
-    await server.start_run(round_.conversation, f"Go on: {json.dumps(plan)}")
+    await server.start_run(round_.conversation, f"Go on: {json.dumps(round_.plan())}")
     await server.start_run(round_.plain, 'Answer: {"steps": [], "pause": 0.02}')
 
 
@@ -136,15 +157,7 @@ async def decide_waiting(round_: Round, call: dict[str, Any]) -> None:
 
 
 async def check(round_: Round, client: Client, resume: int, view: dict[str, Any]) -> None:
-    counter = checks.counted(round_.counter)
-    for call in view["tool_calls"]:
-        times = counter[mark_of(call["tool_input"])] if call["state"] != "invalid" else 0
-        if times > 1:
-            round_.fault("calls_run_twice", f"{call['tool_call_id']} ran {times} times")
-        if times and (call["state"] in checks.DID_NOT_RUN or call["by"] is None):
-            round_.fault("ran_undecided", f"{call['tool_call_id']} ran and is {call['state']}")
-        if call["state"] not in checks.FINAL or (times == 0 and call["state"] == "success"):
-            round_.fault("dishonest_states", f"{call['tool_call_id']} is {call['state']} and ran {times} times")
+    round_.check_calls(view["tool_calls"])
     seen = [frame for frame in client.frames if frame["type"] != "session" and frame["run_id"] is not None]
     for note_ in checks.gaps([frame["seq"] for frame in seen], resume) if view["last_seq"] > resume else []:
         round_.fault("events_missing", note_)
@@ -200,7 +213,11 @@ def kill_kernels(server: Server) -> None:
     assert killed, "no kernel was there to be killed"
 
 
-async def play(round_: Round, strike: Callable[[Round], Awaitable[None]]) -> Figures:
+Strike = Callable[[Any], Awaitable[None]]
+"""Takes the round."""
+
+
+async def play(round_: Round, strike: Strike) -> Figures:
     await begin(round_)
     moment = round_.random.choice(list(MOMENTS))
     round_.name += f" {strike.__name__} {moment}"
@@ -212,8 +229,7 @@ async def play(round_: Round, strike: Callable[[Round], Awaitable[None]]) -> Fig
         pass
     async with asyncio.timeout(60):
         await finish(round_)
-    if round_.kernel:
-        await round_.server.ask("DELETE", f"api/kernels/{round_.kernel}")
+    await round_.end()
     return round_.figures
 
 
@@ -224,7 +240,7 @@ async def drain(round_: Round, client: Client) -> None:
             note(round_, frame)
 
 
-async def _run(rounds: int, seed: int, first: int, strike: Callable[[Round], Awaitable[None]]) -> Figures:
+async def run(rounds: int, seed: int, first: int, kind: type[Round], strike: Strike) -> Figures:
     figures = Figures()
     with (
         tempfile.TemporaryDirectory(prefix="agent-kernel-faults-", ignore_cleanup_errors=True) as directory,
@@ -234,7 +250,7 @@ async def _run(rounds: int, seed: int, first: int, strike: Callable[[Round], Awa
             for number in range(first, first + rounds):
                 name = f"s{seed}r{number}"
                 chance = random.Random(seed * 100_000 + number)
-                round_ = Round(name, chance, server, Path(directory) / f"counter-{name}")
+                round_ = kind(name, chance, server, Path(directory) / f"counter-{name}")
                 try:
                     figures.add(await play(round_, strike))
                 except (AssertionError, TimeoutError) as stuck:
@@ -249,9 +265,9 @@ async def _run(rounds: int, seed: int, first: int, strike: Callable[[Round], Awa
 
 def run_server(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which the server is killed."""
-    return asyncio.run(_run(rounds, seed, first, strike_server))
+    return asyncio.run(run(rounds, seed, first, Round, strike_server))
 
 
 def run_kernel(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which the kernel is killed, restarted or shut down."""
-    return asyncio.run(_run(rounds, seed, first, strike_kernel))
+    return asyncio.run(run(rounds, seed, first, Round, strike_kernel))
