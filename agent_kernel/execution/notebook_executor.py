@@ -157,6 +157,9 @@ class NotebookExecutor(KernelExecutor):
         if change.action == "delete":
             return Outcome("success", text)
         self._keep(*changed.answer.cells)
+        for cell in changed.answer.cells:
+            if cell.source != change.source:
+                text += f" {as_it_is_now(cell, change.source)[0]}"
         seen = tuple(map(seen_cell, changed.answer.cells))
         if not arguments.get("run", False):
             return Outcome("success", text, cells=seen)

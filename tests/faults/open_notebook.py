@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.faults.page import Page
+from tests.faults.page import Asked, Page
 from tests.faults.server import Server, until
 
 Cell = dict[str, Any]
@@ -27,7 +27,9 @@ class OpenNotebook:
         self._server, self._path, self._chance = server, path, chance
         self._run_by = Page(server, kernel)
         self._kernel = kernel
-        self._kernel_gone = asyncio.Event()
+        self._has_kernel = True
+        self._asked: list[Asked] = []
+        self._modified = ""
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._life: asyncio.Task[None] | None = None
 
@@ -45,13 +47,18 @@ class OpenNotebook:
         await self.go_away()
 
     def kernel_is_gone(self) -> None:
-        self._kernel_gone.set()
+        """What ran there comes to no end."""
+        self._has_kernel = False
+        for asked in self._asked:
+            asked.ended.set()
 
     async def go_away(self) -> None:
         """It may be loaded again after a while."""
         if self._socket is not None:
             await self._socket.close()
         await self._run_by.close()
+        for asked in self._asked:
+            asked.ended.set()
 
     async def _connect(self) -> None:
         self._socket = await self._server.connect("agent-kernel/api/pages")
@@ -90,6 +97,7 @@ class OpenNotebook:
         status, model = await self._server.ask("GET", f"api/contents/{self._path}")
         assert status == 200, model
         cells: list[Cell] = model["content"]["cells"]
+        self._modified = model["last_modified"]
         return cells
 
     async def _answer(self, socket: aiohttp.ClientWebSocketResponse, request: Any) -> None:
@@ -132,17 +140,25 @@ class OpenNotebook:
     async def _applied(self, source: str) -> None:
         self.applied[source] += 1
         if self._chance.random() < 0.5:
-            whole = {"cells": self.cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
             with contextlib.suppress(aiohttp.ClientError):
-                await self._server.ask("PUT", f"api/contents/{self._path}", {"type": "notebook", "content": whole})
+                await self._save()
+
+    async def _save(self) -> None:
+        """Not over what somebody else has saved: a page asks the user then."""
+        _, there = await self._server.ask("GET", f"api/contents/{self._path}?content=0")
+        if there["last_modified"] == self._modified:
+            whole = {"cells": self.cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+            body = {"type": "notebook", "content": whole}
+            _, there = await self._server.ask("PUT", f"api/contents/{self._path}", body)
+            self._modified = there["last_modified"]
 
     async def _run(self, cell: Cell) -> bool:
+        if not self._has_kernel:
+            return False
         with contextlib.suppress(aiohttp.ClientError, ConnectionError):
             asked = await self._run_by.run(cell["id"], cell["source"])
-            ends = [asyncio.create_task(event.wait()) for event in (asked.ended, self._kernel_gone)]
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for end in ends:
-                end.cancel()
+            self._asked.append(asked)
+            await asked.ended.wait()
             return asked.status == "ok"
         return False
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults import page_rounds, runtime_rounds, server_rounds
+from tests.faults import cell_rounds, page_rounds, runtime_rounds, server_rounds
 
 SEED = 3
 
@@ -31,3 +31,8 @@ def test_what_people_do_with_their_notebooks_leaves_nothing_open_and_runs_nothin
 @pytest.mark.kernel
 def test_an_interrupt_at_any_moment_ends_what_has_the_floor_and_nothing_else() -> None:
     assert page_rounds.run_interrupts(1, SEED).notes == []
+
+
+@pytest.mark.kernel
+def test_cells_are_changed_and_run_once_or_honestly_not_in_a_page_that_goes_away_and_in_the_file() -> None:
+    assert cell_rounds.run_cells(1, SEED).notes == []

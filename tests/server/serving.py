@@ -29,9 +29,11 @@ if get_ipython().find_line_magic("agent"):
     get_ipython().run_line_magic("agent", "config reset")
     get_ipython().run_line_magic("agent", "new")
 get_ipython().run_line_magic("reset", "-f")
+for history in ("input_hist_raw", "input_hist_parsed"):
+    getattr(get_ipython().history_manager, history)[:] = [""]
 """
-"""What a kernel forgets for the next test: its folder, the user's variables, the defaults and the conversation of its
-prompts."""
+"""What a kernel forgets for the next test: its folder, the user's variables and cells, the defaults and the
+conversation of its prompts."""
 
 
 @dataclass(frozen=True)

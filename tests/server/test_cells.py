@@ -9,6 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 import pytest_asyncio
+from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 from tornado.httpclient import HTTPClientError
 from tornado.websocket import WebSocketClientConnection
 
@@ -370,3 +371,129 @@ async def test_pages_of_other_origins_and_without_a_token_are_refused(server: Se
         with pytest.raises(HTTPClientError) as refused:
             await server.open_socket("agent-kernel", "api", "pages", headers=headers)
         assert refused.value.code == 403
+
+
+# Notebooks and cells that are not as they should be
+
+
+@pytest.mark.parametrize(
+    ("refusal", "text"),
+    [
+        ("running", "The cell c1 is running. Nothing was done."),
+        ("read_only", "This notebook is read-only. Nothing was changed."),
+        ("locked", "The cell c1 is locked"),
+        ("failed", "It could not be done. It broke."),
+    ],
+)
+async def test_what_a_page_does_not_do_is_told_with_its_reason(
+    notebook: Notebook, open_page: OpenPages, refusal: str, text: str
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id, request = await edited_in(page, notebook)
+    await page.answers(request, refusal=refusal, detail="It broke." if refusal == "failed" else "")
+    [done] = await notebook.ended(conversation_id)
+    assert (done["state"], text in done["result"]) == ("error", True), done["result"]
+
+
+async def test_the_card_shows_the_difference_in_the_language_of_the_notebook(
+    notebook: Notebook, open_page: OpenPages, api: Api
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id = await notebook.ask(call("edit_cell", cell_id="c1", source="x <- 21"), decides=False)
+    for _ in range(2):
+        await page.shows("x <- 20", language="R")
+    assert (await api.next_approval())["preview"]["language"] == "R"
+    await notebook.approve()
+    await page.shows("x <- 20", language="R")
+    await page.shows("x <- 21", language="R")
+    [done] = await notebook.ended(conversation_id)
+    assert done["state"] == "success"
+
+
+async def test_a_notebook_that_is_renamed_while_a_card_waits_is_changed_under_its_new_name(
+    notebook: Notebook, server: Server, kernel: Kernel
+) -> None:
+    conversation_id = await notebook.ask(EDIT, decides=False)
+    await until_asked(notebook)
+    [session] = json.loads((await server.fetch("api", "sessions")).body)
+    for place in (("contents", "cells.ipynb"), ("sessions", session["id"])):
+        await server.fetch("api", *place, method="PATCH", body=json.dumps({"path": "renamed.ipynb"}))
+    notebook.path = notebook.path.with_name("renamed.ipynb")
+    await notebook.approve()
+    [done] = await notebook.ended(conversation_id)
+    assert done["result"].startswith("Edited cell:c1 of renamed.ipynb")
+    assert notebook.cells()[0].source == "x = 21\nx * 2"
+
+
+async def test_an_edit_in_the_file_gives_no_trust_to_what_others_have_put_there(
+    notebook: Notebook, server: Server
+) -> None:
+    script = {"output_type": "display_data", "data": {"text/html": "<script>1</script>"}, "metadata": {}}
+    notebook.write(c1={"outputs": [script]}, c2={"cell_type": "code", "outputs": [script], "execution_count": 1})
+    [done] = await notebook.ended(await notebook.ask(EDIT))
+    assert done["state"] == "success"
+    model = json.loads((await server.fetch("api", "contents", "cells.ipynb")).body)
+    assert [cell["metadata"] for cell in model["content"]["cells"]] == [{"trusted": False}, {"trusted": False}]
+    assert [cell.metadata for cell in notebook.cells()] == [{}, {}]
+
+
+async def test_a_file_that_may_not_be_written_is_left_as_it_is(
+    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = notebook.path.read_bytes()
+    monkeypatch.setattr(type(server.app.contents_manager), "is_writable", lambda *_: False)
+    [done] = await notebook.ended(await notebook.ask(EDIT))
+    assert (done["state"], "This notebook is read-only. Nothing was changed." in done["result"]) == ("error", True)
+    assert notebook.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("cell_type", ["raw", "sql"])
+async def test_a_cell_of_another_kind_is_not_run(notebook: Notebook, cell_type: str) -> None:
+    notebook.path.write_text(notebook.path.read_text().replace('"markdown"', f'"{cell_type}"'))
+    [done] = await notebook.ended(await notebook.ask(call("run_cell", cell_id="c2")))
+    assert (done["state"], "The cell c2 is of a type that can't be run." in done["result"]) == ("error", True)
+
+
+@pytest.mark.filterwarnings("ignore:Non-unique cell id")
+async def test_of_two_cells_with_one_id_in_the_file_the_first_has_it_and_the_other_gets_its_own(
+    notebook: Notebook,
+) -> None:
+    notebook.path.write_text(notebook.path.read_text().replace('"c2"', '"c1"'))
+    [done] = await notebook.ended(await notebook.ask(EDIT))
+    assert done["state"] == "success", done["result"]
+    assert [cell.source for cell in notebook.cells()] == ["x = 21\nx * 2", "# Title"]
+
+
+async def test_the_last_of_5000_cells_is_read_and_changed_and_it_alone(notebook: Notebook) -> None:
+    written = json.loads(notebook.path.read_text())
+    title = written["cells"].pop()
+    written["cells"] = [title | {"id": f"m{number}", "source": f"# {number}"} for number in range(4_999)]
+    written["cells"].append(title | {"id": "c1"})
+    notebook.path.write_text(json.dumps(written))
+    reads = call("read_notebook", call_id="far", first_cell=4_990)
+    conversation_id = await notebook.ask(reads, call("edit_cell", cell_id="c1", source="# End"), decides=False)
+    await notebook.approve()
+    [done] = await notebook.ended(conversation_id)
+    assert done["state"] == "success", done["result"]
+    after = notebook.cells()
+    assert [cell.source for cell in after[-2:]] == ["# 4998", "# End"]
+    assert len(after) == 5_000
+
+
+class Reformats(AsyncLargeFileManager):
+    """As a formatter, or jupytext with a text file beside the notebook: what is saved has another form afterwards."""
+
+    async def save(self, model: Any, path: str = "") -> Any:
+        for cell in model["content"]["cells"]:
+            cell["source"] = "".join(cell["source"]).replace(" * ", "*")
+        return await super().save(model, path)
+
+
+@pytest.mark.parametrize("server_traits", [{"contents_manager_class": Reformats}])
+async def test_a_cell_that_is_saved_in_another_form_is_told_as_it_is_and_can_be_changed_next(
+    notebook: Notebook,
+) -> None:
+    again = call("edit_cell", cell_id="c1", source="x = 22")
+    first, second = await notebook.ended(await notebook.ask(EDIT, again))
+    assert "Its source now:\nx = 21\nx*2" in first["result"]
+    assert (first["state"], second["state"], notebook.cells()[0].source) == ("success", "success", "x = 22")

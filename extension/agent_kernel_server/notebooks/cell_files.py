@@ -32,6 +32,7 @@ class CellFiles:
         refusal = change_cells(notebook, change)
         if refusal is None:
             await self._save(path, notebook, saved)
+            notebook, _ = await self._load(path)  # it may be saved in another form, as by jupytext or a formatter
         answer = _answer(notebook, (change.cell_id,), 0, 0)
         return answer.model_copy(update={"refusal": refusal})
 
