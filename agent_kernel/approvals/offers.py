@@ -13,7 +13,7 @@ from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
-from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
+from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES, PARAMETERS, RUNS_TOO
 from agent_kernel.tools.review.shell_programs import first_words
 from agent_kernel.tools.walls.inside import is_inside
 
@@ -26,6 +26,7 @@ _SAME = {
     "edit_file": "same path, same change",
 }
 _ANY = {"write_file": "any content", "edit_file": "any change"}
+_LIKE = {None: "", True: " that also runs the cell", False: " that runs nothing"}
 _LONGEST_COMMAND = 500
 _LONGEST_VALUE = 60
 _MOST_ARGUMENTS = 4
@@ -35,7 +36,13 @@ _ON_ONE_FILE = frozenset({"write_file", "edit_file", "read_file", "read_notebook
 
 def every_call(call: ToolCallView) -> str:
     """The widest rule. A decision with a `scope` and no `rule` saves this one."""
-    return f"allow {call.tool_name}{_side(call)}"
+    widest = f"allow {call.tool_name}{_side(call)}"
+    return widest if (runs := _runs_cell(call)) is None else f"{widest} where run is {json.dumps(runs)}"
+
+
+def _runs_cell(call: ToolCallView) -> bool | None:
+    """Whether a change of a cell also runs it; `None` for a tool that has no such choice."""
+    return parse(call.tool_input).get("run") is True if call.tool_name in RUNS_TOO else None
 
 
 def _side(call: ToolCallView) -> str:
@@ -82,7 +89,7 @@ def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleO
         yield from itertools.islice(_arguments_like(name, arguments), _MOST_ARGUMENTS)
     yield RuleOffer(
         text=every_call(call),
-        label=f"Every {name} call{_side(call)}",
+        label=f"Every {name} call{_side(call)}{_LIKE[_runs_cell(call)]}",
         note="any file, anywhere" if name in _ON_ONE_FILE else "any arguments",
     )
 
@@ -132,6 +139,7 @@ def _arguments_like(name: str, arguments: dict[str, Any]) -> Iterator[RuleOffer]
 def _covers(text: str, call: ToolCallView, arguments: dict[str, Any]) -> bool:
     try:
         where = _is_inside(call)
-        return weigh([text], call.tool_name, arguments, call.digest, place=call.place, inside=where).allows
+        known = PARAMETERS.get(call.tool_name)
+        return weigh([text], call.tool_name, arguments, call.digest, known, place=call.place, inside=where).allows
     except ConfigurationError:
         return False  # the tool's or the argument's name does not fit the rules' syntax

@@ -13,9 +13,10 @@ from typing import Any
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.execution.kernel_executor import KernelExecutor
+from agent_kernel.execution.link import RequestFailed
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, ToolVerdict
 from agent_kernel.protocol.file_cards import CellCard
-from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention, MentionsRead
+from agent_kernel.protocol.kernel import MENTION_CHARACTERS, AskWhetherCellWaits, Mention, MentionsRead
 from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
 from agent_kernel.protocol.pages import CellChange, CellState, ReadCells, RunCell
 from agent_kernel.protocol.views import Preview
@@ -25,6 +26,7 @@ from agent_kernel.tools.executor import OutputSink
 from agent_kernel.tools.notebook_editor import Answered, NobodyKnows, NotebookEditor
 from agent_kernel.tools.review.preview import diff, warnings
 
+WAITS_SECONDS = 3.0
 KNOWN_SOURCES = 200
 """How many sources are kept to tell the difference to a changed one."""
 OWN_CELL = "The cell {cell} is the one of the prompt itself. Nothing was done."
@@ -88,6 +90,8 @@ class NotebookExecutor(KernelExecutor):
             return CellCard()
         arguments: dict[str, Any] = json.loads(arguments_json)
         try:
+            if _runs(tool_name, arguments):
+                await self._refuse_if_a_cell_waits()
             if tool_name == "insert_cell":
                 cell, language = None, "python"
             else:
@@ -141,6 +145,8 @@ class NotebookExecutor(KernelExecutor):
 
     async def _act(self, call: ApprovedCall, arguments: dict[str, Any]) -> Outcome:
         name = call.tool_name
+        if _runs(name, arguments):
+            await self._refuse_if_a_cell_waits()
         if name == "insert_cell":
             cell_id = _id_for(call.approval_id)
             wanted = {"source": arguments["source"], "cell_type": arguments.get("cell_type", "code")}
@@ -179,6 +185,16 @@ class NotebookExecutor(KernelExecutor):
                     raise ToolFailed("A cell can't be moved below itself. Nothing was changed.")
                 return CellChange(action="move", cell_id=cell_id, expected=expected, source=expected, after=after)
 
+    async def _refuse_if_a_cell_waits(self) -> None:
+        """Raises `ToolFailed` where no other cell can run before this run has ended."""
+        try:
+            async with asyncio.timeout(WAITS_SECONDS):
+                waits = (await self._link().request(AskWhetherCellWaits(run_id=self._run_id))).waits
+        except (TimeoutError, RequestFailed):
+            return  # a kernel that has not loaded the extension: none of its cells waits
+        if waits:
+            raise ToolFailed(RUNS_HERE)
+
     async def _run(self, call: ApprovedCall, cell_id: str, source: str) -> Outcome:
         self._running.add(call.approval_id)
         try:
@@ -213,7 +229,7 @@ class NotebookExecutor(KernelExecutor):
         """The cell of a call and its language. Raises `ToolFailed` where it is not one that the model has seen, as it
         has seen it."""
         cell_id: str = arguments["cell_id"].removeprefix("cell:")
-        if cell_id == self._cell_id and (name in ("delete_cell", "run_cell") or arguments.get("run", False)):
+        if cell_id == self._cell_id and (name == "delete_cell" or _runs(name, arguments)):
             raise ToolFailed(OWN_CELL.format(cell=cell_id))
         if seen is None:
             raise ToolFailed(NEVER_TOLD.format(cell=cell_id))
@@ -252,6 +268,10 @@ class NotebookExecutor(KernelExecutor):
             self._known[source_digest(cell.source)] = cell.source
         while len(self._known) > KNOWN_SOURCES:
             self._known.popitem(last=False)
+
+
+def _runs(name: str, arguments: dict[str, Any]) -> bool:
+    return name == "run_cell" or (arguments.get("run") is True and arguments.get("cell_type") != "markdown")
 
 
 def _preview(name: str, arguments: dict[str, Any], cell: CellState | None, language: str, facts: list[str]) -> Preview:

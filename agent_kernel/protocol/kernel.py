@@ -137,6 +137,10 @@ class WaitingBehind(Reply):
     """The execution count of the cell for which the call waits."""
 
 
+class Waits(Reply):
+    waits: bool
+
+
 class StateVersion(Reply):
     version: str = Field(max_length=64)
 
@@ -282,6 +286,13 @@ class LocateCall(Request[WaitingBehind]):
     approval_id: str
 
 
+class AskWhetherCellWaits(Request[Waits]):
+    """Asks whether the cell that runs waits for this run, so that no other cell can run before it has ended."""
+
+    op: Literal["waits"] = "waits"
+    run_id: str
+
+
 class ReadStateVersion(Request[StateVersion]):
     """Asks for a text that is another one whenever something may have changed what calls read: a cell, or a call that
     is not read-only. Only sent for a call of a tool with a cache."""
@@ -344,7 +355,7 @@ class AnswerQuestion(Request[Done]):
     refusal: str | None = None
 
 
-RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun
+RunRequest = DeclareRun | UpdateRun | FinishRun | ResumeRun | AskWhetherCellWaits
 CallRequest = OfferCall | InterruptCall | CollectCall | LocateCall
 ToolRequest = GiveVerdict | PreviewCall | UndoCall | ListChanges
 KernelRequest = Serve | DescribeEnvironment | ReadStateVersion | ReadPicture | ReadMentions | AnswerQuestion

@@ -16,6 +16,7 @@ from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import words
 from agent_kernel.record.record_outputs import RecordOutput, settled_outputs, shown_outputs
 from agent_kernel.record.results import Result, Results
+from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.review.preview import preview
 
@@ -30,10 +31,15 @@ _MONTHS = (
 _SUMMARIES = {
     "run_python": "code",
     "run_shell": "command",
+    "insert_cell": "source",
+    "edit_cell": "source",
+    "delete_cell": "cell_id",
+    "move_cell": "cell_id",
+    "run_cell": "cell_id",
     "ask_user": "question",
     "inspect_variables": "names",
 }
-_CODE = ("run_python", "run_shell")
+_CODE = ("run_python", "run_shell", "insert_cell", "edit_cell")
 _PREAMBLE = re.compile(r"#|import |from \S+ import\b")
 """Matches lines that are comments or imports."""
 _ERROR_NAME = re.compile(r"([A-Za-z_][\w.]{0,80})(?::|$)")
@@ -314,7 +320,8 @@ def code_of(call: ToolCallView) -> tuple[str, str]:
     """The call in full: its code, diff or command, else its arguments."""
     shown = call.preview or preview(call.tool_name, call.tool_input)
     if shown is not None:
-        return shown.language, shown.text
+        is_diff_of_cell = shown.kind == "diff" and call.tool_name in CHANGES_CELLS
+        return "diff" if is_diff_of_cell else shown.language, shown.text
     arguments = arguments_of(call)
     if arguments is None:
         return "", call.tool_input

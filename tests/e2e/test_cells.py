@@ -74,3 +74,150 @@ def test_one_approval_edits_and_runs_the_failing_cell_and_ctrl_z_puts_its_source
     notebook.page.locator(".jp-Cell .cm-content").nth(1).click()
     notebook.page.keyboard.press("Control+z")
     assert source(notebook, 1) == "total = 1 + nothing\ntotal"
+
+
+def asked_to_edit(open_cells: OpenCells, model: WrittenModel, *cells: str, **metadata: dict[str, Any]) -> NotebookPage:
+    """A notebook whose agent has read it and waits with an edit of the cell c1."""
+    edit = call("edit_cell", cell_id="c1", source="mended = 1")
+    model.says(call("read_notebook"), edit, say("I see."))
+    notebook = open_cells(*(cells or ("broken = 0",)), "%%agent\nMend the cell above.", **metadata)
+    notebook.run(0)
+    notebook.page.evaluate(RUN_LAST)
+    notebook.wait_for_state("awaiting_approval", card=1)
+    return notebook
+
+
+RUN_LAST = """async () => {
+  const { shell, commands } = window.jupyterapp;
+  const notebook = shell.currentWidget.content;
+  notebook.activeCellIndex = notebook.widgets.length - 1;
+  await commands.execute('notebook:run-cell');
+}"""
+
+
+def test_a_card_turns_stale_as_soon_as_the_user_types_in_its_cell_and_the_model_is_told(
+    open_cells: OpenCells, model: WrittenModel
+) -> None:
+    notebook = asked_to_edit(open_cells, model)
+    stale = notebook.card(1).locator("[data-stale]")
+    notebook.page.evaluate(SET_SOURCE, [1, "broken = 12"])
+    expect(stale).to_contain_text("The cell has changed.")
+    notebook.page.evaluate(SET_SOURCE, [1, "broken = 0"])
+    expect(stale).to_have_count(0)
+    notebook.page.evaluate(SET_SOURCE, [1, "broken = 12"])
+    expect(stale).to_be_visible()
+    notebook.press("Approve", card=1)
+    expect(notebook.record()).to_contain_text("I see.")
+    assert source(notebook, 1) == "broken = 12"
+    assert "-broken = 0\n+broken = 12" in model.tool_results()[1]
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("model => model.deleteCell(1)", "There is no cell c1 in the notebook now."),
+        ("model => model.moveCell(1, 2)", "Edited cell:c1"),
+        ("model => model.getCell(1).setMetadata('editable', false)", "is locked"),
+    ],
+    ids=["deleted", "moved", "locked"],
+)
+def test_a_cell_that_is_deleted_moved_or_locked_while_its_card_waits(
+    open_cells: OpenCells, model: WrittenModel, script: str, text: str
+) -> None:
+    notebook = asked_to_edit(open_cells, model, "broken = 0", "other = 1")
+    notebook.page.evaluate(f"() => ({script})(window.jupyterapp.shell.currentWidget.content.model.sharedModel)")
+    notebook.press("Approve", card=1)
+    expect(notebook.record()).to_contain_text("I see.")
+    assert text in model.tool_results()[1]
+
+
+def test_cells_are_added_moved_deleted_and_run_as_the_user_would(open_cells: OpenCells, model: WrittenModel) -> None:
+    model.says(
+        call("read_notebook"),
+        call("insert_cell", source="first = 1\nfirst", after="c1", run=True),
+        call("move_cell", cell_id="c1", after=None),
+        call("delete_cell", cell_id="c2"),
+        call("run_cell", cell_id="c1"),
+        call("run_cell", cell_id="c3"),
+        say("Done."),
+    )
+    notebook = open_cells("x = 1 / 0", "# to be deleted", "%%agent --policy allow\nTidy up.")
+    notebook.run(0)
+    notebook.page.evaluate(RUN_LAST)
+    expect(notebook.record()).to_contain_text("Done.")
+    sources = notebook.page.evaluate(SOURCES)
+    assert sources[:3] == ["x = 1 / 0", LOAD_READY, "first = 1\nfirst"]
+    assert len(sources) == 4
+    inserted, moved, deleted, ran, own = model.tool_results()[1:]
+    assert "--- output: 1" in inserted
+    assert moved.startswith("Moved cell:c1")
+    assert deleted.startswith("Deleted cell:c2")
+    assert "ZeroDivisionError: division by zero" in ran
+    assert "is the one of the prompt itself" in own
+    assert notebook.outputs(0)[0]["ename"] == "ZeroDivisionError"
+
+
+def test_stop_interrupts_the_cell_that_the_agent_runs(open_cells: OpenCells, model: WrittenModel) -> None:
+    model.says(call("read_notebook"), call("run_cell", cell_id="c1"))
+    cell = "import time\nprint('begun')\ntime.sleep(600)"
+    notebook = open_cells(cell, "%%agent --policy allow\nRun the cell above.")
+    notebook.run(0)
+    notebook.page.evaluate(RUN_LAST)
+    notebook.page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.getOutputs().length > 0"
+    )
+    notebook.page.get_by_role("button", name="Stop", exact=True).click()
+    notebook.wait_for_end()
+    notebook.wait_until_idle()
+    assert notebook.outputs(1)[-1]["ename"] == "KeyboardInterrupt"
+
+
+def test_where_the_prompts_cell_waits_for_its_run_no_other_cell_is_run(
+    open_cells: OpenCells, model: WrittenModel
+) -> None:
+    model.says(call("read_notebook"), call("run_cell", cell_id="c1"), say("I see."))
+    notebook = open_cells("x = 1", "%%agent --wait --policy allow\nRun the cell above.")
+    notebook.run(0)
+    notebook.page.evaluate(RUN_LAST)
+    expect(notebook.record()).to_contain_text("I see.")
+    assert "Use run_python" in model.tool_results()[1]
+
+
+def test_of_two_tabs_the_one_that_was_looked_at_last_is_changed(
+    open_cells: OpenCells, lab: LabServer, page: Page, model: WrittenModel
+) -> None:
+    notebook = asked_to_edit(open_cells, model)
+    other = NotebookPage(lab, page.context.new_page(), notebook.path)
+    other.page.bring_to_front()
+    other.page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
+    notebook.press("Approve", card=1)
+    expect(notebook.record()).to_contain_text("I see.")
+    assert (source(notebook, 1), source(other, 1)) == ("broken = 0", "mended = 1")
+
+
+def test_a_page_that_is_loaded_again_before_the_approval_shows_the_edit(
+    open_cells: OpenCells, model: WrittenModel
+) -> None:
+    notebook = asked_to_edit(open_cells, model)
+    notebook.save()
+    notebook.reload()
+    notebook.wait_for_state("awaiting_approval", card=1)
+    notebook.press("Approve", card=1)
+    expect(notebook.record()).to_contain_text("I see.")
+    assert source(notebook, 1) == "mended = 1"
+
+
+def test_a_notebook_of_5000_cells_is_read_in_parts_and_its_last_cell_edited(
+    open_cells: OpenCells, model: WrittenModel
+) -> None:
+    model.says(
+        call("read_notebook", first_cell=4_990),
+        call("edit_cell", cell_id="c4999", source="last = 1"),
+        say("Done."),
+    )
+    cells = ["%%agent --policy allow\nMend the last cell.", *[f"x{number} = {number}" for number in range(2, 5_000)]]
+    notebook = open_cells(*cells)
+    notebook.run_through(1)
+    expect(notebook.record()).to_contain_text("Done.")
+    assert source(notebook, 4_999) == "last = 1"
+    assert "5000 cells, numbered from 0" in model.tool_results()[0]

@@ -34,6 +34,7 @@ from agent_kernel.protocol.kernel import (
     REPLY_TYPE,
     REQUEST_TYPE,
     AnswerQuestion,
+    AskWhetherCellWaits,
     CallRequest,
     CollectCall,
     Declared,
@@ -68,6 +69,7 @@ from agent_kernel.protocol.kernel import (
     UpdateRun,
     VerdictGiven,
     WaitingBehind,
+    Waits,
     read_request,
     without_await,
 )
@@ -169,7 +171,7 @@ async def _reply_to(content: dict[str, Any], state: KernelState) -> Reply:
     """Raises `ValidationError`, and what the request leads to."""
     request = read_request(content)
     match request:
-        case DeclareRun() | UpdateRun() | FinishRun() | ResumeRun():
+        case DeclareRun() | UpdateRun() | FinishRun() | ResumeRun() | AskWhetherCellWaits():
             return _about_run(request, state)
         case OfferCall() | InterruptCall() | CollectCall() | LocateCall():
             return _about_call(request, state)
@@ -193,6 +195,8 @@ def _about_run(request: RunRequest, state: KernelState) -> Reply:
             state.run(request.result.run.run_id).finish(request.result)
         case ResumeRun():
             state.run(request.run_id).reopen()
+        case AskWhetherCellWaits():
+            return Waits(waits=any(run.run_id == request.run_id and run.waits > 0 for run in state.runs()))
         case _:
             assert_never(request)
     return Done()

@@ -106,6 +106,8 @@ class RunState(Listenable):
         """Set once this kernel has cancelled the run, which may not have started by then."""
         self.failure_handled = False
         """Whether the user's code allows a failure or has read it, so that it does not fail the cell."""
+        self.waits = 0
+        """How many cells, or calls in them, wait for its end now and run its calls meanwhile."""
         self.lets_pass = False
         """Whether cells that are run together with the run's own need not wait for its end."""
         self.acknowledged = threading.Event()

@@ -101,8 +101,12 @@ async def _suspend(
 
 @contextlib.contextmanager
 def _listening(state: KernelState, run: RunState, listener: Callable[[], object]) -> Iterator[None]:
-    with run.listening(listener), state.calls.listening(listener):
-        yield
+    run.waits += 1
+    try:
+        with run.listening(listener), state.calls.listening(listener):
+            yield
+    finally:
+        run.waits -= 1
 
 
 def _after_wait(run: RunState) -> None:

@@ -1,6 +1,6 @@
 """Declarations of the built-in tools."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,8 @@ WRITES_FILES = frozenset({"write_file", "edit_file"})
 OPENS_FILES = READS_FILES | WRITES_FILES
 CHANGES_CELLS = frozenset({"insert_cell", "edit_cell", "delete_cell", "move_cell", "run_cell"})
 """The tools that act on cells of the run's own notebook, in its page or its file. The server carries them out."""
+RUNS_TOO = frozenset({"insert_cell", "edit_cell"})
+"""Those that can also run the cell, in the same call."""
 
 
 def _object(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -259,6 +261,7 @@ BUILTIN_TOOLS: tuple[ToolDeclaration, ...] = (
     _MOVE_CELL,
     _RUN_CELL,
 )
+PARAMETERS: Mapping[str, Mapping[str, Any]] = {tool.name: tool.parameters for tool in BUILTIN_TOOLS}
 BUILTIN_NAMES = frozenset(tool.name for tool in BUILTIN_TOOLS)
 
 _LEAN: dict[str, tuple[str, dict[str, Any]]] = {

@@ -23,6 +23,7 @@ import { Settings } from "./settings";
 import style from "./style.css";
 import { UndoOffers } from "./undo";
 import { WaitingRuns } from "./waiting";
+import { answerWatches } from "./watchCells";
 
 const CATEGORY = "Agent Kernel";
 
@@ -44,6 +45,7 @@ const cells: JupyterFrontEndPlugin<void> = {
     answerBeginnings(tracker);
     answerCompletions(tracker);
     answerActivations(tracker);
+    answerWatches(tracker);
     tracker.widgetAdded.connect((_, panel) => decorateRecords(panel.content.node));
     const command = "agent-kernel:insert-run";
     const recorded = (): string[] => {

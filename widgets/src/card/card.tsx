@@ -26,6 +26,7 @@ import { OutputList, OutputNote } from "./outputs";
 import { ProblemWords } from "./problem";
 import { Question } from "./question";
 import { ReasonPanel } from "./reason";
+import { StaleCell } from "./staleCell";
 import { decidedBy, statusLine, timedOut } from "./statusLine";
 import { UndoRow } from "./undo";
 
@@ -268,6 +269,7 @@ function Waiting({ card, draft }: PartProps): JSX.Element {
       ) : (
         <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />
       )}
+      <StaleCell call={call} />
       <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
       {pending !== null ? (
         <SentRow
@@ -319,7 +321,7 @@ function Warnings({ call, note }: { call: Call; note: string }): JSX.Element | n
 
 /** What a call of another tool does is in its arguments, and was not found by reading code. */
 function hasCode(call: Call): boolean {
-  return call.name === "run_python" || call.name === "run_shell";
+  return ["run_python", "run_shell", "run_cell", "edit_cell", "insert_cell"].includes(call.name);
 }
 
 /** `shown`: only what came out, in little room. */

@@ -36,7 +36,7 @@ export const CallBody = memo(function CallBody(props: {
         </div>
       )}
       {shown.kind === "diff" ? (
-        <Diff text={shown.text} piece={shown.language === "piece"} />
+        <Diff text={shown.text} piece={shown.language === "piece"} language={shown.language} />
       ) : (
         <Code text={shown.text} language={shown.language} insertable={props.name === "run_python"} />
       )}
@@ -113,8 +113,16 @@ export function Code({
   );
 }
 
-/** `piece`: the diff is of a piece of a file, and its line numbers say nothing about the file. */
-export function Diff({ text, piece = false }: { text: string; piece?: boolean }): JSX.Element {
+/** `piece`: the diff is of a piece of a file, and its line numbers say nothing about the file. `language`: of a cell. */
+export function Diff({
+  text,
+  piece = false,
+  language = "",
+}: {
+  text: string;
+  piece?: boolean;
+  language?: string;
+}): JSX.Element {
   const files = readPatch(text);
   if (files === null) return <Code text={text} language="" />;
   return (
@@ -126,7 +134,7 @@ export function Diff({ text, piece = false }: { text: string; piece?: boolean })
     >
       {files.map((file) =>
         file.hunks.map((hunk, at) => (
-          <Hunk key={at} hunk={hunk} piece={piece} created={file.oldFileName === "/dev/null"} />
+          <Hunk key={at} hunk={hunk} piece={piece} created={file.oldFileName === "/dev/null"} language={language} />
         )),
       )}
     </pre>
@@ -160,10 +168,12 @@ function Hunk({
   hunk,
   piece,
   created,
+  language,
 }: {
   hunk: StructuredPatch["hunks"][number];
   piece: boolean;
   created: boolean;
+  language: string;
 }): JSX.Element {
   let before = hunk.oldStart;
   let after = hunk.newStart;
@@ -190,7 +200,11 @@ function Hunk({
             {!piece && <span class="ak-n">{now}</span>}
             <span>{mark === "-" ? "−" : mark}</span>
             <span>
-              <Plain text={line.slice(1)} />
+              {linesOf(line.slice(1), language)[0]?.map((token, at) => (
+                <span class={token.classes} key={at}>
+                  <Plain text={token.text} />
+                </span>
+              ))}
             </span>
           </span>
         );

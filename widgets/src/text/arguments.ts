@@ -15,10 +15,23 @@ const CODE_ARGUMENT: Readonly<Record<string, { readonly name: string; readonly l
   run_shell: { name: "command", language: "shell" },
 };
 
-/** Arguments of the file tools that a diff shows in full. */
-const IN_A_DIFF = ["content", "old", "new", "old_text", "new_text", "old_string", "new_string"];
+/** Tools that act on a cell: what it has is on the card, from its preview. */
+const ON_CELLS = ["insert_cell", "edit_cell", "delete_cell", "move_cell", "run_cell"];
 
-const SUMMARY_ARGUMENTS = ["path", "file_path", "pattern", "query", "name", "names", "directory", "question"];
+/** Arguments of the file tools that a diff shows in full. */
+const IN_A_DIFF = ["content", "source", "old", "new", "old_text", "new_text", "old_string", "new_string"];
+
+const SUMMARY_ARGUMENTS = [
+  "path",
+  "file_path",
+  "cell_id",
+  "pattern",
+  "query",
+  "name",
+  "names",
+  "directory",
+  "question",
+];
 
 export function parseArguments(input: string | null): Record<string, unknown> | null {
   if (input === null) return null;
@@ -44,7 +57,7 @@ export function shownCall(name: string, input: string, preview: Preview | null):
   }
   if (preview?.kind === "code" && values) {
     const shown = Object.keys(values).filter((key) => values[key] === preview.text);
-    if (shown.length > 0)
+    if (shown.length > 0 || ON_CELLS.includes(name))
       return { kind: "code", language: preview.language, text: preview.text, rest: others(values, shown) };
   }
   return { kind: "code", language: "json", text: prettyJson(input), rest: [] };
@@ -65,6 +78,11 @@ export function editable(name: string, input: string): Editable {
   if (code && values && typeof current === "string") {
     return { text: current, language: code.language, rebuild: (text) => ({ ...values, [code.name]: text }) };
   }
+  const source = ON_CELLS.includes(name) ? values?.["source"] : undefined;
+  if (values && typeof source === "string") {
+    const language = values["cell_type"] === "markdown" ? "markdown" : "python";
+    return { text: source, language, rebuild: (text) => ({ ...values, source: text }) };
+  }
   // JSON text goes as text: a number too large for JavaScript would not survive being read here.
   return { text: prettyJson(input), language: "json", rebuild: (text) => text };
 }
@@ -77,7 +95,7 @@ export function summary(name: string, input: string | null): string {
   const values = parseArguments(input);
   if (values === null) return "";
   const code = CODE_ARGUMENT[name];
-  const text = code && values[code.name];
+  const text = code ? values[code.name] : ON_CELLS.includes(name) ? values["source"] : undefined;
   if (typeof text === "string") return firstStatement(text);
   if (name === "search_files" && typeof values["query"] === "string") {
     const where = values["pattern"] ?? values["path"];
