@@ -220,7 +220,7 @@ class NotebookExecutor(KernelExecutor):
         message = refused(answer.refusal, cell_id, answer.detail)
         if answer.refusal == "changed" and answer.cells and request.expected is not None:
             text, seen = as_it_is_now(answer.cells[0], request.expected)
-            raise _Stale(f"{message} {text}", seen)
+            raise _Stale(f"{text}\n{message}", seen)
         raise ToolFailed(message)
 
     # What is there
@@ -241,7 +241,7 @@ class NotebookExecutor(KernelExecutor):
         if source_digest(cell.source) != seen:
             text, now = as_it_is_now(cell, self._known.get(seen))
             self._keep(cell)
-            raise _Stale(f"{refused('changed', cell_id)} {text}", now)
+            raise _Stale(f"{text}\n{refused('changed', cell_id)}", now)
         self._keep(cell)
         return cell, found.answer.language if cell.cell_type == "code" else cell.cell_type
 

@@ -4,7 +4,7 @@ import { memo } from "preact/compat";
 import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { needsYou, type Call } from "../state";
 import { pictureCount } from "../state/outputs";
-import { lineCount, shownCall, summary } from "../text/arguments";
+import { lineCount, ON_CELLS, parseArguments, shownCall, summary } from "../text/arguments";
 import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { seenWords, storedWords } from "../text/words";
@@ -157,8 +157,22 @@ function headSummary(card: CallSignals, draft: Draft): JSX.Element {
   if (call.name === "ask_user" && call.state === "executing") return <span class="ak-sum" />;
   if (call.state === "awaiting_approval" && call.input !== null) {
     const shown = shownCall(call.name, call.input, call.preview);
+    const cell = ON_CELLS.includes(call.name);
+    const runs = !cell || call.name === "run_cell" || parseArguments(call.input)?.["run"] === true;
+    if (cell && shown.kind === "diff")
+      return (
+        <span class="ak-sum">
+          A cell, {changeCount(shown.text)}
+          {runs && ", which is then run"}
+        </span>
+      );
     if (shown.language === "python")
-      return <span class="ak-sum">Python, {plural(lineCount(shown.text), "line")}, in this notebook’s kernel</span>;
+      return (
+        <span class="ak-sum">
+          Python, {plural(lineCount(shown.text), "line")}
+          {runs && ", in this notebook’s kernel"}
+        </span>
+      );
     if (shown.language === "shell") return <span class="ak-sum">Shell, {plural(lineCount(shown.text), "line")}</span>;
   }
   if (call.state === "invalid") return <span class="ak-sum">{plain(call.reason ?? call.result ?? "")}</span>;

@@ -16,7 +16,7 @@ const CODE_ARGUMENT: Readonly<Record<string, { readonly name: string; readonly l
 };
 
 /** Tools that act on a cell: what it has is on the card, from its preview. */
-const ON_CELLS = ["insert_cell", "edit_cell", "delete_cell", "move_cell", "run_cell"];
+export const ON_CELLS = ["insert_cell", "edit_cell", "delete_cell", "move_cell", "run_cell"];
 
 /** Arguments of the file tools that a diff shows in full. */
 const IN_A_DIFF = ["content", "source", "old", "new", "old_text", "new_text", "old_string", "new_string"];
