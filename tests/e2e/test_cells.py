@@ -217,19 +217,3 @@ def test_a_page_that_is_loaded_again_before_the_approval_shows_the_edit(
     notebook.press("Approve", card=1)
     notebook.wait_for_end()
     assert source(notebook, 1) == "mended = 1"
-
-
-def test_a_notebook_of_5000_cells_is_read_in_parts_and_its_last_cell_edited(
-    open_cells: OpenCells, model: WrittenModel
-) -> None:
-    model.says(
-        call("read_notebook", first_cell=4_990),
-        call("edit_cell", cell_id="c4999", source="last = 1"),
-        say("Done."),
-    )
-    cells = ["%%agent --policy allow\nMend the last cell.", *[f"x{number} = {number}" for number in range(2, 5_000)]]
-    notebook = open_cells(*cells)
-    notebook.run_through(1)
-    expect(notebook.record()).to_contain_text("Done.")
-    assert source(notebook, 4_999) == "last = 1"
-    assert "5000 cells, numbered from 0" in model.tool_results()[0]
