@@ -45,17 +45,3 @@ def load(defaults: dict[str, str]) -> None:
     if shell.find_cell_magic("agent") is None:
         shell.extension_manager.load_extension("agent_kernel")
     shell.magics_manager.registry["AgentMagics"].take_defaults_of_page(defaults)
-
-
-def wait_for_cells(cell_ids: list[str]) -> None:
-    """Hold the cells after these until their runs have ended, but for those whose prompt has said `--wait=false`.
-
-    A page sends it between cells that it runs together. Raises `KeyboardInterrupt`, which the cells after it end with.
-    """
-    from agent_kernel.notebook.kernel.state import kernel_state
-    from agent_kernel.notebook.kernel.wait import wait
-
-    state = kernel_state()
-    for run in state.open_runs():
-        if run.cell is not None and run.cell.cell_id in cell_ids and not run.lets_pass:
-            wait(state, run)

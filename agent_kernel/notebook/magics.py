@@ -48,7 +48,7 @@ HELP = """\
 %agent history              what was asked in this kernel
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
-  --wait          hold the cell until the run has ended (--wait=false: nor cells that are run together with it)
+  --wait          hold the cell until the run has ended (--wait=false: not, where that is the default)
   --effort E      low, medium or high: how much the model reasons, where it has a choice
   --policy P      ask (default), edit (files here unasked), allow, deny, or plan (only reads)
   --tools A,B     your own functions by name, or the built-in tools to offer
@@ -69,7 +69,7 @@ class Options:
     """What a prompt's line says, and its prompt."""
 
     model: str | None = None
-    wait: bool | None = None
+    wait: bool = False
     policy: PolicyMode | None = None
     tools: tuple[str, ...] = ()
     new: bool = False
@@ -192,7 +192,6 @@ class AgentMagics(Magics):
         finally:
             self._conversation_id = agent.conversation_id
         state_of(run).failure_handled = options.allow_failure
-        state_of(run).lets_pass = options.wait is False
         if options.wait or state_of(run).host.blocks:
             wait_or_cancel(run)
         elif cell is not None:

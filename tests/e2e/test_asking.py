@@ -208,31 +208,31 @@ def test_another_language_has_no_agent(lab: LabServer, page: Page) -> None:
 RUN_ALL = ["first = 1", "%%agent\nMake radius.", "radius * 2", "'the last'"]
 
 
-def test_what_is_run_together_with_a_prompt_waits_for_its_run(
+def test_the_rest_of_run_all_runs_when_the_run_that_it_needs_has_ended(
     place: LabServer, model: WrittenModel, page: Page
 ) -> None:
     model.says(call("run_python", code="radius = 2"), say("Made."))
-    notebook = NotebookPage(place, page, place.write_notebook("together.ipynb", RUN_ALL))
+    notebook = NotebookPage(place, page, place.write_notebook("all.ipynb", RUN_ALL))
+    notebook.start("notebook:run-all-cells")
+    notebook.wait_for_state("awaiting_approval")
+    button(notebook, "Run from here when it ends").click()
+    notebook.press("Approve")
+    wait_until(lambda: notebook.text(3) == "'the last'", "the last cell to be run")
+    assert notebook.text(2) == "4"
+
+
+def test_run_all_waits_for_prompts_where_that_is_set(
+    open_notebook: OpenNotebook, model: WrittenModel, set_settings: Callable[..., None]
+) -> None:
+    set_settings(wait=True)
+    model.says(call("run_python", code="radius = 2"), say("Made."))
+    notebook = open_notebook(RUN_ALL)
     notebook.start("notebook:run-all-cells")
     notebook.wait_for_state("awaiting_approval")
     assert notebook.outputs(2) == []
     notebook.press("Approve")
     wait_until(lambda: notebook.text(3) == "'the last'", "the last cell to be run")
-    assert [notebook.text(2), notebook.text(3)] == ["4", "'the last'"]
     assert [notebook.prompt_number(index) for index in range(4)] == [1, 2, 3, 4]
-
-
-def test_an_interrupt_ends_a_run_that_others_wait_for_and_them(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    model.says(call("run_python", code="radius = 2"))
-    notebook = open_notebook(RUN_ALL)
-    notebook.start("notebook:run-all-cells")
-    notebook.wait_for_state("awaiting_approval")
-    notebook.command("notebook:interrupt-kernel")
-    expect(notebook.record()).to_be_visible()
-    notebook.wait_until_idle()
-    assert [notebook.outputs(2), notebook.outputs(3)] == [[], []]
 
 
 def run_failing(notebook: NotebookPage, index: int) -> None:
@@ -283,7 +283,7 @@ def test_settings_hold_for_every_prompt_of_the_page_and_a_prompts_own_options_wi
     set_settings: Callable[..., None], open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
     model.says(say("Planned."), call("run_python", code="1"))
-    set_settings(policy="plan", wait="always")
+    set_settings(policy="plan", wait=True)
     notebook = open_notebook(["%%agent\nPlan it.", "%agent config", "%%agent --wait=false --policy ask\nAsk."])
     notebook.run(0)
     assert notebook.record().count() == 1, "the cell has waited for its run"

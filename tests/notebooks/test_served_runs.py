@@ -207,19 +207,6 @@ def test_a_busy_kernel_shows_how_a_call_would_change_a_file(served: TestKernel, 
     served.result(busy)
 
 
-def test_cells_run_together_with_a_prompt_wait_for_its_run_unless_it_says_that_they_need_not(
-    served: TestKernel,
-) -> None:
-    served.result(served.send_cell("a", "%agent go"))
-    served.result(served.send_cell("b", "%agent --wait=false and on"))
-    first, _ = (served.request("declare", run_id=run_id)["declaration"] for run_id in announced(served, 2))
-    wait = served.send('__import__("agent_kernel.notebook", fromlist=["wait_for_cells"]).wait_for_cells(["a", "b"])')
-    after = served.send_cell("c", "print(ak.runs()[0].done)")
-    served.begun(wait)
-    assert served.request("finish", result=end(first))["ok"]
-    assert served.result(after).streams() == "True\n"
-
-
 def test_a_page_loads_the_agent_in_a_new_kernel_with_its_settings(
     start_kernel: Callable[..., TestKernel],
 ) -> None:

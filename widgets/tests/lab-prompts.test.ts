@@ -50,12 +50,12 @@ it("bounds what a kernel says", () => {
 });
 
 it("sends the settings that differ from what there is without them", () => {
-  expect(defaultsOf({ model: "", policy: "default", effort: "default", wait: "together" })).toEqual({});
-  expect(defaultsOf({ model: "m", policy: "plan", effort: "low", wait: "never", notifications: true })).toEqual({
+  expect(defaultsOf({ model: "", policy: "default", effort: "default", wait: false })).toEqual({});
+  expect(defaultsOf({ model: "m", policy: "plan", effort: "low", wait: true, notifications: true })).toEqual({
     ...{ model: "m", policy: "plan", effort: "low" },
-    wait: "false",
+    wait: "true",
   });
-  expect(defaultsOf({ model: 7, wait: "always" })).toEqual({ wait: "true" });
+  expect(defaultsOf({ model: 7, wait: "always" })).toEqual({});
 });
 
 it("names the run that a cell came too early for", () => {

@@ -108,8 +108,6 @@ class RunState(Listenable):
         """Whether the user's code allows a failure or has read it, so that it does not fail the cell."""
         self.waits = 0
         """How many cells, or calls in them, wait for its end now and run its calls meanwhile."""
-        self.lets_pass = False
-        """Whether cells that are run together with the run's own need not wait for its end."""
         self.acknowledged = threading.Event()
         """Set when the server has asked for the declaration."""
         self._view: RunView | None = None

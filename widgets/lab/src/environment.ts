@@ -41,8 +41,7 @@ export type Defaults = Readonly<Record<string, string>>;
 /** From the page's settings. */
 export function defaultsOf(settings: Readonly<Record<string, unknown>>): Defaults {
   const { model, policy, effort, wait } = settings;
-  const holds = wait === "always" ? "true" : wait === "never" ? "false" : "";
-  const known = Object.entries({ model, policy, effort, wait: holds });
+  const known = Object.entries({ model, policy, effort, wait: wait === true ? "true" : "" });
   return Object.fromEntries(
     known.flatMap(([name, value]) =>
       typeof value === "string" && value !== "" && value !== "default" ? [[name, value.slice(0, MOST_CHARACTERS)]] : [],

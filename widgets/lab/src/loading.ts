@@ -7,7 +7,6 @@ import { copyButton } from "../../src/ui/copying";
 import { ASK_ENVIRONMENT, type Lacking, loadCode, readLacking, wordsOf } from "./environment";
 import { asksAgent } from "./prompts";
 import type { Settings } from "./settings";
-import { waitsForPrompts } from "./together";
 
 /** As IPython says it, on a line of its own. */
 const NO_MAGIC = /^UsageError: (?:Cell|Line) magic (?:function )?`%%?agent`/m;
@@ -24,7 +23,6 @@ export function loadsWhereAsked(tracker: INotebookTracker, settings: Settings): 
     if (kernel !== null && isPython(notebook) && asksAgent(cell.model.sharedModel.getSource()))
       void kernel.requestExecute({ code: loadCode(settings.defaults), ...SILENT }).done.catch(() => undefined);
   });
-  waitsForPrompts((notebook) => (isPython(notebook) ? kernelOf(panelOf(tracker, notebook)) : null));
   NotebookActions.executed.connect((_, { notebook, cell, success }) => {
     const panel = panelOf(tracker, notebook);
     if (!success && panel !== undefined && cell instanceof CodeCell && lacksAgent(cell)) void showHelp(panel, cell);

@@ -25,14 +25,6 @@ export function asksAgent(source: string): boolean {
   return /^[ \t]*%%?agent\b/m.test(source);
 }
 
-/** Code that waits for the runs of these cells, where the kernel has the agent. */
-export function waitCode(cellIds: readonly string[]): string {
-  const source =
-    `import sys\nif "agent_kernel.notebook" in sys.modules:\n` +
-    `    sys.modules["agent_kernel.notebook"].wait_for_cells(${JSON.stringify(cellIds)})`;
-  return `exec(${JSON.stringify(source)}, {})`;
-}
-
 /** Whether all of a cell is a prompt. */
 export function isPrompt(source: string): boolean {
   return /^\s*%%agent(?!\S)/.test(source);
