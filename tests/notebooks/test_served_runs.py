@@ -171,7 +171,7 @@ def test_the_environment_tells_where_the_model_is(served: TestKernel) -> None:
     text = served.request("environment", notebook_path="work/analysis.ipynb")["text"]
     assert "work/analysis.ipynb" in text
     assert "- df: pandas.DataFrame 1 x 1, columns: a (int64)" in text
-    assert "-> 'shown'" in text
+    assert "  -> str of length 5\n  'shown'" in text
     assert len(text) <= 4_000
 
 
