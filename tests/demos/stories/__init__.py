@@ -4,7 +4,7 @@ import importlib
 
 from tests.demos.script import Script
 
-NAMES = ("cleaning", "tools", "policies", "plots", "pipeline", "when-things-break", "replaying")
+NAMES = ("fixing", "cleaning", "tools", "policies", "plots", "pipeline", "when-things-break", "replaying")
 """The notebooks by their files' names, without the suffix."""
 
 
