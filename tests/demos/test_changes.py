@@ -37,6 +37,12 @@ CHANGES = {
         ("Compare the species", "Compare the islands"),
         ("can't answer", "Compare the islands", "It answers:"),
     ),
+    "fixing": Change(
+        "penguins.csv",
+        ("39.1,18.7,181,3750", "39.1,18.7,181,9750"),
+        (UNFIT, "In the user's variables:", "675", "757"),
+        ("Check @heavier", "Look at @heavier"),
+    ),
     "cleaning": Change(
         "penguins-raw.csv",
         ("39.1,18.7,181,3750", "39.1,18.7,181,9750"),

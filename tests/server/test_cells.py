@@ -478,22 +478,6 @@ async def test_of_two_cells_with_one_id_in_the_file_the_first_has_it_and_the_oth
     assert [cell.source for cell in notebook.cells()] == ["x = 21\nx * 2", "# Title"]
 
 
-async def test_the_last_of_5000_cells_is_read_and_changed_and_it_alone(notebook: Notebook) -> None:
-    written = json.loads(notebook.path.read_text())
-    title = written["cells"].pop()
-    written["cells"] = [title | {"id": f"m{number}", "source": f"# {number}"} for number in range(4_999)]
-    written["cells"].append(title | {"id": "c1"})
-    notebook.path.write_text(json.dumps(written))
-    reads = call("read_notebook", call_id="far", first_cell=4_990)
-    conversation_id = await notebook.ask(reads, call("edit_cell", cell_id="c1", source="# End"), decides=False)
-    await notebook.approve()
-    [done] = await notebook.ended(conversation_id)
-    assert done["state"] == "success", done["result"]
-    after = notebook.cells()
-    assert [cell.source for cell in after[-2:]] == ["# 4998", "# End"]
-    assert len(after) == 5_000
-
-
 class Reformats(AsyncLargeFileManager):
     """As a formatter, or jupytext with a text file beside the notebook: what is saved has another form afterwards."""
 
