@@ -40,7 +40,7 @@ CHANGES = {
     "fixing": Change(
         "penguins.csv",
         ("39.1,18.7,181,3750", "39.1,18.7,181,9750"),
-        (UNFIT, "In the user's variables:", "675", "757"),
+        (UNFIT, "In the user's variables:", "3 = {'Adelie': 675", "3 = {'Adelie': 757"),
         ("Check @heavier", "Look at @heavier"),
     ),
     "cleaning": Change(
