@@ -217,3 +217,30 @@ def test_a_page_that_is_loaded_again_before_the_approval_shows_the_edit(
     notebook.press("Approve", card=1)
     notebook.wait_for_end()
     assert source(notebook, 1) == "mended = 1"
+
+
+def test_a_raw_cell_is_not_run_and_an_edit_gives_no_trust_to_what_others_have_put_there(
+    open_cells: OpenCells, model: WrittenModel
+) -> None:
+    model.says(
+        call("read_notebook"),
+        call("edit_cell", cell_id="c1", source="2 + 2"),
+        call("run_cell", cell_id="c2"),
+        say("Done."),
+    )
+    notebook = open_cells("1 + 1", "no code", "'shown'", "%%agent\nGo on.")
+    written = nbformat.read(notebook.path, as_version=4)
+    written.cells[2] = nbformat.v4.new_raw_cell("no code", id="c2")
+    written.cells[3].outputs = [nbformat.v4.new_output("display_data", {"text/html": "<script>1</script>"})]
+    nbformat.write(written, notebook.path)
+    notebook.reload()
+    notebook.run(0)
+    notebook.run(4)
+    for card in (1, 2):
+        notebook.wait_for_state("awaiting_approval", card=card)
+        notebook.press("Approve", card=card)
+    expect(notebook.record()).to_contain_text("Done.")
+    assert "The cell c2 is of a type that can't be run." in model.tool_results()[-1]
+    assert source(notebook, 1) == "2 + 2"
+    trusted = "() => window.jupyterapp.shell.currentWidget.content.widgets[3].model.trusted"
+    assert notebook.page.evaluate(trusted) is False
