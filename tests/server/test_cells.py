@@ -378,6 +378,7 @@ async def test_a_page_that_says_what_is_no_message_is_disconnected(server: Serve
     async with asyncio.timeout(30):
         assert await socket.read_message() is None
     assert socket.close_code == 1007
+    socket.close()
 
 
 async def test_pages_of_other_origins_and_without_a_token_are_refused(server: Server, jp_fetch: Fetch) -> None:
