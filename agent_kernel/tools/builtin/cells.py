@@ -22,6 +22,9 @@ _NOW = 8_000
 _DIFFERENCE = 3_000
 _TEXT_TYPES = ("text/plain", "text/markdown", "application/json")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_LIBRARY = re.compile(
+    r"File (?:\S*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]|(?=\S+\.p(?:yx|xi):\d))"
+)
 
 _REFUSALS: Mapping[Refusal, str] = {
     "gone": "There is no cell {cell} in the notebook now. Read the notebook again.",
@@ -136,9 +139,9 @@ def output_text(output: Mapping[str, Any]) -> str:
         case "stream":
             return text_of(output.get("text")).rstrip("\n")
         case "error":
-            lines = output.get("traceback")
-            trace = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
-            return _ESCAPES.sub("", trace) or f"{output.get('ename')}: {output.get('evalue')}"
+            parts = output.get("traceback")
+            trace = "\n".join(map(_frame, parts)) if isinstance(parts, list) else ""
+            return trace or f"{output.get('ename')}: {output.get('evalue')}"
         case _:
             data = output.get("data")
             bundle: dict[str, Any] = data if isinstance(data, dict) else {}
@@ -146,6 +149,13 @@ def output_text(output: Mapping[str, Any]) -> str:
                 if kind in bundle:
                     return json.dumps(bundle[kind]) if kind == "application/json" else text_of(bundle[kind])
             return f"({', '.join(sorted(map(str, bundle))) or 'empty'})"
+
+
+def _frame(part: Any) -> str:
+    """A part of a traceback as IPython writes it. Of a library's frame the first line, which names it, is enough."""
+    text = _ESCAPES.sub("", str(part))
+    first, _, _ = text.partition("\n")
+    return _LIBRARY.sub("File ", first) if _LIBRARY.match(first) else text
 
 
 def text_of(value: Any) -> str:
