@@ -4,14 +4,14 @@ A change is bound to the digest of the source that the model has seen, and is ma
 """
 
 import asyncio
-import hashlib
 import json
 import posixpath
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from agent_kernel.errors import ToolFailed
+from agent_kernel.execution.cell_changes import CellChanges, WayBack, cell_above
 from agent_kernel.execution.kernel_executor import KernelExecutor
 from agent_kernel.execution.link import RequestFailed
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, ToolVerdict
@@ -20,7 +20,16 @@ from agent_kernel.protocol.kernel import MENTION_CHARACTERS, AskWhetherCellWaits
 from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
 from agent_kernel.protocol.pages import CellChange, CellState, ReadCells, RunCell
 from agent_kernel.protocol.views import Preview
-from agent_kernel.tools.builtin.cells import NEVER_TOLD, as_it_is_now, outputs_of, refused, seen_cell, tell, tell_one
+from agent_kernel.tools.builtin.cells import (
+    NEVER_TOLD,
+    added_cell_id,
+    as_it_is_now,
+    outputs_of,
+    refused,
+    seen_cell,
+    tell,
+    tell_one,
+)
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
 from agent_kernel.tools.executor import OutputSink
 from agent_kernel.tools.notebook_editor import Answered, NobodyKnows, NotebookEditor
@@ -46,12 +55,19 @@ class _Stale(ToolFailed):
 
 class NotebookExecutor(KernelExecutor):
     def __init__(
-        self, *kernel: Any, notebook: NotebookEditor, cell_id: str | None, own_tools: frozenset[str] = frozenset()
+        self,
+        *kernel: Any,
+        notebook: NotebookEditor,
+        changes: CellChanges,
+        cell_id: str | None,
+        own_tools: frozenset[str] = frozenset(),
     ) -> None:
-        """`kernel` is for `KernelExecutor`; `cell_id` is the run's own cell. `own_tools` are the names of the
-        notebook's own tools, which run in the kernel also where built-in ones have the same name."""
+        """`kernel` is for `KernelExecutor`; `changes` are the kernel's; `cell_id` is the run's own cell. `own_tools`
+        are the names of the notebook's own tools, which run in the kernel also where built-in ones have the same
+        name."""
         super().__init__(*kernel)
         self._notebook = notebook
+        self._changes = changes
         self._cell_id = cell_id
         self._tools_here = CHANGES_CELLS - own_tools
         self._reads_here = "read_notebook" not in own_tools
@@ -79,6 +95,13 @@ class NotebookExecutor(KernelExecutor):
             return await super().interrupt(approval_id)
         await self._notebook.interrupt()
         return True
+
+    async def undo(self, approval_id: str) -> None:
+        """Raises `ToolFailed`, `KernelGone`."""
+        if not self._changes.has(approval_id):
+            await super().undo(approval_id)
+        else:
+            await self._changes.undo(approval_id)
 
     async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         if tool_name in self._tools_here:
@@ -144,33 +167,65 @@ class NotebookExecutor(KernelExecutor):
     # Changes
 
     async def _act(self, call: ApprovedCall, arguments: dict[str, Any]) -> Outcome:
-        name = call.tool_name
+        name, before = call.tool_name, None
         if _runs(name, arguments):
             await self._refuse_if_a_cell_waits()
         if name == "insert_cell":
-            cell_id = _id_for(call.approval_id)
+            cell_id = added_cell_id(call.approval_id)
             wanted = {"source": arguments["source"], "cell_type": arguments.get("cell_type", "code")}
             change = CellChange(action="insert", cell_id=cell_id, after=self._after(arguments), **wanted)
         else:
-            cell, _ = await self._cell(name, arguments, call.base or None)
-            cell_id = cell.cell_id
+            before, _ = await self._cell(name, arguments, call.base or None)
+            cell_id = before.cell_id
             if name == "run_cell":
-                return await self._run(call, cell_id, cell.source)
-            change = self._change_of(name, cell, arguments)
+                return await self._run(call, cell_id, before.source)
+            change = self._change_of(name, before, arguments)
+        stood_below = await self._stood_below(change, before)
         changed = await self._ask(change, cell_id)
+        undo = await self._keep_way_back(call.approval_id, change, before, stood_below, changed.answer.cells)
         done = {"insert": "Added", "edit": "Edited", "delete": "Deleted", "move": "Moved"}[change.action]
         text = f"{done} cell:{cell_id} of {changed.path} ({changed.place})."
         if change.action == "delete":
-            return Outcome("success", text)
+            return Outcome("success", text, undo)
         self._keep(*changed.answer.cells)
         for cell in changed.answer.cells:
             if cell.source != change.source:
                 text += f" {as_it_is_now(cell, change.source)[0]}"
         seen = tuple(map(seen_cell, changed.answer.cells))
         if not arguments.get("run", False):
-            return Outcome("success", text, cells=seen)
+            return Outcome("success", text, undo, cells=seen)
         ran = await self._run(call, cell_id, change.source)
-        return Outcome(ran.status, f"{text}\n{ran.content}", cells=ran.cells or seen)
+        return Outcome(ran.status, f"{text}\n{ran.content}", undo, cells=ran.cells or seen)
+
+    async def _stood_below(self, change: CellChange, before: CellState | None) -> str | None:
+        if before is None or change.action not in ("delete", "move"):
+            return None
+        return await cell_above(self._notebook, before.index)
+
+    async def _keep_way_back(
+        self,
+        approval_id: str,
+        change: CellChange,
+        before: CellState | None,
+        stood_below: str | None,
+        now: Sequence[CellState],
+    ) -> str | None:
+        """What `Outcome.undo` is; `None` where there is no way back."""
+        cell_id, below = change.cell_id, None
+        match change.action, before, now:
+            case "insert", _, [CellState(source=left)]:
+                back = CellChange(action="delete", cell_id=cell_id, expected=left)
+            case "edit", CellState(source=source), [CellState(source=left)]:
+                back = CellChange(action="edit", cell_id=cell_id, expected=left, source=source)
+            case "delete", CellState(source=source, cell_type="code" | "markdown" as cell_type), _:
+                kind: Literal["code", "markdown"] = "markdown" if cell_type == "markdown" else "code"
+                back = CellChange(action="insert", cell_id=cell_id, source=source, cell_type=kind, after=stood_below)
+            case "move", CellState(source=source), [CellState(index=index)]:
+                back = CellChange(action="move", cell_id=cell_id, expected=source, source=source, after=stood_below)
+                below = await cell_above(self._notebook, index)
+            case _:
+                return None
+        return self._changes.keep(approval_id, WayBack(back, self._notebook, below))
 
     def _change_of(self, name: str, cell: CellState, arguments: dict[str, Any]) -> CellChange:
         cell_id, expected = cell.cell_id, cell.source
@@ -286,8 +341,3 @@ def _preview(name: str, arguments: dict[str, Any], cell: CellState | None, langu
         if shown.text:
             return Preview(kind="diff", language=language, text=shown.text, left_out=shown.left_out, base=base)
     return Preview(kind="code", language=language, text=cell.source, facts=facts, base=base)
-
-
-def _id_for(approval_id: str) -> str:
-    """The id of a cell that a call adds: the same one if the call is repeated."""
-    return f"ak-{hashlib.sha256(approval_id.encode()).hexdigest()[:12]}"

@@ -44,6 +44,7 @@ HELP = """\
 %agent rules                the policy and every rule in force, with who made it
 %agent rules remove N       take a saved rule out of force
 %agent undo                 put back the last file that a call changed; `undo list`: all that can be
+%agent undo run             put back the files and cells that the last run changed
 %agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
 
@@ -136,6 +137,7 @@ class AgentMagics(Magics):
             "new": self._begin_conversation,
             "rules": lambda: commands.rules(state.last_run),
             "undo": lambda: commands.undo(state.runs(), backups.changes(), host_for(state, None)),
+            "undo run": lambda: commands.undo_run(state.last_run),
             "undo list": lambda: commands.changed_files(backups.changes()),
             "code": self._fill_next_input,
             "history": lambda: commands.history(state.runs()),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent_kernel.protocol.ids import Identifier, new_question_id
 from agent_kernel.protocol.kernel import CallEnd, KernelMessage, argument_of
-from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, UsageReport
+from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, RunUndoneView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.vocabulary import StopCause
 
@@ -144,7 +144,14 @@ class AskUndo(Question[Answer]):
     approval_id: Identifier
 
 
-AnyQuestion = AskUsage | AskMetrics | AskModels | AskWaitingRuns | AskInterrupt | AskRemoveRule | AskUndo
+class AskUndoRun(Question[RunUndoneView]):
+    """Undoes what a run of this kernel has changed in files and cells."""
+
+    topic: Literal["undo_run"] = "undo_run"
+    run_id: Identifier
+
+
+AnyQuestion = AskUsage | AskMetrics | AskModels | AskWaitingRuns | AskInterrupt | AskRemoveRule | AskUndo | AskUndoRun
 OtherEvent = RunAnnounced | Hello | CallEnded | CancelRun | KernelInterrupted
 KernelEvent = OtherEvent | AnyQuestion
 

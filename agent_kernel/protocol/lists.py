@@ -67,18 +67,38 @@ class ListedRule(RuleView):
     """Set for a rule that applies to the notebooks of one folder."""
 
 
-class FileChangeView(View):
-    """A file change by a successful call that its kernel can undo, or has undone."""
+class ChangeView(View):
+    """A change of a file or a cell by a call, which can be undone, or was."""
 
     approval_id: str
     tool_call_id: str
+    conversation_id: str
     run_id: str
     tool_name: str
     path: str
+    """The file's, as the call has it, or `cell:ID`."""
     state: ChangeState
-    """The file's state. It can be restored while it is as the call left it."""
+    """The file's or cell's state. It can be restored while it is as the call left it."""
     changed_at: str | None
     """As in `ToolCallView.undo`."""
+
+
+class UndoneView(View):
+    """A change by a call of a run that was to be undone."""
+
+    tool_call_id: str
+    tool_name: str
+    path: str
+    """As in `ChangeView`."""
+    refusal: str | None = None
+    """Why it was not undone; `None` where it was, now or before."""
+
+
+class RunUndoneView(View):
+    """What became of the undo of a run's changes, the last change first."""
+
+    run_id: str
+    changes: tuple[UndoneView, ...] = ()
 
 
 class ModelView(View):

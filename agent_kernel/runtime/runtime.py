@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from agent_kernel.approvals.rules import Rule
-from agent_kernel.errors import TooManyConversations, UnknownConversation
+from agent_kernel.errors import KernelGone, TooManyConversations, UndoRefused, UnknownConversation
 from agent_kernel.log import event_rows, runs, tool_calls
 from agent_kernel.log.measures import read_metrics
 from agent_kernel.log.saved_rules import all_rules
@@ -19,7 +19,7 @@ from agent_kernel.log.transactions import AuditListener, MeasureListener, Transa
 from agent_kernel.log.turn_costs import read_report
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.lists import ListedCall, ListedRule, ListedRun, UsageReport
+from agent_kernel.protocol.lists import ListedCall, ListedRule, ListedRun, RunUndoneView, UndoneView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView, ToolCallView
@@ -34,7 +34,7 @@ from agent_kernel.runtime.runs.stop import Stop
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ModelSource, Resources
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls import always_allow
+from agent_kernel.runtime.tool_calls import always_allow, undo_change
 
 DEFAULT_SETTINGS = RuntimeSettings()
 MOST_EMPTY = 1_000
@@ -292,6 +292,23 @@ class Runtime:
         conversation = await self.conversation(call.conversation_id)
         await conversation.undo_call(call.tool_call_id, by=by, decided_by=decided_by)
         return await self.find_call(approval_id)
+
+    async def undo_run(self, run_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> RunUndoneView:
+        """Undo what a run's calls have changed in files and cells, the last change first, where that is still as the
+        run left it. Raises `UnknownRun`, `CarriedOutElsewhere`."""
+        conversation = await self.conversation((await self.run(run_id)).conversation_id)
+        number = conversation.row.number
+        calls = await self._log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
+        changes: list[UndoneView] = []
+        for call in undo_change.changes_of(calls):
+            refusal = None
+            if not call.undone:
+                try:
+                    await conversation.undo_call(call.tool_call_id, by=by, decided_by=decided_by)
+                except (UndoRefused, KernelGone) as error:
+                    refusal = str(error)
+            changes.append(undo_change.undone_view(call, refusal))
+        return RunUndoneView(run_id=run_id, changes=tuple(changes))
 
     async def find_call(self, approval_id: str) -> ToolCallView:
         """Raises `UnknownApproval`."""

@@ -9,6 +9,7 @@ from typing import NoReturn, get_args
 from pydantic import Field
 from tornado import web
 
+from agent_kernel.errors import UnknownRun
 from agent_kernel.protocol.commands import (
     Body,
     BudgetAnswer,
@@ -168,7 +169,7 @@ class ApprovalsHandler(AgentKernelHandler):
 
 
 class ChangesHandler(AgentKernelHandler):
-    """The file changes by a kernel's calls that can be undone, or were."""
+    """The changes of files and cells by a kernel's calls that can be undone, or were."""
 
     @for_those_who_may("read")
     async def get(self) -> None:
@@ -235,7 +236,7 @@ class OutcomeHandler(AgentKernelHandler):
 
 
 class UndoHandler(AgentKernelHandler):
-    """Puts back the file that a call replaced, during its run or after it."""
+    """Puts back the file or cell that a call changed, during its run or after it."""
 
     @for_those_who_may("execute")
     async def post(self, approval_id: str) -> None:
@@ -314,6 +315,18 @@ class CancelHandler(RunAnswerHandler):
         await self.act(conversation_id, CancelCommand(run_id=run_id))
 
 
+class UndoRunHandler(AgentKernelHandler):
+    """Undoes what a run has changed in files and cells, where that is still as the run left it."""
+
+    @for_those_who_may("execute")
+    async def post(self, conversation_id: str, run_id: str) -> None:
+        runtime = await self.runtime()
+        conversation = await runtime.conversation(conversation_id)
+        if (await runtime.run(run_id)).conversation_id != conversation.conversation_id:
+            raise UnknownRun(run_id)
+        self.send(await runtime.undo_run(run_id, decided_by=self.person))
+
+
 class UnknownRouteHandler(AgentKernelHandler):
     """Answers any other path below `agent-kernel/api` with JSON instead of the server's 404 page."""
 
@@ -351,6 +364,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/retry", RetryHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/try-now", TryNowHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/cancel", CancelHandler),
+    (rf"{_API}/conversations/{_ID}/runs/{_ID}/undo", UndoRunHandler),
     (rf"{_API}/conversations/{_ID}/channel", ChannelHandler),
     (rf"{_API}/conversations/{_ID}/events", EventsHandler),
     (rf"{_API}/ai-sdk/chat", ChatHandler),

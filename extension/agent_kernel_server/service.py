@@ -13,14 +13,14 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.resolver import warm_up as import_libraries
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.lists import FileChangeView, ListedCall, ListedRun, ModelsView
+from agent_kernel.protocol.lists import ChangeView, ListedCall, ListedRun, ModelsView
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort, PolicyMode
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Recovered, Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls.undo_change import file_change
+from agent_kernel.runtime.tool_calls.undo_change import change_view
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
@@ -203,16 +203,16 @@ class Service:
         """The models of the endpoints. It has no keys."""
         return await self._models.listed()
 
-    async def list_changes(self, kernel_id: str) -> list[FileChangeView]:
-        """The file changes of a kernel's calls that can be undone or were, the oldest first."""
+    async def list_changes(self, kernel_id: str) -> list[ChangeView]:
+        """The changes of files and cells by a kernel's calls that can be undone or were, the oldest first."""
         runtime = await self.runtime()
-        listed: list[FileChangeView] = []
+        listed: list[tuple[str, ChangeView]] = []
         for change in await self.kernels.changes(kernel_id):
             with suppress(UnknownApproval):  # its conversation was deleted
                 call = await runtime.find_call(change.approval_id)
                 if (await runtime.conversation(call.conversation_id)).kernel_id == kernel_id:
-                    listed.append(file_change(call, change.state))
-        return listed
+                    listed.append((call.ended_at or "", change_view(call, change.state)))
+        return [view for _, view in sorted(listed, key=lambda one: one[0])]
 
     def is_shown(self, run_id: str) -> bool:
         """Whether an open page shows a run now."""

@@ -143,7 +143,9 @@ def test_a_cell_that_is_deleted_moved_or_locked_while_its_card_waits(
     assert text in model.tool_results()[1]
 
 
-def test_cells_are_added_moved_deleted_and_run_as_the_user_would(open_cells: OpenCells, model: WrittenModel) -> None:
+def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_undone(
+    open_cells: OpenCells, model: WrittenModel
+) -> None:
     model.says(
         call("read_notebook"),
         call("insert_cell", source="first = 1\nfirst", after="c1", run=True),
@@ -167,6 +169,18 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would(open_cells: Ope
     assert "ZeroDivisionError: division by zero" in ran
     assert "is the one of the prompt itself" in own
     assert notebook.outputs(0)[0]["ename"] == "ZeroDivisionError"
+    notebook.page.evaluate(SET_SOURCE, [2, "first = 2"])
+    notebook.page.get_by_role("button", name="Undo this run").click()
+    expect(notebook.record()).to_contain_text("Undone: cell:c1 is as it was before.")
+    expect(notebook.record()).to_contain_text(" was changed since. Undo would lose that, so it is not offered.")
+    assert notebook.page.evaluate(SOURCES)[:4] == [LOAD_READY, "x = 1 / 0", "first = 2", "# to be deleted"]
+    assert notebook.page.evaluate(IDS)[3] == "c2"
+    notebook.page.evaluate(SET_SOURCE, [2, "%agent undo run"])
+    notebook.run(2)
+    deleted, moved, inserted, stays = notebook.outputs(2)[0]["text"].splitlines()
+    assert (deleted, moved) == ("  cell:c2 (delete_cell): undone", "  cell:c1 (move_cell): undone")
+    assert inserted.endswith(" was changed since. Nothing was put back.")
+    assert stays == "What the kernel computed stays as it is."
 
 
 def test_stop_interrupts_the_cell_that_the_agent_runs(open_cells: OpenCells, model: WrittenModel) -> None:

@@ -53,7 +53,7 @@ def completer(tmp_path: Path) -> PromptCompleter:
         ("%%agent --tools run_p", ["run_python"]),
         ("%agent st", ["stats", "status", "stop"]),
         ("x = 1\n  %agent un", ["undo"]),
-        ("%agent undo ", ["list"]),
+        ("%agent undo ", ["list", "run"]),
         ("%agent rules r", ["remove"]),
         ("%agent stats --", ["--days"]),
         ("%agent config po", ["policy="]),

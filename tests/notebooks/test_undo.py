@@ -39,7 +39,13 @@ def test_agent_undo_puts_back_the_last_change_and_says_what_else_can_be(kernel: 
     assert a.read_text() == "old\n"
     assert kernel.run("%agent undo").streams().endswith("None of them can be undone.\n")
     assert b.read_text() == "mine\n"
+    whole = kernel.run("%agent undo run").streams()
+    assert whole == (
+        f"  {a} (write_file): undone\n  {b} (write_file): The file was changed since. Nothing was put back.\n"
+        f"  {a} (write_file): undone\nWhat the kernel computed stays as it is.\n"
+    )
     kernel.run("agent.run('And now?')")
+    assert kernel.run("%agent undo run").streams().startswith("There is nothing to undo: the last run has changed no")
     said = "len([m for m in model.requests[-1].messages if 'I have undone your write_file call' in m['content']])"
     assert kernel.value(said) == "2"
 

@@ -496,3 +496,98 @@ async def test_a_cell_that_is_saved_in_another_form_is_told_as_it_is_and_can_be_
     first, second = await notebook.ended(await notebook.ask(EDIT, again))
     assert "Its source now:\nx = 21\nx*2" in first["result"]
     assert (first["state"], second["state"], notebook.cells()[0].source) == ("success", "success", "x = 22")
+
+
+# Undo
+
+
+async def undone(api: Api, conversation_id: str) -> dict[str, Any]:
+    """Undo the conversation's only run: by tool, why not, or `None`."""
+    _, conversation = await api("GET", "conversations", conversation_id)
+    run_id = conversation["tool_calls"][0]["run_id"]
+    status, answer = await api("POST", "conversations", conversation_id, "runs", run_id, "undo")
+    assert status == 200
+    return {one["tool_name"]: one["refusal"] for one in answer["changes"]}
+
+
+async def test_a_run_is_undone_in_cells_and_files_the_last_change_first(notebook: Notebook, api: Api) -> None:
+    written = notebook.path.with_name("written.md")
+    turns = [
+        EDIT,
+        call("insert_cell", source="new", after="c1"),
+        call("move_cell", cell_id="c1", after=None),
+        call("delete_cell", cell_id="c2"),
+        call("write_file", path=str(written), content="new\n"),
+    ]
+    before = [dict(cell) for cell in notebook.cells()]
+    conversation_id = await notebook.ask(*turns)
+    assert {one["state"] for one in await notebook.ended(conversation_id)} == {"success"}
+    assert written.exists()
+    done = await undone(api, conversation_id)
+    assert done == dict.fromkeys(["write_file", "delete_cell", "move_cell", "insert_cell", "edit_cell"])
+    assert list(done) == ["write_file", "delete_cell", "move_cell", "insert_cell", "edit_cell"]
+    assert [dict(cell) for cell in notebook.cells()] == before
+    assert not written.exists()
+    assert await undone(api, conversation_id) == done, "asked again, nothing is put back twice"
+
+
+async def test_what_the_user_has_changed_since_the_run_stays_and_is_said(
+    notebook: Notebook, api: Api, kernel: Kernel
+) -> None:
+    added = call("insert_cell", source="new", after="c1")
+    moved = call("move_cell", cell_id="c2", after=None)
+    conversation_id = await notebook.ask(EDIT, added, moved)
+    await notebook.ended(conversation_id)
+    cells = json.loads(notebook.path.read_text())
+    assert [cell["id"] for cell in cells["cells"]][:2] == ["c2", "c1"]
+    cells["cells"][1]["source"] = "mine"
+    cells["cells"].append(cells["cells"].pop(0))
+    notebook.path.write_text(json.dumps(cells))
+    done = await undone(api, conversation_id)
+    assert done == {
+        "move_cell": "The cell c2 was moved since. Nothing was put back.",
+        "insert_cell": None,
+        "edit_cell": "The cell c1 was changed since. Nothing was put back.",
+    }
+    assert [cell.source for cell in notebook.cells()] == ["mine", "# Title"]
+    _, listed = await api("GET", "changes", params={"kernel_id": kernel.kernel_id})
+    states = {one["tool_name"]: one["state"] for one in listed if one["conversation_id"] == conversation_id}
+    assert states == {"edit_cell": "changed", "insert_cell": "undone", "move_cell": "changed"}
+
+
+async def test_an_edit_whose_cell_then_failed_is_undone_by_its_card_and_the_model_is_told(
+    notebook: Notebook, api: Api, model: FakeOpenAI
+) -> None:
+    conversation_id = await notebook.ask(call("edit_cell", cell_id="c1", source="1 / 0", run=True))
+    [done] = await notebook.ended(conversation_id)
+    assert (done["state"], bool(done["undo"])) == ("error", True)
+    assert (await api("POST", "approvals", done["approval_id"], "undo"))[0] == 200
+    assert notebook.cells()[0].source == "x = 20"
+    model.add(say("I see."))
+    await api.start_run(conversation_id, "And now?")
+    await api.ended(conversation_id)
+    said = [one["content"] for one in model.requests[-1].body["messages"] if one["role"] == "user"]
+    assert said[1] == "I have undone your edit_cell call: cell:c1 is as it was before."
+
+
+async def test_a_page_undoes_an_edit_unless_the_user_has_typed_in_the_cell(
+    notebook: Notebook, open_page: OpenPages, api: Api
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id, request = await edited_in(page, notebook)
+    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "x = 21\nx * 2"}
+    await page.answers(request, cells=[cell], total=1)
+    await notebook.ended(conversation_id)
+    asked = asyncio.create_task(undone(api, conversation_id))
+    request = await page.shows("typed since", refusal="changed")
+    assert (request["ask"]["expected"], request["ask"]["source"]) == ("x = 21\nx * 2", "typed = 1")
+    assert await asked == {"edit_cell": "The cell c1 was changed since. Nothing was put back."}
+    asked = asyncio.create_task(undone(api, conversation_id))
+    await page.shows("typed = 1")
+    assert await asked == {"edit_cell": None}
+
+
+async def test_a_run_that_has_changed_nothing_is_undone_without_effect(notebook: Notebook, api: Api) -> None:
+    conversation_id = await notebook.ask(call("run_cell", cell_id="c1"))
+    await notebook.ended(conversation_id)
+    assert await undone(api, conversation_id) == {}

@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
-import { type FileChange, offersOf } from "../lab/src/changes";
+import { allOf, type Change, offersOf } from "../lab/src/changes";
 
-const change = (approval_id: string, more: Partial<FileChange> = {}): FileChange => ({
+const change = (approval_id: string, more: Partial<Change> = {}): Change => ({
   approval_id,
+  conversation_id: "con_1",
   run_id: "run_1",
   tool_name: "write_file",
   path: "a.md",
@@ -17,9 +18,9 @@ it("offers to undo what a run changed, the last change first", () => {
     change("b", { run_id: "run_2" }),
     change("c", { path: "new\u202e.md", changed_at: "" }),
   ]);
-  expect(offers.map(({ approvalId, button }) => [approvalId, button])).toEqual([
-    ["c", "Undo write_file newU+202E.md"],
-    ["a", "Undo write_file a.md"],
+  expect(offers.map(({ path, button }) => [path, button])).toEqual([
+    ["approvals/c/undo", "Undo write_file newU+202E.md"],
+    ["approvals/a/undo", "Undo write_file a.md"],
   ]);
   expect(offers[0]?.words).toBe("Removes the file again.");
   expect(offers[1]?.words).toMatch(/^Puts back the file of \d\d:01:20/);
@@ -27,10 +28,24 @@ it("offers to undo what a run changed, the last change first", () => {
 
 it("has no button for what can't be undone, and says why", () => {
   expect(offersOf("run_1", [change("a", { state: "changed" })])).toEqual([
-    { approvalId: "a", button: null, words: "a.md was changed since. Undo would lose that, so it is not offered." },
+    {
+      path: "approvals/a/undo",
+      button: null,
+      words: "a.md was changed since. Undo would lose that, so it is not offered.",
+    },
   ]);
   expect(offersOf("run_1", [change("a", { state: "undone" })])[0]).toMatchObject({
     button: null,
     words: "Undone: a.md is as it was before. The model is told.",
   });
+});
+
+it("offers to undo a whole run where several of its changes can be undone", () => {
+  const cell = change("b", { tool_name: "edit_cell", path: "cell:c1" });
+  expect(allOf("run_1", [change("a"), cell])).toMatchObject({
+    path: "conversations/con_1/runs/run_1/undo",
+    button: "Undo this run",
+  });
+  expect(allOf("run_1", [change("a", { state: "undone" }), cell])).toBeNull();
+  expect(offersOf("run_1", [cell])[0]?.words).toMatch(/^Puts back the cell of /);
 });

@@ -97,7 +97,9 @@ class Backups:
             if kept is None and approval_id in self._undone:
                 raise ToolFailed("This change was undone already.")
             if kept is None:
-                raise ToolFailed("The old file is no longer kept: only the kernel that ran the call has it.")
+                raise ToolFailed(
+                    "What was there before is no longer kept: only the kernel or server that did it has it."
+                )
             now = _read(kept.target)
             if now is None or _digest(now) != kept.after:
                 raise ToolFailed(CHANGED)

@@ -40,7 +40,7 @@ from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.kernel_events import WaitingRun
-from agent_kernel.protocol.lists import ModelsView, UsageReport
+from agent_kernel.protocol.lists import ModelsView, RunUndoneView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
@@ -168,6 +168,9 @@ class EmbeddedHost:
 
     def undo(self, approval_id: str) -> None:
         self._ask(lambda runtime: runtime.undo(approval_id, by="script"))
+
+    def undo_run(self, run_id: str) -> RunUndoneView:
+        return self._ask(lambda runtime: runtime.undo_run(run_id, by="script"))
 
     def _ask(self, ask: Callable[[Runtime], Awaitable[T]]) -> T:
         """Have the runtime do something, and wait for it. For the main thread."""

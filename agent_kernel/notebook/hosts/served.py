@@ -17,6 +17,7 @@ from agent_kernel.protocol.kernel_events import (
     AskModels,
     AskRemoveRule,
     AskUndo,
+    AskUndoRun,
     AskUsage,
     AskWaitingRuns,
     CancelRun,
@@ -24,7 +25,7 @@ from agent_kernel.protocol.kernel_events import (
     RunAnnounced,
     WaitingRun,
 )
-from agent_kernel.protocol.lists import ModelsView, UsageReport
+from agent_kernel.protocol.lists import ModelsView, RunUndoneView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import StopCause
@@ -102,6 +103,9 @@ class ServedHost:
 
     def undo(self, approval_id: str) -> None:
         self._ask(AskUndo(approval_id=approval_id))
+
+    def undo_run(self, run_id: str) -> RunUndoneView:
+        return self._ask(AskUndoRun(run_id=run_id))
 
     def _ask(self, question: Question[AnswerT], tries: int = ASK_TRIES) -> AnswerT:
         """Ask the server and wait for its answer. Raises `ServerSilent`."""

@@ -12,7 +12,7 @@ from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.kernel import RunDeclaration, failed_run
 from agent_kernel.protocol.kernel_events import WaitingRun
-from agent_kernel.protocol.lists import ModelsView, UsageReport
+from agent_kernel.protocol.lists import ModelsView, RunUndoneView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
@@ -62,6 +62,11 @@ class RunHost(Protocol):
 
     def undo(self, approval_id: str) -> None:
         """Put back the file that a call replaced. Raises `AgentKernelError` if it has changed since."""
+        ...
+
+    def undo_run(self, run_id: str) -> RunUndoneView:
+        """Put back what a run has changed in files and cells, where it is as the run left it. Raises
+        `AgentKernelError`."""
         ...
 
     def remove_rule(self, conversation_id: str, rule_id: str) -> None:

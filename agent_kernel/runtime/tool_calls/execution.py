@@ -184,7 +184,7 @@ async def finish(
             duration_ms=duration,
             truncated=kept.truncated,
             output_file=output_file,
-            undo=outcome.undo if outcome.status == "success" else None,
+            undo=outcome.undo,
             **({"images": orjson.dumps(pictures.refs).decode()} if pictures.refs else {}),
         )
 

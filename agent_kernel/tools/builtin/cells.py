@@ -1,6 +1,7 @@
 """Notebooks' cells as the model is told of them, from a page or a file, and the words of refusals."""
 
 import difflib
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +44,11 @@ NEVER_TOLD = "You have not seen the source of the cell {cell}: read the notebook
 
 def refused(refusal: Refusal, cell_id: str, detail: str = "") -> str:
     return " ".join(part for part in (_REFUSALS[refusal].format(cell=cell_id), detail) if part)
+
+
+def added_cell_id(approval_id: str) -> str:
+    """The id of a cell that a call adds: the same one if the call is repeated."""
+    return f"ak-{hashlib.sha256(approval_id.encode()).hexdigest()[:12]}"
 
 
 def cell_states(cells: Iterable[Mapping[str, Any]], first: int = 0) -> list[CellState]:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from pydantic import BaseModel
 
-from agent_kernel.errors import AgentKernelError, UnknownApproval, UnknownRule
+from agent_kernel.errors import AgentKernelError, UnknownApproval, UnknownRule, UnknownRun
 from agent_kernel.protocol.kernel import AnswerQuestion
 from agent_kernel.protocol.kernel_events import (
     Answer,
@@ -17,12 +17,14 @@ from agent_kernel.protocol.kernel_events import (
     AskModels,
     AskRemoveRule,
     AskUndo,
+    AskUndoRun,
     AskUsage,
     AskWaitingRuns,
     InterruptKnown,
     WaitingRun,
     WaitingRuns,
 )
+from agent_kernel.protocol.lists import RunUndoneView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel_server.kernels.shared import Shared
 
@@ -71,6 +73,8 @@ class Answers:
                 return InterruptKnown(asked_for=await self._was_interrupted(question.seconds))
             case AskUndo():
                 await self._undo(question)
+            case AskUndoRun():
+                return await self._undo_run(question)
             case _:
                 assert_never(question)
         return Answer()
@@ -104,3 +108,11 @@ class Answers:
                 raise UnknownApproval(call.approval_id)
             if not call.undone:  # it is where the question was repeated
                 await runtime.undo(call.approval_id, by="script")
+
+    async def _undo_run(self, question: AskUndoRun) -> RunUndoneView:
+        runtime = await self._shared.runtime()
+        async with self._undoing:
+            run = await runtime.run(question.run_id)
+            if (await runtime.conversation(run.conversation_id)).kernel_id != self._kernel_id:
+                raise UnknownRun(run.run_id)
+            return await runtime.undo_run(run.run_id, by="script")

@@ -7,6 +7,7 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 from agent_kernel.errors import AgentKernelError, KernelGone
+from agent_kernel.execution.cell_changes import CellChanges
 from agent_kernel.execution.kernel_executor import KernelCalls
 from agent_kernel.execution.link import KernelLink, RequestFailed, RequestRefused, Unreachable
 from agent_kernel.execution.notebook_executor import NotebookExecutor
@@ -105,6 +106,7 @@ class ServedKernel:
             was_interrupted=self._was_interrupted,
         )
         self.interrupts = Interrupts()
+        self._cell_changes = CellChanges()
         self._transport = open_transport(self)
 
     @property
@@ -136,6 +138,7 @@ class ServedKernel:
         return NotebookExecutor(
             *(lambda: self.link, self._calls, run_id, await find_path(), self._log),
             notebook=notebook,
+            changes=self._cell_changes,
             cell_id=cell_id,
             own_tools=frozenset(tool.name for tool in spec.tools if not is_shipped(tool)) if spec else frozenset(),
         )
@@ -201,15 +204,16 @@ class ServedKernel:
         return not self._transport.reports_interrupts or await self.interrupts.any_within(seconds)
 
     async def changes(self) -> tuple[KeptChange, ...]:
-        """The changes of files that the kernel can undo, or has undone. Empty where it does not answer in time."""
-        link = self.link
+        """The changes of cells and files that can be undone, or were; without the files where the kernel does not
+        answer in time."""
+        link, cells = self.link, self._cell_changes.changes()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await link.ensure_installed()
-                return (await link.request(ListChanges())).changes
+                return (*(await link.request(ListChanges())).changes, *cells)
         except (TimeoutError, RequestFailed, KernelGone) as error:
             self._log.debug("The kernel did not say what can be undone: %s", error)
-            return ()
+            return tuple(cells)
 
     def _on_announced(self, event: RunAnnounced) -> None:
         if event.run_id in self._announced or len(self._undeclared) >= UNDECLARED_RUNS:

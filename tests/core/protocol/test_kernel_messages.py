@@ -24,7 +24,15 @@ from agent_kernel.protocol.kernel import (
     read_reply,
     read_request,
 )
-from agent_kernel.protocol.kernel_events import AskMetrics, AskUndo, AskUsage, CallEnded, RunAnnounced, read_event
+from agent_kernel.protocol.kernel_events import (
+    AskMetrics,
+    AskUndo,
+    AskUndoRun,
+    AskUsage,
+    CallEnded,
+    RunAnnounced,
+    read_event,
+)
 from agent_kernel.protocol.tools import ToolDeclaration
 
 DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}
@@ -39,6 +47,7 @@ OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
         AskUsage(question_id="ask_x", days=7),
         AskMetrics(question_id="ask_x", days=7),
         AskUndo(question_id="ask_x", approval_id="apr_x"),
+        AskUndoRun(question_id="ask_x", run_id="run_x"),
     ],
 )
 def test_an_event_is_read_as_it_was_sent(message: Any) -> None:

@@ -1,11 +1,13 @@
-/** The file changes of a kernel's calls, from the server, in the words of a record. */
-import { timeOfDay } from "../../src/text/format";
+/** The changes of files and cells by a kernel's calls, from the server, in the words of a record. */
+import { wayBack } from "../../src/text/undo";
 import { visible } from "../../src/text/invisible";
 
-export interface FileChange {
+export interface Change {
   readonly approval_id: string;
+  readonly conversation_id: string;
   readonly run_id: string;
   readonly tool_name: string;
+  /** Of a file, or `cell:ID`. */
   readonly path: string;
   readonly state: "as_left" | "changed" | "undone";
   readonly changed_at: string | null;
@@ -13,32 +15,43 @@ export interface FileChange {
 
 /** The text of a change in a record's row; `button` where it can be undone. */
 export interface Offer {
-  readonly approvalId: string;
+  /** Of the request that undoes it. */
+  readonly path: string;
   readonly button: string | null;
   readonly words: string;
 }
 
+const WHOLE_RUN = "Puts back the files and cells that are as the run left them. What the kernel computed stays.";
+
 /** Of one run, the last change first, because that is the one to begin with. */
-export function offersOf(runId: string, changes: readonly FileChange[]): Offer[] {
+export function offersOf(runId: string, changes: readonly Change[]): Offer[] {
   return changes
     .filter((change) => change.run_id === runId)
     .reverse()
     .map(offerOf);
 }
 
-function offerOf(change: FileChange): Offer {
-  const path = visible(change.path);
-  const approvalId = change.approval_id;
+/** All changes of a run at once, where there are several to undo. */
+export function allOf(runId: string, changes: readonly Change[]): Offer | null {
+  const left = changes.filter((change) => change.run_id === runId && change.state !== "undone");
+  const [first] = left;
+  // An earlier change of the same file is as it was left once the later one is undone.
+  if (first === undefined || left.length < 2 || !left.some(({ state }) => state === "as_left")) return null;
+  const path = `conversations/${encodeURIComponent(first.conversation_id)}/runs/${encodeURIComponent(runId)}/undo`;
+  return { path, button: "Undo this run", words: WHOLE_RUN };
+}
+
+function offerOf(change: Change): Offer {
+  const subject = visible(change.path);
+  const path = `approvals/${encodeURIComponent(change.approval_id)}/undo`;
   if (change.state === "undone")
-    return { approvalId, button: null, words: `Undone: ${path} is as it was before. The model is told.` };
+    return { path, button: null, words: `Undone: ${subject} is as it was before. The model is told.` };
   if (change.state === "changed")
     return {
-      approvalId,
+      path,
       button: null,
-      words: `${path} was changed since. Undo would lose that, so it is not offered.`,
+      words: `${subject} was changed since. Undo would lose that, so it is not offered.`,
     };
-  const before = change.changed_at
-    ? `Puts back the file of ${timeOfDay(change.changed_at)}.`
-    : "Removes the file again.";
-  return { approvalId, button: `Undo ${change.tool_name} ${path}`, words: before };
+  const before = wayBack(change.tool_name, change.changed_at);
+  return { path, button: `Undo ${change.tool_name} ${subject}`, words: before };
 }

@@ -1,4 +1,5 @@
-/** Undo in records, after their run: what a call changed in a file is put back, as long as the kernel knows the way.
+/** Undo in records, after their run: what calls changed in files and cells is put back, one by one or all of a run,
+ * as long as the kernel or the server knows the way.
  *
  * A record comes from the file, and says which run it is of; what can be undone, and what it is called, the server says,
  * of the notebook's own kernel only. Buttons stand in the page, not in the notebook. */
@@ -6,12 +7,15 @@ import { URLExt } from "@jupyterlab/coreutils";
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import { ServerConnection } from "@jupyterlab/services";
 import { RECORD } from "../../src/ui/notebook";
-import { type FileChange, type Offer, offersOf } from "./changes";
+import { allOf, type Change, type Offer, offersOf } from "./changes";
 
 const ROWS = "agent-kernel-undo";
 const RUN = "data-agent-record";
 /** Cells that run one after another change files together. */
 const SETTLE_MS = 300;
+
+/** Ask the server, which answers in the row. */
+type Press = (path: string, row: HTMLElement) => void;
 
 export class UndoOffers {
   constructor(private readonly settings: ServerConnection.ISettings) {}
@@ -46,22 +50,19 @@ export class UndoOffers {
     // Without the server extension, or its log, there is nothing to undo.
     const changes: unknown = asked?.ok === true ? await asked.json() : [];
     if (!panel.isDisposed)
-      show(
-        panel,
-        Array.isArray(changes) ? (changes as FileChange[]) : [],
-        (offer, row) => void this.undo(panel, offer, row),
-      );
+      show(panel, Array.isArray(changes) ? (changes as Change[]) : [], (path, row) => void this.undo(panel, path, row));
   }
 
-  private async undo(panel: NotebookPanel, offer: Offer, row: HTMLElement): Promise<void> {
-    let refusal = "The server did not answer. Nothing is known of the file; try again.";
+  private async undo(panel: NotebookPanel, path: string, row: HTMLElement): Promise<void> {
+    let refusal = "The server did not answer. Nothing is known of what was changed; try again.";
     try {
-      const answer = await this.request(`approvals/${encodeURIComponent(offer.approvalId)}/undo`, "POST");
-      if (answer.ok) refusal = "";
-      else refusal = ((await answer.json()) as { message?: string }).message ?? refusal;
+      const answer = await this.request(path, "POST");
+      const said = (await answer.json()) as { message?: string };
+      refusal = answer.ok ? "" : (said.message ?? refusal);
     } catch {
       // said below
     }
+    // Of what a run can't put back each row says why.
     if (refusal === "") await this.look(panel);
     else say(row, `Not undone. ${refusal}`);
   }
@@ -85,13 +86,12 @@ function hasCalls(record: HTMLElement): boolean {
   return record.querySelector("summary > code") !== null;
 }
 
-function show(
-  panel: NotebookPanel,
-  changes: readonly FileChange[],
-  press: (offer: Offer, row: HTMLElement) => void = () => undefined,
-): void {
+function show(panel: NotebookPanel, changes: readonly Change[], press: Press = () => undefined): void {
   for (const record of recordsOf(panel)) {
-    const offers = offersOf(record.getAttribute(RUN) ?? "", changes);
+    const runId = record.getAttribute(RUN) ?? "";
+    const offers = offersOf(runId, changes);
+    const all = allOf(runId, changes);
+    if (all !== null) offers.unshift(all);
     const old = record.querySelector<HTMLElement>(`.${ROWS}`);
     const said = JSON.stringify(offers);
     if (old?.dataset["said"] === said) continue; // what has the focus keeps it
@@ -100,7 +100,7 @@ function show(
   }
 }
 
-function rowsOf(offers: readonly Offer[], said: string, press: (offer: Offer, row: HTMLElement) => void): HTMLElement {
+function rowsOf(offers: readonly Offer[], said: string, press: Press): HTMLElement {
   const rows = document.createElement("div");
   rows.className = `agent-kernel-actions ${ROWS}`;
   rows.dataset["said"] = said;
@@ -114,7 +114,7 @@ function rowsOf(offers: readonly Offer[], said: string, press: (offer: Offer, ro
         if (button.getAttribute("aria-disabled") === "true") return;
         button.setAttribute("aria-disabled", "true");
         say(row, "Undoing…");
-        press(offer, row);
+        press(offer.path, row);
       });
     }
     row.appendChild(document.createElement("span")).textContent = offer.words;

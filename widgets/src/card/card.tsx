@@ -248,6 +248,7 @@ function Content({ card, draft }: PartProps): JSX.Element | null {
         <>
           <Ran call={call} />
           <EndNote call={call} />
+          {call.undo !== null && <UndoRow card={card} />}
         </>
       );
     case "unknown":

@@ -1,6 +1,7 @@
 /** Below what a call wrote: who allowed it, and the way back while there is one. */
 import type { JSX } from "preact";
-import { timeOfDay } from "../text/format";
+import { ON_CELLS } from "../text/arguments";
+import { wayBack } from "../text/undo";
 import { Button, PressedButton } from "../ui/button";
 import { useRun, type CallSignals } from "./context";
 import { Icon } from "../ui/icon";
@@ -15,15 +16,11 @@ export function UndoRow({ card }: { card: CallSignals }): JSX.Element | null {
   return (
     <div class="ak-actions">
       {undo === "offered" && <Button name="Undo" small icon={<Icon name="undo" />} onPress={() => run.undo(card)} />}
-      {undo === "offered" && (
-        <span class="ak-note ak-beside">
-          {call.undo === "" ? "Removes the file again." : `Puts back the file of ${timeOfDay(call.undo ?? "")}.`}
-        </span>
-      )}
+      {undo === "offered" && <span class="ak-note ak-beside">{wayBack(call.name, call.undo)}</span>}
       {undo === "asked" && <PressedButton name="Undoing…" />}
       {undo === "done" && (
         <span>
-          <b>Undone.</b> The file is as it was before. The model is told.
+          <b>Undone.</b> The {ON_CELLS.includes(call.name) ? "cell" : "file"} is as it was before. The model is told.
         </span>
       )}
       {by !== null && <span class="ak-note">{by}</span>}

@@ -1,0 +1,108 @@
+"""`CellChanges`: the ways back from the changes of cells that calls have made, kept in the server's memory."""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from agent_kernel.errors import ToolFailed
+from agent_kernel.protocol.kernel import KeptChange
+from agent_kernel.protocol.pages import CellChange, ReadCells
+from agent_kernel.protocol.vocabulary import ChangeState
+from agent_kernel.tools.builtin.cells import refused
+from agent_kernel.tools.notebook_editor import NobodyKnows, NotebookEditor
+
+KEPT_CALLS = 50
+KEPT_CHARACTERS = 10_000_000
+"""Of all kept sources together; the oldest are dropped first."""
+CHANGED = "The cell {cell} was changed since. Nothing was put back."
+MOVED = "The cell {cell} was moved since. Nothing was put back."
+NO_PLACE = "The cell that {cell} stood below is no longer there. Nothing was put back."
+GONE = "There is no cell {cell} in the notebook now. Nothing was put back."
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    change: CellChange
+    """Its `expected` is the source as the call left it."""
+    notebook: NotebookEditor
+    below: str | None = None
+    """For a move: the id of the cell that the call has moved it below; `None` for the notebook's beginning."""
+    state: ChangeState = "as_left"
+
+    @property
+    def characters(self) -> int:
+        return len(self.change.expected or "") + len(self.change.source)
+
+
+class _NotAsLeft(ToolFailed):
+    """The cell was changed since the call."""
+
+
+class CellChanges:
+    """One per kernel. Indexed by the approval's id."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, WayBack] = OrderedDict()
+        self._undoing = asyncio.Lock()
+
+    def keep(self, approval_id: str, way_back: WayBack) -> str:
+        """Returns what `Outcome.undo` is for it."""
+        self._kept[approval_id] = way_back
+        while len(self._kept) > KEPT_CALLS or sum(one.characters for one in self._kept.values()) > KEPT_CHARACTERS:
+            self._kept.popitem(last=False)
+        if way_back.change.action == "delete":
+            return ""
+        return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+    def has(self, approval_id: str) -> bool:
+        return approval_id in self._kept
+
+    def changes(self) -> list[KeptChange]:
+        """The oldest first. A cell that was changed since is known as such only after an undo was tried."""
+        return [KeptChange(approval_id=approval_id, state=one.state) for approval_id, one in self._kept.items()]
+
+    async def undo(self, approval_id: str) -> None:
+        """Raises `ToolFailed`, and changes nothing, where the cell is not as the call left it."""
+        async with self._undoing:
+            kept = self._kept[approval_id]
+            if kept.state == "undone":
+                raise ToolFailed("This change was undone already.")
+            try:
+                await _put_back(kept)
+            except NobodyKnows as unknown:
+                raise ToolFailed(str(unknown)) from None
+            except _NotAsLeft:
+                self._kept[approval_id] = replace(kept, state="changed")
+                raise
+            for other, one in self._kept.items():  # an earlier change of this cell may be as it was left again
+                if one.state == "changed" and one.change.cell_id == kept.change.cell_id:
+                    self._kept[other] = replace(one, state="as_left")
+            self._kept[approval_id] = replace(kept, state="undone")
+
+
+async def _put_back(kept: WayBack) -> None:
+    change = kept.change
+    if change.action == "move":
+        found = (await kept.notebook.ask(ReadCells(cell_ids=(change.cell_id,)))).answer.cells
+        if len(found) == 1 and await cell_above(kept.notebook, found[0].index) != kept.below:
+            raise _NotAsLeft(MOVED.format(cell=change.cell_id))
+    answer = (await kept.notebook.ask(change)).answer
+    match answer.refusal:
+        case None:
+            return
+        case "changed":
+            raise _NotAsLeft(CHANGED.format(cell=change.cell_id))
+        case "gone":
+            here = change.action == "insert" or answer.cells
+            raise _NotAsLeft((NO_PLACE if here else GONE).format(cell=change.cell_id))
+        case refusal:
+            raise ToolFailed(refused(refusal, change.cell_id, answer.detail))
+
+
+async def cell_above(notebook: NotebookEditor, index: int) -> str | None:
+    """The id of the cell above the one with this number; `None` for the first one."""
+    if index == 0:
+        return None
+    cells = (await notebook.ask(ReadCells(first=index - 1, count=1))).answer.cells
+    return cells[0].cell_id if cells else None
