@@ -267,7 +267,7 @@ def test_a_cell_that_lacks_what_a_run_makes_is_run_with_the_rest_when_that_has_e
 
 def test_a_notebook_with_an_agent_begins_with_its_prompt(lab: LabServer, model: WrittenModel, page: Page) -> None:
     model.says(say("Hello."))
-    page.goto(f"{lab.url}lab?token={lab.token}")
+    page.goto(f"{lab.url}lab/workspaces/launcher?token={lab.token}")  # else other pages would open what is made here
     page.locator(".jp-LauncherCard", has_text="Notebook with an agent").click()
     expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(2)
     expect(page.locator(".jp-Cell.jp-mod-active .cm-content")).to_be_focused()

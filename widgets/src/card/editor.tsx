@@ -75,7 +75,8 @@ function startState(props: Props, onChange: (text: string) => void): EditorState
 
 /** Tab behind a word completes it; elsewhere it indents. */
 const byTheKernel: Extension = [
-  autocompletion({ override: [completions], activateOnTyping: false, icons: false }),
+  // No delay before its keys count: it opens by a press alone, so the next key is meant for it.
+  autocompletion({ override: [completions], activateOnTyping: false, icons: false, interactionDelay: 0 }),
   Prec.high(keymap.of([{ key: "Tab", run: (view) => acceptCompletion(view) || completeWord(view) }])),
 ];
 
