@@ -3,55 +3,28 @@
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from jupyter_server.auth.decorator import ws_authenticated
-from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.base.websocket import WebSocketMixin
-from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 from tornado.iostream import StreamClosedError
-from tornado.websocket import WebSocketClosedError, WebSocketHandler
+from tornado.websocket import WebSocketClosedError
 
 from agent_kernel.errors import ConfigurationError, UnknownConversation
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of, until_refused
-from agent_kernel_server.service import Service
+from agent_kernel_server.identity import may, person_of, until_refused
+from agent_kernel_server.sockets import NOT_PERMITTED, SocketHandler
 
 ANNOUNCED_SECONDS = 5.0
 """How long a channel waits for its conversation: a page that shows a run may be here before the run is announced."""
-ACCEPTED_FRAME_BYTES = 64 * 1024 * 1024
-"""Tornado closes the socket on a larger frame, before anything can be answered. Frames between the protocol's
-`MAX_FRAME_BYTES` and this one are read and refused with INVALID_FORMAT."""
-
-NOT_PERMITTED = 1008
-"""The close code of RFC 6455 for a client that may not look any more."""
 
 
-class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
-    auth_resource = AUTH_RESOURCE
+class ChannelHandler(SocketHandler):
     conversation: Conversation
     session: ClientSession | None = None
     _tasks: Sequence[asyncio.Task[None]] = ()
     _left = False
     """Whether the client has gone, which may be before its channel is open."""
-
-    @property
-    def service(self) -> Service:
-        service: Service = self.settings[self.name].service
-        return service
-
-    @property
-    def max_message_size(self) -> int:
-        return ACCEPTED_FRAME_BYTES
-
-    def set_default_headers(self) -> None:
-        """Nothing: the headers that Jupyter sets are for pages."""
-
-    def skip_check_origin(self) -> bool:
-        """Never. Jupyter skips the check for a token, and a token in a URL is what a foreign page could have."""
-        return False
 
     @ws_authenticated
     async def get(self, conversation_id: str) -> None:
@@ -114,9 +87,6 @@ class ChannelHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Ju
     def on_close(self) -> None:
         self._left = True
         self.service.channels.discard(self)
-        pings: Any = self.ping_callback
-        if pings is not None:
-            pings.stop()  # else it holds this handler until the next ping is due
         if self.session is not None:
             self.session.close()
         for task in self._tasks:

@@ -1,49 +1,28 @@
 """The WebSocket of a page of JupyterLab, by which the server reads and changes the notebooks that the page has open."""
 
 import asyncio
-from typing import Any
 
 from jupyter_server.auth.decorator import ws_authenticated
-from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.base.websocket import WebSocketMixin
-from jupyter_server.extension.handler import ExtensionHandlerMixin
 from pydantic import ValidationError
 from tornado import web
 from tornado.iostream import StreamClosedError
-from tornado.websocket import WebSocketClosedError, WebSocketHandler
+from tornado.websocket import WebSocketClosedError
 
 from agent_kernel.protocol.pages import page_message_adapter
-from agent_kernel_server.channel import ACCEPTED_FRAME_BYTES, NOT_PERMITTED
-from agent_kernel_server.identity import AUTH_RESOURCE, may, until_refused
+from agent_kernel_server.identity import may, until_refused
 from agent_kernel_server.notebooks.pages import Page
 from agent_kernel_server.service import Service
+from agent_kernel_server.sockets import NOT_PERMITTED, SocketHandler
 
 UNREADABLE = 1007
 """The close code of RFC 6455 for data that is not valid."""
 
 
-class PagesHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
+class PagesHandler(SocketHandler):
     """What a page says goes to the model, and what it is asked may run code: it takes the right to decide."""
 
-    auth_resource = AUTH_RESOURCE
     _page: Page | None = None
     _watch: asyncio.Task[None] | None = None
-
-    @property
-    def service(self) -> Service:
-        service: Service = self.settings[self.name].service
-        return service
-
-    @property
-    def max_message_size(self) -> int:
-        return ACCEPTED_FRAME_BYTES
-
-    def set_default_headers(self) -> None:
-        """Nothing: the headers that Jupyter sets are for pages."""
-
-    def skip_check_origin(self) -> bool:
-        """Never: see `ChannelHandler`."""
-        return False
 
     @ws_authenticated
     async def get(self) -> None:
@@ -87,9 +66,6 @@ class PagesHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Jupy
         if service is not None and self._page is not None:
             service.page_sockets.discard(self)
             service.pages.close(self._page)
-        pings: Any = self.ping_callback
-        if pings is not None:
-            pings.stop()  # else it holds this handler until the next ping is due
         if self._watch is not None:
             self._watch.cancel()
         super().on_close()

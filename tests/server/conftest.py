@@ -8,7 +8,7 @@ it a server of its own, or `fresh_kernel` in place of `kernel`. Fixtures that ar
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel, OpenSocket
+from tests.server.cells import Notebook, OpenPage
+from tests.server.client import Api, Client, Fetch, Kernel, OpenChannel, OpenSocket, open_notebook
 from tests.server.serving import Server, Servers, Wanted
+from tests.waiting import until
 from tests.watchdog import watched
 
 __all__ = [
@@ -180,3 +182,29 @@ async def fresh_kernel(server: Server) -> AsyncIterator[Kernel]:
     one = await server.start_kernel()
     yield one
     await one.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def notebook(server: Server, api: Api, model: FakeOpenAI, kernel: Kernel) -> Notebook:
+    one = Notebook(api, model, kernel, server.root / "cells.ipynb")
+    one.write()
+    session = await open_notebook(server.fetch, "cells.ipynb", kernel.kernel_id)
+    assert session == kernel.kernel_id
+    return one
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def open_page(server: Server) -> AsyncIterator[Callable[..., Awaitable[OpenPage]]]:
+    opened: list[OpenPage] = []
+
+    async def open_it(*paths: str) -> OpenPage:
+        opened.append(OpenPage(await server.open_socket("agent-kernel", "api", "pages")))
+        pages = server.extension.service.pages  # type: ignore[union-attr]
+        known = len(pages._pages)
+        await opened[-1].opens(*paths)
+        await until(lambda: len(pages._pages) == known + 1)
+        return opened[-1]
+
+    yield open_it
+    for page in opened:
+        await page.leave()

@@ -1,0 +1,126 @@
+"""A notebook whose cells the agent reads, changes and runs, and a page that has it open, as the server sees them."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from tornado.websocket import WebSocketClientConnection
+
+from agent_kernel.models.base import ModelTurn
+from agent_kernel.testing import FakeOpenAI, call, say
+from tests.server.client import Api, Kernel
+
+READ = call("read_notebook", call_id="read")
+EDIT = call("edit_cell", cell_id="c1", source="x = 21\nx * 2")
+
+
+class Notebook:
+    """A notebook in the server's folder with the cells c1 and c2, whose kernel is the test's."""
+
+    def __init__(self, api: Api, model: FakeOpenAI, kernel: Kernel, path: Path) -> None:
+        self._api, self._model, self._kernel, self.path = api, model, kernel, path
+
+    def write(self, **changed: Any) -> bytes:
+        cells: list[dict[str, Any]] = [
+            {
+                "cell_type": "code",
+                "id": "c1",
+                "metadata": {},
+                "source": "x = 20",
+                "execution_count": None,
+                "outputs": [],
+            },
+            {"cell_type": "markdown", "id": "c2", "metadata": {}, "source": "# Title"},
+        ]
+        for cell in cells:
+            cell.update(changed.get(str(cell["id"]), {}))
+        whole = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": changed.get("minor", 5)}
+        nbformat.write(nbformat.from_dict(whole), self.path)
+        return self.path.read_bytes()
+
+    def cells(self) -> list[Any]:
+        found: list[Any] = nbformat.read(self.path, as_version=4).cells
+        return found
+
+    async def ask(self, *turns: ModelTurn, reads: bool = True, decides: bool = True) -> str:
+        """Have the model read the notebook and send these calls, which are approved; the conversation's id."""
+        self._model.add(*([READ] if reads else []), *turns, say("Done."))
+        conversation_id = await self._api.new_conversation(kernel_id=self._kernel.kernel_id)
+        await self._api.start_run(conversation_id)
+        for _ in turns if decides else ():
+            await self.approve()
+        return conversation_id
+
+    async def approve(self) -> Any:
+        waiting = await self._api.next_approval()
+        await self._api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        return waiting
+
+    async def ended(self, conversation_id: str) -> list[Any]:
+        calls: list[Any] = (await self._api.ended(conversation_id))["tool_calls"]
+        return [one for one in calls if one["tool_name"] != "read_notebook"]
+
+
+async def until_asked(notebook: Notebook) -> None:
+    await notebook._api.next_approval()
+
+
+async def undone(api: Api, conversation_id: str) -> dict[str, Any]:
+    """Undo the conversation's only run: by tool, why not, or `None`."""
+    _, conversation = await api("GET", "conversations", conversation_id)
+    run_id = conversation["tool_calls"][0]["run_id"]
+    status, answer = await api("POST", "conversations", conversation_id, "runs", run_id, "undo")
+    assert status == 200
+    return {one["tool_name"]: one["refusal"] for one in answer["changes"]}
+
+
+class OpenPage:
+    """A page as the server sees it: it has the notebook open, and what it is asked is done by the test."""
+
+    def __init__(self, socket: WebSocketClientConnection) -> None:
+        self._socket = socket
+        self._left = False
+
+    async def opens(self, *paths: str) -> None:
+        notebooks = [{"path": path, "kernel_id": None} for path in paths]
+        await self._socket.write_message(json.dumps({"type": "notebooks", "notebooks": notebooks}))
+
+    async def asked(self) -> Any:
+        async with asyncio.timeout(30):
+            frame = await self._socket.read_message()
+        assert frame is not None
+        return json.loads(frame)
+
+    async def answers(self, request: Any, **answer: Any) -> None:
+        await self._socket.write_message(json.dumps({"type": "answer", "request_id": request["request_id"], **answer}))
+
+    async def shows(self, source: str, **answer: Any) -> Any:
+        """Answer the next request with the cell c1 as it is here."""
+        request = await self.asked()
+        cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": source}
+        await self.answers(request, cells=[cell], total=1, **answer)
+        return request
+
+    async def leave(self) -> None:
+        if not self._left:
+            self._left = True
+            self._socket.close()
+            async with asyncio.timeout(30):
+                while await self._socket.read_message() is not None:
+                    pass
+
+
+OpenPages = Callable[..., Awaitable[OpenPage]]
+
+
+async def edited_in(page: OpenPage, notebook: Notebook) -> tuple[str, Any]:
+    """Until the page has been asked to change the cell: the conversation's id, and the request."""
+    conversation_id = await notebook.ask(EDIT, decides=False)
+    for _ in range(2):  # read_notebook, and the card
+        await page.shows("typed = 1")
+    await notebook.approve()
+    await page.shows("typed = 1")
+    return conversation_id, await page.asked()

@@ -1,0 +1,173 @@
+"""Cells of a notebook that the agent reads, changes and runs in the page that has it open."""
+
+import asyncio
+import json
+
+import pytest
+from tornado.httpclient import HTTPClientError
+
+from agent_kernel.testing import call
+from agent_kernel_server.notebooks import editor
+from tests.server.cells import EDIT, Notebook, OpenPages, edited_in, undone, until_asked
+from tests.server.client import Api, Fetch, Kernel
+from tests.server.serving import Server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_the_page_that_was_looked_at_last_is_read_and_changed_and_not_the_file(
+    notebook: Notebook, open_page: OpenPages
+) -> None:
+    other = await open_page("cells.ipynb")
+    page = await open_page("cells.ipynb")
+    await other.opens("another.ipynb", "cells.ipynb")
+    await page.opens("cells.ipynb")
+    before = notebook.path.read_bytes()
+    conversation_id, request = await edited_in(page, notebook)
+    assert request["path"] == "cells.ipynb"
+    assert (request["ask"]["expected"], request["ask"]["source"]) == ("typed = 1", "x = 21\nx * 2")
+    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "x = 21\nx * 2"}
+    await page.answers(request, cells=[cell], total=1)
+    [done] = await notebook.ended(conversation_id)
+    assert done["result"].startswith("Edited cell:c1 of cells.ipynb (as the page shows it now).")
+    assert notebook.path.read_bytes() == before
+
+
+async def test_of_two_cells_with_one_id_none_is_changed(notebook: Notebook, open_page: OpenPages) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id = await notebook.ask(EDIT, decides=False)
+    await page.shows("x = 20")
+    request = await page.asked()
+    cells = [{"cell_id": "c1", "cell_type": "code", "index": index, "source": "x = 20"} for index in range(2)]
+    await page.answers(request, cells=cells, total=2)
+    [done] = await notebook.ended(conversation_id)
+    assert "Several cells have the id c1" in done["result"]
+
+
+async def test_a_page_in_which_the_user_has_just_typed_refuses_and_the_model_is_told_what(
+    notebook: Notebook, open_page: OpenPages
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id, request = await edited_in(page, notebook)
+    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "typed = 12"}
+    await page.answers(request, cells=[cell], total=1, refusal="changed")
+    [done] = await notebook.ended(conversation_id)
+    assert done["state"] == "error"
+    assert "Its source now:\ntyped = 12\nThe difference:" in done["result"]
+    assert "-typed = 1\n+typed = 12" in done["result"]
+
+
+@pytest.mark.parametrize(
+    ("back", "state", "text"),
+    [
+        ("x = 21\nx * 2", "success", "Edited cell:c1"),
+        ("typed = 1", "error", "Nothing was changed: send the call again."),
+        (None, "unknown", "nobody can say whether the cell c1 was changed"),
+    ],
+)
+async def test_a_page_that_is_loaded_again_while_it_is_asked_has_changed_the_cell_once_or_honestly_not(
+    notebook: Notebook,
+    open_page: OpenPages,
+    monkeypatch: pytest.MonkeyPatch,
+    back: str | None,
+    state: str,
+    text: str,
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id, _ = await edited_in(page, notebook)
+    if back is None:
+        monkeypatch.setattr(editor, "PAGE_SECONDS", 0.2)
+    await page.leave()
+    if back is not None:
+        again = await open_page("cells.ipynb")
+        assert (await again.shows(back))["ask"]["type"] == "read", "it is not sent twice"
+    [done] = await notebook.ended(conversation_id)
+    assert done["state"] == state
+    assert text in (done["result"] or done["reason"])
+    assert notebook.cells()[0].source == "x = 20"
+
+
+@pytest.mark.parametrize("said", ["no JSON", '{"type": "other"}', '{"type": "notebooks", "notebooks": [{}]}'])
+async def test_a_page_that_says_what_is_no_message_is_disconnected(server: Server, said: str) -> None:
+    socket = await server.open_socket("agent-kernel", "api", "pages")
+    await socket.write_message(said)
+    async with asyncio.timeout(30):
+        assert await socket.read_message() is None
+    assert socket.close_code == 1007
+    socket.close()
+
+
+async def test_pages_of_other_origins_and_without_a_token_are_refused(server: Server, jp_fetch: Fetch) -> None:
+    for headers in ({"Origin": "https://elsewhere.example"}, {"Authorization": ""}):
+        with pytest.raises(HTTPClientError) as refused:
+            await server.open_socket("agent-kernel", "api", "pages", headers=headers)
+        assert refused.value.code == 403
+
+
+# Notebooks and cells that are not as they should be
+
+
+@pytest.mark.parametrize(
+    ("refusal", "text"),
+    [
+        ("running", "The cell c1 is running. Nothing was done."),
+        ("read_only", "This notebook is read-only. Nothing was changed."),
+        ("locked", "The cell c1 is locked"),
+        ("failed", "It could not be done. It broke."),
+    ],
+)
+async def test_what_a_page_does_not_do_is_told_with_its_reason(
+    notebook: Notebook, open_page: OpenPages, refusal: str, text: str
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id, request = await edited_in(page, notebook)
+    await page.answers(request, refusal=refusal, detail="It broke." if refusal == "failed" else "")
+    [done] = await notebook.ended(conversation_id)
+    assert (done["state"], text in done["result"]) == ("error", True), done["result"]
+
+
+async def test_the_card_shows_the_difference_in_the_language_of_the_notebook(
+    notebook: Notebook, open_page: OpenPages, api: Api
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id = await notebook.ask(call("edit_cell", cell_id="c1", source="x <- 21"), decides=False)
+    for _ in range(2):
+        await page.shows("x <- 20", language="R")
+    assert (await api.next_approval())["preview"]["language"] == "R"
+    await notebook.approve()
+    await page.shows("x <- 20", language="R")
+    await page.shows("x <- 21", language="R")
+    [done] = await notebook.ended(conversation_id)
+    assert done["state"] == "success"
+
+
+async def test_a_notebook_that_is_renamed_while_a_card_waits_is_changed_under_its_new_name(
+    notebook: Notebook, server: Server, kernel: Kernel
+) -> None:
+    conversation_id = await notebook.ask(EDIT, decides=False)
+    await until_asked(notebook)
+    [session] = json.loads((await server.fetch("api", "sessions")).body)
+    for place in (("contents", "cells.ipynb"), ("sessions", session["id"])):
+        await server.fetch("api", *place, method="PATCH", body=json.dumps({"path": "renamed.ipynb"}))
+    notebook.path = notebook.path.with_name("renamed.ipynb")
+    await notebook.approve()
+    [done] = await notebook.ended(conversation_id)
+    assert done["result"].startswith("Edited cell:c1 of renamed.ipynb")
+    assert notebook.cells()[0].source == "x = 21\nx * 2"
+
+
+async def test_a_page_undoes_an_edit_unless_the_user_has_typed_in_the_cell(
+    notebook: Notebook, open_page: OpenPages, api: Api
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id, request = await edited_in(page, notebook)
+    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "x = 21\nx * 2"}
+    await page.answers(request, cells=[cell], total=1)
+    await notebook.ended(conversation_id)
+    asked = asyncio.create_task(undone(api, conversation_id))
+    request = await page.shows("typed since", refusal="changed")
+    assert (request["ask"]["expected"], request["ask"]["source"]) == ("x = 21\nx * 2", "typed = 1")
+    assert await asked == {"edit_cell": "The cell c1 was changed since. Nothing was put back."}
+    asked = asyncio.create_task(undone(api, conversation_id))
+    await page.shows("typed = 1")
+    assert await asked == {"edit_cell": None}
