@@ -29,7 +29,7 @@ from agent_kernel.protocol.views import RunView, ToolCallView, Usage
 from agent_kernel.protocol.vocabulary import CallState, DecisionSource, ErrorKind, RunStatus
 
 UNKNOWN_TOOL = "unknown"
-RECORDING = "recording"
+RECORDING, CLIENT = "recording", "MCP client"
 """In place of the model's name where no model was asked."""
 MOST_ROWS = 1_000
 
@@ -113,7 +113,7 @@ def _insert(
 
 
 def _model(run: RunView) -> str:
-    return RECORDING if run.recorded else run.model
+    return RECORDING if run.recorded else CLIENT if run.client is not None else run.model
 
 
 def _milliseconds(since: str | None, until: str | None) -> int | None:

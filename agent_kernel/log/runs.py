@@ -25,9 +25,15 @@ class ConversationRow:
     model: str | None
     notebook_path: str | None
     created_at: str
+    client: str | None = None
+    """The agent outside that asks in it, by the name that it gave; `None` for one of a cell or a page."""
+    client_user: str | None = None
+    """The user on whose behalf that agent asks, as far as one is known."""
+    client_home: str | None = None
+    """The first conversation of this client in this notebook, whose rules it shares."""
 
 
-CONVERSATION = "number, conversation_id, kernel_id, model, notebook_path, created_at"
+CONVERSATION = "number, conversation_id, kernel_id, model, notebook_path, created_at, client, client_user, client_home"
 """The columns of a `ConversationRow`."""
 RUN = (
     "run_id, (SELECT conversation_id FROM conversations WHERE conversations.number = conversation), status, view, usage"
@@ -40,12 +46,19 @@ RunColumns = tuple[str, str, str, str | bytes, str | None]
 
 
 def add_conversation(
-    sql: sqlite3.Connection, conversation_id: str, kernel_id: str | None, model: str | None, notebook_path: str | None
+    sql: sqlite3.Connection,
+    conversation_id: str,
+    kernel_id: str | None,
+    model: str | None,
+    notebook_path: str | None,
+    *,
+    client: str | None = None,
+    client_user: str | None = None,
+    client_home: str | None = None,
 ) -> ConversationRow:
     sql.execute(
-        "INSERT INTO conversations (conversation_id, kernel_id, model, notebook_path, created_at) "
-        "VALUES (?, ?, ?, ?, ?)",
-        (conversation_id, kernel_id, model, notebook_path, utc_now()),
+        f"INSERT INTO conversations ({CONVERSATION}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (conversation_id, kernel_id, model, notebook_path, utc_now(), client, client_user, client_home),
     )
     return read_conversation(sql, conversation_id)
 

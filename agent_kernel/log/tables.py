@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_kernel.errors import OtherSchema
 
-SCHEMA = 18
+SCHEMA = 19
 """In SQLite's `user_version`. Smaller numbers are those of logs from before the first release."""
 
 _TABLES = """
@@ -17,8 +17,12 @@ CREATE TABLE IF NOT EXISTS conversations (
     model TEXT,
     notebook_path TEXT,
     created_at TEXT NOT NULL,
-    policy TEXT -- chosen by a person while it went on
+    policy TEXT, -- chosen by a person while it went on
+    client TEXT, -- the agent outside that asks in it, by the name that it gave
+    client_user TEXT, -- on whose behalf
+    client_home TEXT -- the first conversation of this client in this notebook
 );
+CREATE INDEX IF NOT EXISTS conversations_of_clients ON conversations (client_home) WHERE client_home IS NOT NULL;
 CREATE TABLE IF NOT EXISTS tool_sets (
     digest TEXT PRIMARY KEY,
     tools TEXT NOT NULL
@@ -37,6 +41,15 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE INDEX IF NOT EXISTS runs_by_conversation ON runs (conversation, number);
 CREATE INDEX IF NOT EXISTS runs_open ON runs (conversation) WHERE status IN ('queued', 'running');
+-- The one call of each run that an agent outside asked for.
+CREATE TABLE IF NOT EXISTS client_calls (
+    run_id TEXT PRIMARY KEY REFERENCES runs (run_id) ON DELETE CASCADE,
+    home TEXT NOT NULL, -- the conversation's `client_home`
+    tool_name TEXT NOT NULL,
+    digest TEXT NOT NULL, -- of the arguments as they were asked for
+    delivered_at TEXT -- when the client was first sent the result
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS client_calls_undelivered ON client_calls (home, digest) WHERE delivered_at IS NULL;
 CREATE TABLE IF NOT EXISTS messages (
     conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
     position INTEGER NOT NULL,

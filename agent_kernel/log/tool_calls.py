@@ -251,8 +251,13 @@ def begin(sql: sqlite3.Connection, conversation: int, tool_call_id: str, digest:
 
 
 def unknown_digests(sql: sqlite3.Connection, conversation: int) -> set[str]:
-    """The digests of the calls whose outcome is unknown."""
-    rows = sql.execute("SELECT digest FROM tool_calls WHERE state = 'unknown' AND conversation = ?", (conversation,))
+    """The digests of the calls whose outcome is unknown; those of a client in all of its conversations."""
+    rows = sql.execute(
+        "SELECT digest FROM tool_calls WHERE state = 'unknown' AND (conversation = :number OR conversation IN "
+        "(SELECT number FROM conversations WHERE client_home = "
+        "(SELECT client_home FROM conversations WHERE number = :number)))",
+        {"number": conversation},
+    )
     return {digest for (digest,) in rows}
 
 

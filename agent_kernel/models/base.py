@@ -174,6 +174,8 @@ class ModelFacts:
     """The program that runs the model, if it says so; `None` for hosted services, proxies, and what is unknown."""
     reports_cost: bool = False
     """Whether the service has said what a turn costs."""
+    stands_in: bool = False
+    """Whether an agent outside stands in for the model: nothing is asked here, and nothing costs."""
 
 
 class Model(Protocol):
@@ -231,6 +233,11 @@ def facts_of(model: Model) -> ModelFacts:
     """The model's facts; empty ones for a user's object without `facts`."""
     facts = getattr(model, "facts", None)
     return facts if isinstance(facts, ModelFacts) else ModelFacts()
+
+
+def asks_nobody(model: Model) -> bool:
+    """Whether no service is asked, so that turns have no tokens and cost nothing."""
+    return model.recorded or facts_of(model).stands_in
 
 
 CONTEXT_OPEN = "\n\n<notebook_context>\n"

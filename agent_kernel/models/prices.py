@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import urlsplit
 
-from agent_kernel.models.base import Model, ModelFacts, TokenUsage, facts_of
+from agent_kernel.models.base import Model, ModelFacts, TokenUsage, asks_nobody, facts_of
 from agent_kernel.models.usage import MOST_DOLLARS
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def wants_loading(model: Model) -> bool:
 
 def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
     """The cost of a turn. Loads the table if necessary."""
-    if model.recorded:
+    if asks_nobody(model):
         return NOTHING
     facts = facts_of(model)
     if usage.cost is not None:
@@ -95,7 +95,7 @@ def is_priced(model: Model) -> bool:
 
 def may_cost(model: Model) -> bool:
     """Whether the model's answers may cost money. A Python object may use any service, so it may."""
-    return not model.recorded and not _runs_here(facts_of(model))
+    return not asks_nobody(model) and not _runs_here(facts_of(model))
 
 
 def _runs_here(facts: ModelFacts) -> bool:

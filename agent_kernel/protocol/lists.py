@@ -148,6 +148,8 @@ class ListedCall(ToolCallView):
     """The cell that started the run, if its front end names cells."""
     prompt: str = ""
     """The first `PROMPT_CHARACTERS` characters of the run's prompt."""
+    client: str | None = None
+    """As in `RunView`."""
 
 
 class WaitView(View):

@@ -325,6 +325,8 @@ class RunView(View):
     lean: bool = False
     """Whether the model gets a short system prompt and fewer tools, because its context is small."""
     recorded: bool
+    client: str | None = None
+    """The agent outside that asked for its one call, by the name that it gave, which nobody has verified."""
     policy: PolicyView
     usage: Usage
     budget: BudgetLimits

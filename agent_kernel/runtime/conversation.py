@@ -160,6 +160,8 @@ class Conversation:
         images: ImageRefs | None = None,
         changed: Callable[[RunSpec], RunSpec] = lambda spec: spec,
     ) -> str:
+        if self.row.client is not None:
+            raise IllegalTransition(f"Only {self.row.client} asks in this conversation: it has to send its call again.")
         active = await self._queue.begun_run()
         if active is not None and active.takes_messages and await take_message(active, content, message_id, images):
             await stopping.supersede(active, decided_by)

@@ -1,6 +1,7 @@
 """The runtime: all conversations of one host, over one log."""
 
 import asyncio
+import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Self
 
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import KernelGone, TooManyConversations, UndoRefused, UnknownConversation
-from agent_kernel.log import event_rows, runs, tool_calls
+from agent_kernel.log import client_calls, event_rows, runs, stored_images, tool_calls
 from agent_kernel.log.measures import read_metrics
+from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.saved_rules import all_rules
 from agent_kernel.log.store import Log
 from agent_kernel.log.transactions import AuditListener, MeasureListener, Transaction
@@ -22,7 +24,7 @@ from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.lists import ListedCall, ListedRule, ListedRun, RunUndoneView, UndoneView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import RunView, ToolCallView
+from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
 from agent_kernel.runtime.clients import overview
 from agent_kernel.runtime.clients.snapshot import read_list
@@ -125,8 +127,9 @@ class Runtime:
                 result = await recovery.close(log, conversation.row, run, self._resources.settings, recovery.UNREADABLE)
                 recovered.ended.append((RunSpec(run_id=run.run_id, prompt=run.prompt), conversation, result))
                 continue
-            executor = await executor_for(conversation, spec) if conversation.kernel_id is not None else None
-            if executor is None and conversation.kernel_id is not None:
+            needs_kernel = conversation.kernel_id is not None or spec.client_call is not None
+            executor = await executor_for(conversation, spec) if needs_kernel else None
+            if executor is None and needs_kernel:
                 result = await recovery.close(log, conversation.row, run, self._resources.settings)
                 recovered.ended.append((spec, conversation, result))
             else:
@@ -165,6 +168,53 @@ class Runtime:
             made = self._remember(Conversation(self._resources, self._kernels, row, 0))
             self._arrival.notify_all()
             return made
+
+    async def client_conversation(
+        self, client: str, user: str | None, *, notebook_path: str | None, kernel_id: str | None = None
+    ) -> Conversation:
+        """A conversation of a client in a notebook, or in a kernel that has none, in which nothing goes on: a call does
+        not wait for an earlier one. A new one where all are busy."""
+        async with self._loading:
+            rows = await self._log.read(
+                lambda sql: client_calls.conversations_of(sql, client, user, notebook_path, kernel_id)
+            )
+            for row in rows:
+                known = await self._load(row.conversation_id)
+                if not known.is_busy:
+                    return known
+            new = new_conversation_id()
+            home = rows[0].client_home if rows else new
+            row = await self._log.write(
+                lambda t: runs.add_conversation(
+                    t.sql, new, kernel_id, None, notebook_path, client=client, client_user=user, client_home=home
+                )
+            )
+            return self._remember(Conversation(self._resources, self._kernels, row, 0))
+
+    async def row_of(self, conversation_id: str) -> ConversationRow:
+        """A conversation as the log has it, with the present path of its notebook. Raises `UnknownConversation`."""
+        return await self._log.read(lambda sql: runs.read_conversation(sql, conversation_id))
+
+    async def undelivered_call(self, home: str, tool_name: str, digest: str) -> str | None:
+        """The run of a client's last call with these arguments, if its result was never delivered."""
+        return await self._log.read(lambda sql: client_calls.undelivered(sql, home, tool_name, digest))
+
+    async def note_delivery(self, run_id: str) -> None:
+        """A client was sent the result of its call."""
+        await self._log.write(lambda t: client_calls.note_delivery(t.sql, run_id))
+
+    async def calls_with_pictures(self, run: RunView) -> list[tuple[ToolCallView, ImageRefs, dict[str, str]]]:
+        """The calls of a run, each with references to the pictures that it showed, and these by their digests."""
+        number = (await self.conversation(run.conversation_id)).row.number
+
+        def read(sql: sqlite3.Connection) -> list[tuple[ToolCallView, ImageRefs, dict[str, str]]]:
+            calls = tool_calls.list_calls(sql, run_id=run.run_id)
+            shown = stored_images.shown_by(sql, number, [call.tool_call_id for call in calls])
+            refs = [shown.get(call.tool_call_id, []) for call in calls]
+            found = [stored_images.read(sql, number, {ref["digest"] for ref in one}) if one else {} for one in refs]
+            return list(zip(calls, refs, found, strict=True))
+
+        return await self._log.read_apart(read)
 
     async def _make_room(self) -> None:
         """Delete conversations that never had a run, where there are too many of them."""

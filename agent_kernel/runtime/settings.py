@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientCall:
+    """A call that an agent outside asks for."""
+
+    client: str
+    """The name that it gave."""
+    home: str
+    """See `ConversationRow.client_home`."""
+    tool_name: str
+    arguments: str
+    """Canonical JSON."""
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunSpec:
     """One run as it was asked for."""
 
@@ -57,6 +71,8 @@ class RunSpec:
     """How to work here, as files of the user and of the notebook's folder say; read again where a run is resumed."""
     watched: bool = False
     """Whether a client without a page follows the run; it waits for answers then as if a page showed it."""
+    client_call: ClientCall | None = None
+    """The one call of a run that an agent outside asks for. No model is asked then."""
     prompt_id: str | None = None
     """The id of the prompt's message, where a client has given it one; `None` lets the log choose."""
     prompt_images: list[dict[str, Any]] = field(default_factory=list)

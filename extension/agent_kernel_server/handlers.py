@@ -31,6 +31,7 @@ from agent_kernel.runtime.clients.snapshot import tool_views
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.ai_sdk import ChatHandler, ChatMessagesHandler, ResumeHandler
 from agent_kernel_server.channel import ChannelHandler
+from agent_kernel_server.mcp_server.route import McpHandler
 from agent_kernel_server.pages import PagesHandler
 from agent_kernel_server.requests import AgentKernelHandler, Refusal, for_those_who_may
 from agent_kernel_server.streams import EventsHandler
@@ -378,6 +379,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/approvals/{_ID}/cancel", CallCancelHandler),
     (rf"{_API}/approvals/{_ID}/undo", UndoHandler),
     (rf"{_API}/pages", PagesHandler),
+    ("agent-kernel/mcp", McpHandler),
     (rf"{_API}/changes", ChangesHandler),
     (rf"{_API}/rules", RulesHandler),
     (rf"{_API}/rules/{_ID}", RuleHandler),

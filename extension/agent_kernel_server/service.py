@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
+from agent_kernel.models.redaction import Secrets
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.resolver import warm_up as import_libraries
 from agent_kernel.own_thread import in_own_thread
@@ -30,6 +31,9 @@ from agent_kernel_server.chats import Chats
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.kernels.shared import Shared
+from agent_kernel_server.mcp_server.calls import ClientCalls
+from agent_kernel_server.mcp_server.gate import Gate
+from agent_kernel_server.mcp_server.notebooks import Notebooks
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.pages import OpenPages
 from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
@@ -93,6 +97,9 @@ class Service:
         files = CellFiles(contents_manager)
         shared = Shared(self.runtime, self.list_models, self.is_shown, self.records, self.pages, files, logger)
         self.kernels = ServedKernels(shared, kernel_manager, gateway_seconds)
+        outside = Notebooks(kernel_manager, session_manager, contents_manager, self.records.paths)
+        self.client_calls = ClientCalls(self.runtime, self.kernels, outside, self.pages, files, logger)
+        self.mcp = Gate(self.client_calls, lambda: Secrets(models.secrets()), self.tasks)
         self._listeners: list[tuple[str, Callable[..., Coroutine[Any, Any, None]]]] = [
             (KERNEL_ACTIONS, self.kernels.on_kernel_action),
             (CONTENTS_ACTIONS, self._on_contents_action),
@@ -156,6 +163,8 @@ class Service:
             self._logger.error("Agent Kernel can't work yet: %s", error)
 
     async def _executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> ToolExecutor | None:
+        if spec.client_call is not None:
+            return self.client_calls.executor(conversation, spec)
         try:
             return await self.kernels.executor_after_restart(conversation, spec)
         except KernelGone:
@@ -163,7 +172,10 @@ class Service:
 
     async def _resume(self, recovered: Recovered) -> None:
         for spec, conversation, handle in recovered.continued:
-            self.kernels.sync_run(spec, conversation, handle)
+            if spec.client_call is not None:
+                self.client_calls.follow(spec, handle)
+            else:
+                self.kernels.sync_run(spec, conversation, handle)
         for spec, conversation, result in recovered.ended:
             path = spec.notebook_path or conversation.row.notebook_path
             await self.records.keep(spec, result, path)
@@ -314,6 +326,7 @@ class Service:
         for stream in list(self.streams):
             stream.close()
         await self.kernels.aclose()
+        await self.client_calls.aclose()
         await self.tasks.aclose()
         self.records.close()
         async with self._opening:

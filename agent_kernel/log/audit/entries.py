@@ -31,7 +31,7 @@ def record_decision(sql: sqlite3.Connection, call: ToolCallView, scope: Scope) -
         "decided_by": call.decided_by,
         "reason": call.reason,
     }
-    return _audited(append(sql, "decision", _identity(call) | fields), call)
+    return _audited(append(sql, "decision", _identity(call) | _asked_by(sql, call) | fields), call)
 
 
 def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> AuditedEntry:
@@ -44,7 +44,7 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> AuditedEntry:
         "reason": call.reason,
         "cached_at": call.cached_at,
     }
-    return _audited(append(sql, "outcome", _of_call(call) | fields), call)
+    return _audited(append(sql, "outcome", _of_call(call) | _asked_by(sql, call) | fields), call)
 
 
 def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy) -> None:
@@ -149,6 +149,14 @@ def record_unknown_answer(
 
 def _audited(entry: Entry, call: ToolCallView) -> AuditedEntry:
     return entry, {name: getattr(call, name) for name in _CALL_FIELDS} | entry.fields
+
+
+def _asked_by(sql: sqlite3.Connection, call: ToolCallView) -> dict[str, Any]:
+    """The agent outside that asked for a call, by the name that it gave, and on whose behalf; nothing for a model."""
+    client, user = sql.execute(
+        "SELECT client, client_user FROM conversations WHERE conversation_id = ?", (call.conversation_id,)
+    ).fetchone()
+    return {"client": client, "asked_by": user}
 
 
 def _of_run(run: RunView) -> dict[str, Any]:

@@ -87,7 +87,8 @@ def _wait_of(call: ToolCallView) -> WaitView | None:
 def _place_of(run: runs.PlacedRun) -> dict[str, Any]:
     """The fields of `ListedCall` and `ListedRun` that say where a run was asked for."""
     notebook = run.spec.get("notebook_path") or run.notebook_path
-    return {"notebook": notebook, "kernel_id": run.kernel_id, "cell_id": run.spec.get("cell_id")}
+    of_run = {"cell_id": run.spec.get("cell_id"), "client": run.values.get("client")}
+    return {"notebook": notebook, "kernel_id": run.kernel_id} | of_run
 
 
 def read_progress(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunProgress:

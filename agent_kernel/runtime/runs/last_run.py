@@ -49,6 +49,7 @@ def next_spec(last: LastRun | None, prompt: str, chosen: PolicyMode | None) -> R
         continues=None,
         cell_id=None,
         limits=NO_LIMITS,
+        client_call=None,
         prompt_id=None,
         prompt_images=[],
     )

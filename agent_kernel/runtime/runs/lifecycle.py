@@ -13,12 +13,13 @@ from agent_kernel.approvals.folder_file import FILE_NAME, unreadable
 from agent_kernel.approvals.limits import least
 from agent_kernel.errors import KernelGone, LogUnavailable
 from agent_kernel.instructions import MOST_CHARACTERS
-from agent_kernel.log import event_rows, tool_calls
+from agent_kernel.log import client_calls, event_rows, tool_calls
 from agent_kernel.log.event_rows import START, Position
 from agent_kernel.log.measures import add_run as measure_run
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
-from agent_kernel.models.base import IMAGES, LearnsFacts, Model, facts_of
+from agent_kernel.models.base import IMAGES, LearnsFacts, Model, RequestedCall, facts_of
+from agent_kernel.models.client_model import ClientModel
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.own_thread import in_own_thread
@@ -87,11 +88,12 @@ def queued_view(resources: Resources, row: ConversationRow, spec: RunSpec) -> Ru
         conversation_id=row.conversation_id,
         prompt=spec.prompt,
         status="queued",
-        model=spec.model or row.model or resources.settings.default_model or "",
+        model=spec.model or row.client or row.model or resources.settings.default_model or "",
         effort=spec.effort,
         continues=spec.continues,
         cell_id=spec.cell_id,
         recorded=False,
+        client=spec.client_call.client if spec.client_call is not None else None,
         policy=policy,
         usage=Usage(),
         budget=filled_up(spec.budget, resources.settings.default_budget),
@@ -104,6 +106,8 @@ async def save_queued(log: Log, row: ConversationRow, spec: RunSpec, view: RunVi
 
     def work(commit: Commit) -> None:
         add_run(commit.sql, commit.number, view, stored(spec))
+        if (asked := spec.client_call) is not None:
+            client_calls.add(commit.sql, spec.run_id, asked.home, asked.tool_name, asked.digest)
         if behind:
             commit.emit(RunEvent(run_id=view.run_id, run=view))
 
@@ -115,7 +119,8 @@ async def begin(
 ) -> ActiveRun:
     """Begin a new run: resolve the model and the policy, read the history, show that the run has begun, and log the
     prompt, with what the notebook looks like now. Raises as `prepare`."""
-    describing = asyncio.create_task(environment_of(executor), name=f"environment of {spec.run_id}")
+    described = executor if spec.client_call is None else None  # a client is told what it asks for
+    describing = asyncio.create_task(environment_of(described), name=f"environment of {spec.run_id}")
     try:
         run = await _begun(shared, spec, view, executor)
         await log_prompt(run, await describing)
@@ -191,7 +196,10 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
 def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebook_path: str | None) -> Model:
     """What may import much: resolving the model the openai package, for half a second, and the first look at schemas
     the validator, for most of one."""
-    model = resources.models.resolve(name, notebook_path)
+    if (asked := spec.client_call) is not None:
+        model: Model = ClientModel(asked.client, RequestedCall("", asked.tool_name, asked.arguments))
+    else:
+        model = resources.models.resolve(name, notebook_path)
     ToolRegistry(spec.tools).openai_format()
     return model
 
@@ -222,6 +230,9 @@ def taken_in(spec: RunSpec, model: Model, before: RunView | None) -> tuple[RunSp
 
 async def log_prompt(run: ActiveRun, described: EnvironmentDescribed) -> None:
     """Commit the prompt of a run, with what the notebook looks like."""
+    if run.spec.client_call is not None:  # whose prompt has a name that anybody may give themselves
+        await add_user_message(run, run.spec.prompt)
+        return
     pictures = await prompt_pictures(run, run.spec.prompt, run.spec.prompt_images)
     mentions = await prompt_mentions(run, run.spec.prompt)
     told = fitted(described, run.secrets, lean=run.view.lean)
@@ -259,7 +270,7 @@ async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: 
 async def _with_instructions(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
     """The specification with what the files of the user and of the notebook's folder say now."""
     read = resources.settings.read_instructions
-    if read is None:
+    if read is None or spec.client_call is not None:
         return spec
     try:
         async with asyncio.timeout(_FOLDER_SECONDS):

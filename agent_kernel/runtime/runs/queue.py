@@ -16,6 +16,7 @@ from agent_kernel.runtime.runs import lifecycle, recovery
 from agent_kernel.runtime.runs.last_run import LastRun
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources
+from agent_kernel.runtime.state.seen_cells import SeenCells
 from agent_kernel.runtime.tool_calls import always_allow
 from agent_kernel.runtime.turns.tool_messages import read_result
 from agent_kernel.tools.executor import ToolExecutor
@@ -56,7 +57,9 @@ class RunQueue:
 
     def __init__(self, resources: Resources, row: ConversationRow, feed: Feed) -> None:
         self._resources = resources
-        self._shared = ConversationResources(resources, row, feed.shown)
+        home = row.client_home
+        seen = SeenCells() if home is None else resources.seen_by_clients.setdefault(home, SeenCells())
+        self._shared = ConversationResources(resources, row, feed.shown, seen_cells=seen)
         self.outcomes = self._shared.outcomes
         self._row = row
         self._feed = feed

@@ -86,7 +86,8 @@ async def resume(
     if run.script.given:
         use_up(run, await run.read_calls())
     if not run.prompted:
-        await lifecycle.log_prompt(run, await lifecycle.environment_of(executor))
+        described = executor if spec.client_call is None else None
+        await lifecycle.log_prompt(run, await lifecycle.environment_of(described))
     return run
 
 

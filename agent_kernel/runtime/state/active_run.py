@@ -80,6 +80,8 @@ class Resources:
     histories: Histories = field(default_factory=Histories)
     active: set["ActiveRun"] = field(default_factory=set)
     """The runs that are under way, of all conversations. Kept by `RunQueue`."""
+    seen_by_clients: dict[str, SeenCells] = field(default_factory=dict)
+    """By `ConversationRow.client_home`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,11 @@ _MOST_NAMED = 10
 
 
 def scope_keys(conversation: ConversationRow) -> dict[Scope, str]:
-    """The key of each scope of rules: the conversation, the notebook's folder, all of this user."""
+    """The key of each scope of rules: the conversation (for a client's, its first one in the notebook), the notebook's
+    folder, all of this user."""
     folder = str(PurePosixPath(conversation.notebook_path or "").parent)
-    return {"conversation": conversation.conversation_id, "project": folder, "user": ""}
+    own = conversation.client_home or conversation.conversation_id
+    return {"conversation": own, "project": folder, "user": ""}
 
 
 @dataclass(frozen=True, slots=True)

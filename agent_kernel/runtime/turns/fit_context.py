@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from agent_kernel.errors import ContextExceeded
 from agent_kernel.log.compactions import add_compaction
 from agent_kernel.log.runs import note_too_long
-from agent_kernel.models.base import TokenUsage, WireMessage, facts_of
+from agent_kernel.models.base import TokenUsage, WireMessage, asks_nobody, facts_of
 from agent_kernel.models.length import larger_context
 from agent_kernel.protocol.views import NoticeView
 from agent_kernel.runtime.state.active_run import ActiveRun
@@ -75,9 +75,9 @@ def learn(run: ActiveRun, input_tokens: int) -> None:
 
 
 def completed(run: ActiveRun, usage: TokenUsage, written: WireMessage) -> TokenUsage:
-    """The usage that a service reported for the last turn, with estimates for what it left out. A recorded model uses
-    nothing."""
-    if run.model.recorded or (usage.input_tokens and usage.output_tokens):
+    """The usage that a service reported for the last turn, with estimates for what it left out. Where no
+    service is asked, nothing is used."""
+    if asks_nobody(run.model) or (usage.input_tokens and usage.output_tokens):
         return usage
     return _completed(run, usage, _estimate(run), written)
 

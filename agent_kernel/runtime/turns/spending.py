@@ -7,7 +7,7 @@ from decimal import Decimal
 from agent_kernel.log.runs import save_spent
 from agent_kernel.log.turn_costs import COST_DIGITS, Turn, add_turn
 from agent_kernel.models import prices
-from agent_kernel.models.base import Model, TokenUsage, facts_of
+from agent_kernel.models.base import Model, TokenUsage, asks_nobody, facts_of
 from agent_kernel.models.prices import TurnCost
 from agent_kernel.models.usage import COUNTS
 from agent_kernel.protocol.events import UsageEvent
@@ -36,7 +36,7 @@ async def spend(
     cost = prices.price_turn(model, reported)
     usage = together(run.view.usage, _usage_of(tokens, cost, calls, steps, estimated=tokens != reported))
     run.change(usage=usage.model_copy(update={"seconds": run.meter.rounded}))
-    turn = None if model.recorded else _row(model, tokens, cost)  # a recording costs nothing
+    turn = None if asks_nobody(model) else _row(model, tokens, cost)
 
     def write(commit: Commit) -> None:
         save_spent(commit.sql, run.view)

@@ -20,7 +20,9 @@ from agent_kernel.tools.arguments import canonical, parse
 
 async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
     """Wait until a person has answered about each of these calls of a step. Unattended runs, and those without an
-    answer in the site's time, continue. False where the run is over."""
+    answer in the site's time, continue, and so do those of a client, which is told. False where the run is over."""
+    if run.spec.client_call is not None:
+        return not run.is_ending
     for call in unknown:
         # An answer may come by HTTP while a page is awaited.
         if not _answered(run, call) and await wait_for_client(run) and not _answered(run, call):

@@ -124,8 +124,16 @@ class ServedKernel:
         """For a run of this conversation, and for those that follow it there."""
         self._conversations[conversation.conversation_id] = conversation
         conversation.on_retry = partial(self._sync_again, conversation.conversation_id)
-        cell_id = spec.cell_id if spec is not None else None
-        known = spec.notebook_path if spec is not None else conversation.row.notebook_path
+        if spec is None:
+            return await self.executor_of(run_id, conversation.row.notebook_path)
+        own_tools = frozenset(tool.name for tool in spec.tools if not is_shipped(tool))
+        return await self.executor_of(run_id, spec.notebook_path, spec.cell_id, own_tools)
+
+    async def executor_of(
+        self, run_id: str, known: str | None, cell_id: str | None = None, own_tools: frozenset[str] = frozenset()
+    ) -> NotebookExecutor:
+        """For a run whose conversation is not told of what happens to the kernel. `known` is the notebook as far as it
+        is known, `cell_id` the run's cell, `own_tools` the names of the notebook's own tools."""
         find_path = partial(self._shared.records.notebook_path, self.kernel_id, (cell_id,), known)
         notebook = ServedNotebook(
             self._shared.pages,
@@ -140,7 +148,7 @@ class ServedKernel:
             notebook=notebook,
             changes=self._cell_changes,
             cell_id=cell_id,
-            own_tools=frozenset(tool.name for tool in spec.tools if not is_shipped(tool)) if spec else frozenset(),
+            own_tools=own_tools,
         )
 
     def on_event(self, event: KernelEvent) -> None:

@@ -55,6 +55,13 @@ class ServedKernels:
             raise KernelGone("The kernel of this conversation is not running any more.")
         return await kernel.executor(conversation, run_id)
 
+    async def executor_of(self, kernel_id: str, run_id: str, notebook_path: str | None) -> NotebookExecutor:
+        """See `ServedKernel.executor_of`. Raises `KernelGone`."""
+        kernel = await self._find(kernel_id)
+        if kernel is None:
+            raise KernelGone("The kernel is not running any more.")
+        return await kernel.executor_of(run_id, notebook_path)
+
     async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> NotebookExecutor | None:
         """For a run that an earlier server left open; `None` where its kernel is gone, or was started anew."""
         kernel = await self._find(conversation.kernel_id or "")

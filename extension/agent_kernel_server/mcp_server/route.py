@@ -1,0 +1,123 @@
+"""The route of MCP, and the way from Tornado to the package's ASGI app.
+
+Jupyter authenticates and authorizes each request before the app sees it, as on every route. The app sees neither tokens
+nor cookies.
+"""
+
+import asyncio
+from contextvars import Context
+from typing import Any
+
+from tornado.iostream import StreamClosedError
+
+from agent_kernel_server.identity import may, until_refused
+from agent_kernel_server.mcp_server.gate import Message
+from agent_kernel_server.requests import AgentKernelHandler, for_those_who_may
+
+OURS = frozenset({"authorization", "cookie", "x-xsrftoken"})
+"""Headers that are for Jupyter alone."""
+
+
+class McpHandler(AgentKernelHandler):
+    """Streamable HTTP. What a tool may do is decided by the tool."""
+
+    @for_those_who_may("read")
+    async def get(self) -> None:
+        await self._serve()
+
+    @for_those_who_may("read")
+    async def post(self) -> None:
+        await self._serve()
+
+    @for_those_who_may("read")
+    async def delete(self) -> None:
+        await self._serve()
+
+    async def _serve(self) -> None:
+        gate = self.service.mcp
+        app = await gate.app()
+        from agent_kernel_server.mcp_server.server import CALLER, Request
+
+        self._gone = asyncio.Event()
+        self._unread = True
+        asked = Request(self.person, await may(self, "execute"))
+        tasks = self.service.tasks  # in whose context the package's own tasks keep no request
+        serving = tasks.spawn(app(self._scope() | {CALLER: asked}, self._receive, self._send), "request of MCP")
+        watching = tasks.spawn(self._watch_rights(), "rights of an MCP client")
+        self.service.streams.add(self)
+        try:
+            await serving
+        finally:
+            serving.cancel()
+            watching.cancel()
+            self.service.streams.discard(self)
+        if not self._gone.is_set():
+            await gate.calls.delivered(asked.delivers)
+
+    def _scope(self) -> dict[str, Any]:
+        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+        from mcp.server.auth.provider import AccessToken
+
+        request = self.request
+        headers = [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in request.headers.get_all()
+            if name.lower() not in OURS
+        ]
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": request.method,
+            "scheme": request.protocol,
+            "path": request.path,
+            "raw_path": request.path.encode(),
+            "query_string": request.query.encode(),
+            "root_path": "",
+            "headers": headers,
+            "client": None,
+            "server": None,
+            # Whose session it is: another user can't go on with it.
+            "user": AuthenticatedUser(AccessToken(token="", client_id=self.person or "", scopes=[])),
+        }
+
+    async def _receive(self) -> Message:
+        if self._unread:
+            self._unread = False
+            return {"type": "http.request", "body": bytes(self._body), "more_body": False}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if self._gone.is_set() or self._finished:
+            return
+        if message["type"] == "http.response.start":
+            self.set_status(message["status"])
+            self._content_type = ""
+            for name, value in message["headers"]:
+                if name.lower() == b"content-type":
+                    self._content_type = value.decode("latin-1")
+                if name.lower() != b"content-length":  # Tornado's own, where the whole is known
+                    self.set_header(name.decode("latin-1"), value.decode("latin-1"))
+            return
+        self.write(message.get("body", b""))
+        if not message.get("more_body", False):
+            Context().run(self.finish, set_content_type=self._content_type)
+            return
+        try:
+            await self.flush()
+        except StreamClosedError:
+            self._gone.set()
+
+    async def _watch_rights(self) -> None:
+        await until_refused(self, "read")
+        self.close()
+
+    def on_connection_close(self) -> None:
+        super().on_connection_close()
+        self.close()
+
+    def close(self) -> None:
+        """The client has gone or lost its right, or the server stops. Calls go on."""
+        if hasattr(self, "_gone"):
+            self._gone.set()
