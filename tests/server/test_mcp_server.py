@@ -12,7 +12,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult, Implementation, TextContent
+from tornado.httpclient import HTTPClientError
 
+from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.client import Api
 from tests.server.serving import Server
 
@@ -72,3 +74,140 @@ async def test_a_call_of_a_client_is_a_card_that_a_person_approves(server: Serve
         await api("POST", "approvals", call["approval_id"], body={"approved": True, "digest": call["digest"]})
         done = await asked
     assert (text_of(done), done.is_error) == ("42", False)
+
+
+async def all_waiting(api: Api, count: int) -> list[Any]:
+    """The calls that wait for a decision, once there are so many."""
+    async with asyncio.timeout(60):
+        while True:
+            if len(calls := await api.pending()) == count:
+                return calls
+            await asyncio.sleep(0.02)
+
+
+async def decide(api: Api, call: Any, **decision: Any) -> None:
+    status, body = await api("POST", "approvals", call["approval_id"], body={"digest": call["digest"], **decision})
+    assert status == 200, body
+
+
+async def test_a_denial_says_why_and_an_edit_says_what_ran(server: Server, api: Api, path: str) -> None:
+    async with connected(server) as client:
+        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1 / 0"}))
+        await decide(api, await api.next_approval(), approved=False, reason="Not on a Friday.")
+        denied = await asked
+        assert denied.is_error
+        assert "Not on a Friday." in text_of(denied)
+        assert "Nothing ran." in text_of(denied)
+        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1 / 0"}))
+        await decide(api, await api.next_approval(), approved=True, edited_input=json.dumps({"code": "print(8 / 4)"}))
+        edited = await asked
+        assert not edited.is_error
+        assert 'What ran: {"code":"print(8 / 4)"}' in text_of(edited)
+        assert "2.0" in text_of(edited)
+        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1 / 0"}))
+        await decide(api, await api.next_approval(), approved=True)
+        raised = await asked
+        assert raised.is_error
+        assert "ZeroDivisionError: division by zero" in text_of(raised)
+
+
+async def test_a_call_that_waits_gives_a_handle_and_a_repeat_finds_it_until_its_result_is_delivered(
+    server: Server, api: Api, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_server, "WAIT_SECONDS", 0.2)
+    arguments = {"notebook_path": path, "code": "calls = globals().get('calls', 0) + 1; print('calls:', calls)"}
+    async with connected(server) as client:
+        first = await client.call_tool("run_python", arguments)
+        assert not first.is_error
+        assert "wait_for_call" in text_of(first)
+        handle = handle_in(first)
+        assert handle_in(await client.call_tool("wait_for_call", {"handle": handle})) == handle
+        again = await client.call_tool("run_python", arguments)
+        assert handle_in(again) == handle
+        assert "was not started again" in text_of(again)
+        other = await client.call_tool("run_python", arguments | {"code": "2"})
+        assert handle_in(other) != handle
+        [call, beside] = await api.pending()  # neither waits for the other
+        await decide(api, beside, approved=False)
+        await decide(api, call, approved=True)
+    monkeypatch.undo()
+    async with connected(server) as client:  # which has lost the answer
+        found = await client.call_tool("run_python", arguments)
+        assert "was not run again" in text_of(found)
+        assert "calls: 1" in text_of(found)
+        later = await client.call_tool("wait_for_call", {"handle": handle})
+        assert text_of(later) == "calls: 1"
+        asked = asyncio.create_task(client.call_tool("run_python", arguments))  # another call, once it was delivered
+        await decide(api, await api.next_approval(), approved=True)
+        assert "calls: 2" in text_of(await asked)
+    async with connected(server, "Another") as client:
+        strange = await client.call_tool("wait_for_call", {"handle": handle})
+        assert strange.is_error
+        assert "You have no call" in text_of(strange)
+
+
+async def test_a_request_that_is_closed_cancels_nothing(server: Server, api: Api, path: str) -> None:
+    arguments = {"notebook_path": path, "code": "'kept'"}
+    for mode in ("auto", "legacy"):
+        async with connected(server, mode, mode=mode) as client:
+            asked = asyncio.create_task(client.call_tool("run_python", arguments))
+            call = await api.next_approval()
+            asked.cancel()
+        assert [one["approval_id"] for one in await api.pending()] == [call["approval_id"]]
+        async with connected(server, mode, mode=mode) as client:
+            asked = asyncio.create_task(client.call_tool("run_python", arguments))
+            await decide(api, call, approved=True)
+            assert "'kept'" in text_of(await asked)
+
+
+async def test_two_clients_and_two_notebooks_are_never_mixed_up(server: Server, api: Api, path: str) -> None:
+    nbformat.write(nbformat.v4.new_notebook(), server.root / "other.ipynb")
+    async with connected(server, "A") as one, connected(server, "B") as two:
+        wanted = ((one, path, "A"), (two, "other.ipynb", "B"), (two, path, "B in A"))
+        asked = [
+            asyncio.create_task(client.call_tool("run_python", {"notebook_path": at, "code": f"name = {name!r}; name"}))
+            for client, at, name in wanted
+        ]
+        calls = await all_waiting(api, 3)
+        found = {(call["client"], call["notebook"]) for call in calls}
+        assert found == {("A", path), ("B", "other.ipynb"), ("B", path)}
+        for call in calls:
+            await decide(api, call, approved=True)
+        assert [text_of(result) for result in await asyncio.gather(*asked)] == ["'A'", "'B'", "'B in A'"]
+        where = await two.call_tool("inspect_variables", {"notebook_path": "other.ipynb", "names": ["name"]})
+        assert "'B'" in text_of(where)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("run_python", {"code": "1"}, "notebook_path is missing"),
+        ("run_python", {"notebook_path": "none.ipynb", "code": "1"}, "There is no notebook 'none.ipynb'"),
+        ("run_python", {"notebook_path": "../../etc/passwd", "code": "1"}, "There is no notebook"),
+        ("run_python", {"kernel_id": "none", "code": "1"}, "There is no kernel 'none'"),
+        ("run_python", {"notebook_path": "sales.ipynb", "text": "1"}, "code is missing"),
+        ("run_python", {"notebook_path": "sales.ipynb", "code": 1}, "code must be string, not integer"),
+        ("run_shell", {"notebook_path": "sales.ipynb", "command": "ls"}, "There is no tool 'run_shell'"),
+        ("wait_for_call", {"handle": "none"}, "You have no call with the handle 'none'"),
+        ("wait_for_call", {}, "handle is the text"),
+    ],
+)
+async def test_bad_arguments_are_told_to_the_client_and_ask_nobody(
+    server: Server, api: Api, path: str, name: str, arguments: dict[str, Any], said: str
+) -> None:
+    async with connected(server) as client:
+        result = await client.call_tool(name, arguments)
+    assert result.is_error
+    assert said in text_of(result)
+    assert await api.pending() == []
+
+
+async def test_nobody_is_served_without_the_token_or_from_another_origin(server: Server) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    for refused in ({"Authorization": ""}, {"Authorization": "token wrong"}, {"Origin": "http://evil.example"}):
+        if "Origin" in refused:  # a browser that is logged in, without a token
+            refused |= {"Authorization": ""}
+        with pytest.raises(HTTPClientError) as error:
+            await server.fetch("agent-kernel", "mcp", method="POST", body=body, headers=headers | refused)
+        assert error.value.code in (403, 404)
