@@ -158,17 +158,16 @@ def _compare_and_set(
     target: CallState,
     columns: dict[str, Any],
     *,
-    via: CallState | None = None,
     origins: Sequence[CallState] = tuple(NEXT),
     digest: str | None = None,
 ) -> ToolCallView | None:
-    """Move the call with this key to `target`, from those of the `origins` that may go there, or to the state `via`
-    through which it passes. With a `digest`, only if the call's arguments have it. `None` if there is no such call."""
+    """Move the call with this key to `target`, from those of the `origins` that may go there; with a `digest`, only if
+    the call's arguments have it. `None` if there is no such call."""
     if columns.get("result") is not None:
         columns = columns | {"result": pack(columns["result"])}
     assignments = "".join(f", {name} = :{name}" for name in columns)
     found = " AND ".join(f"{name} = :key_{name}" for name in key)
-    states = ", ".join(f"'{state}'" for state in origins if (via or target) in NEXT[state])
+    states = ", ".join(f"'{state}'" for state in origins if target in NEXT[state])
     updated = sql.execute(
         f"UPDATE tool_calls SET state = :target{assignments} "
         f"WHERE {found} AND state IN ({states}) AND digest = coalesce(:wanted, digest) RETURNING {CALL}",
@@ -185,12 +184,11 @@ def commit_decision(
     *,
     denial: str,
     seen_digest: str | None = None,
-    starts: bool = False,
 ) -> ToolCallView:
     """Commit the first decision on a call that waits for one, or that policy decides at once.
 
     `denial` becomes the call's result if it is denied. `seen_digest` is that of the arguments that were shown; the
-    decision counts for exactly those. If it `starts`, an approved call is `executing` then, in the same statement.
+    decision counts for exactly those.
     Raises `UnknownApproval`, `AlreadyDecided` (with the first decision), `DigestMismatch`.
     """
     now = utc_now()
@@ -206,13 +204,9 @@ def commit_decision(
         }
     if not verdict.approved:
         columns |= {"ended_at": now, "result": denial}
-    decision: CallState = "approved" if verdict.approved else "denied"
-    target = decision
-    if verdict.approved and starts:
-        target = "executing"
-        columns |= {"started_at": now}
+    target: CallState = "approved" if verdict.approved else "denied"
     key = {"approval_id": approval_id}
-    decided = _compare_and_set(sql, key, target, columns, via=decision, origins=UNDECIDED, digest=seen_digest)
+    decided = _compare_and_set(sql, key, target, columns, origins=UNDECIDED, digest=seen_digest)
     if decided is None:
         call = find_approval(sql, approval_id)
         if call.state not in UNDECIDED:

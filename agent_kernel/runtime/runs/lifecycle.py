@@ -323,8 +323,6 @@ async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) ->
     except Exception as error:
         logger.exception("The run %s broke", run.run_id)
         broken = error
-    finally:
-        await run.calls.aclose()
     run.inbox.close()
 
     async def write_end() -> tuple[RunResult, Position]:

@@ -336,7 +336,7 @@ class ActiveRun:
         if self.view.paused is not None:
             return
         waiting = self.calls.undecided + len(self.calls.unanswered) + self.waits.count
-        if 0 < waiting == self._tasks and not self.calls.is_any_started:
+        if 0 < waiting == self._tasks:
             self.meter.pause()
         else:
             self.meter.go_on()

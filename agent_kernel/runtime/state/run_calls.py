@@ -59,7 +59,6 @@ class RunCalls:
         self._decisions: Broker[ToolCallView] = Broker()
         self._answers: Broker[Outcome] = Broker()
         self._waiting = {call.approval_id: call for call in waiting}
-        self._started: dict[str, asyncio.Task[None]] = {}
         self._executing: dict[str, Execution] = {}
         self._unknown = set(unknown)
 
@@ -122,21 +121,7 @@ class RunCalls:
         """False where the call waits for no answer."""
         return self._answers.resolve(tool_call_id, outcome)
 
-    # Calls that were started, and those that the executor has.
-
-    @property
-    def is_any_started(self) -> bool:
-        return bool(self._started)
-
-    def add_started(self, tool_call_id: str, task: "asyncio.Task[None]") -> None:
-        """A call that started with its decision is carried out by a task of its own, which its node waits for."""
-        self._started[tool_call_id] = task
-
-    def drop_started(self, tool_call_id: str) -> None:
-        self._started.pop(tool_call_id, None)
-
-    def started(self, tool_call_id: str) -> "asyncio.Task[None] | None":
-        return self._started.get(tool_call_id)
+    # Calls that the executor has.
 
     @contextmanager
     def executing(self, tool_call_id: str, execution: Execution) -> Iterator[None]:
@@ -154,8 +139,7 @@ class RunCalls:
         return list(self._executing.values())
 
     def running(self) -> list[str]:
-        """The calls that the executor has, or is about to get."""
-        return list(dict.fromkeys((*self._executing, *self._started)))
+        return list(self._executing)
 
     # After their end.
 
@@ -165,9 +149,3 @@ class RunCalls:
     def may_have_run(self, digest: str) -> bool:
         """Whether the conversation has a call with these arguments whose outcome is unknown."""
         return digest in self._unknown
-
-    async def aclose(self) -> None:
-        """End the tasks that no node waits for any more."""
-        for task in self._started.values():
-            task.cancel()
-        await asyncio.gather(*self._started.values(), return_exceptions=True)

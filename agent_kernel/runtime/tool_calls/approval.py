@@ -10,8 +10,6 @@ from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.tool_calls import always_allow, transitions
 from agent_kernel.runtime.tool_calls.edits import checked_edit
-from agent_kernel.runtime.tool_calls.execution import reserve_turn, start_task
-from agent_kernel.runtime.tool_calls.policy_check import asks_executor, check_policy, permits
 from agent_kernel.runtime.tool_calls.scripted import note_decision
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import parse
@@ -20,8 +18,7 @@ from agent_kernel.tools.arguments import parse
 async def record_decision(
     run: ActiveRun, call: ToolCallView, decision: Decision, decided_by: str | None
 ) -> ToolCallView:
-    """Commit a person's decision, with the start of the call where its turn is free, and wake the call. The first
-    decision wins. Returns the call as it was decided.
+    """Commit a person's decision, and wake the call. The first decision wins. Returns the call as it was decided.
 
     Raises `AlreadyDecided`, `DigestMismatch`, and `InvalidArguments` where an edit does not fit the tool or is denied
     by policy, or a rule was not offered; the call then goes on waiting.
@@ -31,36 +28,21 @@ async def record_decision(
     denial = outcome_texts.denied("by the user", decision.reason)
     row = run.conversation
 
-    async with reserve_turn(run, call, wanted=await _may_start(run, call, verdict)) as starts:
+    def work(commit: Commit) -> ToolCallView:
+        decided = transitions.apply_verdict(
+            commit, call.approval_id, verdict, denial=denial, seen_digest=decision.digest
+        )
+        if decision.approved and decision.scope != "once":
+            chosen = _chosen_rule(decided, decision)
+            kept = run.settings.user_rules
+            always_allow.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
+        return decided
 
-        def work(commit: Commit) -> ToolCallView:
-            decided = transitions.apply_verdict(
-                commit, call.approval_id, verdict, denial=denial, starts=starts, seen_digest=decision.digest
-            )
-            if decision.approved and decision.scope != "once":
-                chosen = _chosen_rule(decided, decision)
-                kept = run.settings.user_rules
-                always_allow.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
-            return decided
-
-        now = await run.commit(work)
-        start_task(run, now)
+    now = await run.commit(work)
     changed = parse(edit.tool_input) if edit is not None else None
     note_decision(run, call, ScriptedDecision(decision.approved, reason=decision.reason, edited_input=changed))
     run.calls.resolve_decision(now)
-    return now.model_copy(update={"state": "approved", "started_at": None}) if starts else now
-
-
-async def _may_start(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> bool:
-    """Whether policy lets the call start in the commit of its approval. A tool that checks its calls itself is asked
-    after the commit, so that its answer can't delay it."""
-    if not verdict.approved or asks_executor(run, call.tool_name):
-        return False
-    edit = verdict.edit
-    judgement = await check_policy(
-        run, call.tool_name, edit.tool_input if edit else call.tool_input, edited=edit is not None
-    )
-    return permits(judgement, verdict.by)
+    return now
 
 
 def _chosen_rule(call: ToolCallView, decision: Decision) -> str:

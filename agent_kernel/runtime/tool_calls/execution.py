@@ -1,13 +1,9 @@
-"""Executes a call: from the commit of `executing` to the commit of its outcome.
-
-Where its turn at the kernel is free, a call starts with the commit of its decision.
-"""
+"""Executes a call: from the commit of `executing` to the commit of its outcome."""
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -38,35 +34,6 @@ logger = logging.getLogger(__name__)
 
 def is_for_page(run: ActiveRun, tool_name: str) -> bool:
     return run.registry.declaration(tool_name).runs_in == "page"
-
-
-@asynccontextmanager
-async def reserve_turn(run: ActiveRun, call: ToolCallView, *, wanted: bool) -> AsyncIterator[bool]:
-    """For the commit of a decision: whether the call can start with it, because its turn at the kernel is free. The
-    block has `start_task` called, whose task releases the turn; if the block fails, the turn is released here."""
-    if not wanted or is_for_page(run, call.tool_name) or run.calls.turn.locked():
-        yield False
-        return
-    await run.calls.turn.acquire()  # at once, as it is free
-    try:
-        yield True
-    except BaseException:
-        run.calls.turn.release()
-        raise
-
-
-def start_task(run: ActiveRun, call: ToolCallView) -> None:
-    """Carry out a call that started with its decision. Its node in the graph waits for this task."""
-    if call.state == "executing":
-        task = run.outside_graph(_carry_out(run, call), f"started {call.tool_call_id}")
-        run.calls.add_started(call.tool_call_id, task)
-
-
-async def _carry_out(run: ActiveRun, call: ToolCallView) -> None:
-    try:
-        await carry_out(run, call)
-    finally:
-        run.calls.turn.release()
 
 
 async def carry_out(run: ActiveRun, call: ToolCallView) -> None:

@@ -12,7 +12,7 @@ from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, reserve_turn, start_task
+from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page
 from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import with_present_card
 from agent_kernel.runtime.tool_calls.scripted import note_decision, scripted_verdict
@@ -30,15 +30,11 @@ async def run_tool_call(run: ActiveRun, tool_call_id: str) -> None:
     with run.task():
         try:
             decided = await _decided(run, await run.read_call(tool_call_id))
-            if (started := run.calls.started(tool_call_id)) is not None:
-                await started
-            elif decided.state == "approved":
+            if decided.state == "approved":
                 await _run_approved(run, decided)
         except (IllegalTransition, AlreadyDecided) as race:
             # The call was cancelled or superseded between two of our steps; that outcome stands.
             logger.debug("%s", race)
-        finally:
-            run.calls.drop_started(tool_call_id)
 
 
 async def _decided(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -107,15 +103,9 @@ async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallVie
 
 
 async def commit_verdict(run: ActiveRun, call: ToolCallView, verdict: tool_calls.Verdict) -> ToolCallView:
-    """Commit a decision, and the start of an approved call with it where its turn is free."""
     # A script has a person's words, which the model hears as it heard them when they were recorded.
     denial = outcome_texts.denied("by policy" if verdict.by == "policy" else "by the user", verdict.reason)
-    async with reserve_turn(run, call, wanted=verdict.approved) as starts:
-        now = await run.commit(
-            lambda commit: transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, starts=starts)
-        )
-        start_task(run, now)
-    return now
+    return await run.commit(lambda commit: transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial))
 
 
 async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:

@@ -111,19 +111,15 @@ def apply_verdict(
     verdict: tool_calls.Verdict,
     *,
     denial: str,
-    starts: bool,
     seen_digest: str | None = None,
 ) -> ToolCallView:
-    """Commit a decision with what follows from it: the end of the call if it was denied, its start where it `starts` at
-    once. Raises as `log.tool_calls.commit_decision`."""
+    """Commit a decision, and the end of a call that was denied. Raises as `log.tool_calls.commit_decision`."""
     call = tool_calls.commit_decision(
-        commit.sql, approval_id, verdict, commit.audited, denial=denial, seen_digest=seen_digest, starts=starts
+        commit.sql, approval_id, verdict, commit.audited, denial=denial, seen_digest=seen_digest
     )
     _show(commit, ApprovalResponseEvent, call, approved=verdict.approved)
     if not verdict.approved:
         _end(commit, call)
-    elif starts:
-        _show_start(commit, call)
     return call
 
 

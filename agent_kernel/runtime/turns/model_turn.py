@@ -231,7 +231,7 @@ def _propose_beyond(commit: Commit, proposal: tool_calls.Proposal, fault: str | 
     if fault is None:
         denial = outcome_texts.denied("by policy", why)
         verdict = tool_calls.Verdict(False, "policy", why)
-        transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=denial, starts=False)
+        transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=denial)
 
 
 def _note_seen(commit: Commit, seen: Mapping[str, int]) -> None:

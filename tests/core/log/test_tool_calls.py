@@ -61,29 +61,12 @@ def test_nothing_runs_undecided(sql: sqlite3.Connection) -> None:
     assert state(sql) == "awaiting_approval"
 
 
-def test_a_call_that_starts_as_it_is_decided_is_as_one_that_was_decided_and_begun(sql: sqlite3.Connection) -> None:
-    for name in ("c1", "c2"):
-        propose(sql, name)
-        tool_calls.move(sql, 1, name, "awaiting_approval", [])
-    tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
-    begun = tool_calls.begin(sql, 1, "c1", digest(CODE))
-    with pytest.raises(DigestMismatch):
-        tool_calls.commit_decision(sql, "apr_c2", YES, [], denial="", seen_digest=digest('{"code":"2"}'), starts=True)
-    at_once = tool_calls.commit_decision(sql, "apr_c2", YES, [], denial="", seen_digest=digest(CODE), starts=True)
-    own = {"tool_call_id", "approval_id", "created_at", "decided_at", "started_at"}
-    assert at_once.model_dump(exclude=own) == begun.model_dump(exclude=own)
-    with pytest.raises(AlreadyDecided):
-        tool_calls.commit_decision(sql, "apr_c2", YES, [], denial="", starts=True)
-    with pytest.raises(IllegalTransition):
-        tool_calls.begin(sql, 1, "c2", digest(CODE))
-    kinds = [(entry.fields["kind"], entry.fields["tool_call_id"]) for entry in chain.read_entries(sql)]
-    assert kinds == [("decision", "c1"), ("decision", "c2")]
-
-
 def test_a_denied_call_does_not_start(sql: sqlite3.Connection) -> None:
     propose(sql)
-    denied = tool_calls.commit_decision(sql, "apr_c1", NO, [], denial="Denied.", starts=True)
+    denied = tool_calls.commit_decision(sql, "apr_c1", NO, [], denial="Denied.")
     assert (denied.state, denied.started_at) == ("denied", None)
+    with pytest.raises(IllegalTransition):
+        tool_calls.begin(sql, 1, "c1", digest(CODE))
 
 
 def test_nothing_runs_twice(sql: sqlite3.Connection) -> None:

@@ -111,6 +111,7 @@ async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, cloc
     stage.runtime.listen_to_measures(told.extend)
 
     handle = await stage.start(tools=TOOLS)
+    await stage.requests(2)
     await decide(stage, clock, 1, 4, approved=True)  # which then runs for 1.5 s, while the other waits
     await decide(stage, clock, 2, 2, approved=False)
     one = (await handle.wait()).metrics

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,7 @@ from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stages, continue_unknown
-from tests.waiting import until
+from tests.core.runtime.runtime_fixtures import LOOK, FunctionExecutor, InterruptibleExecutor, Stages, continue_unknown
 
 ASK_USER = ToolDeclaration(
     "ask_user",
@@ -76,11 +76,6 @@ async def test_stop_while_the_model_streams_keeps_what_came(stages: Stages) -> N
     assert result.text == "So far so good"
 
 
-def is_going(name: str) -> bool:
-    """Whether a task of this name is, and nobody has cancelled it."""
-    return any(task.get_name() == name and not task.cancelling() for task in asyncio.all_tasks())
-
-
 async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(stages: Stages) -> None:
     async def stubborn(call: Any, emit: Any) -> None:
         await asyncio.Event().wait()
@@ -95,16 +90,20 @@ async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(
 
 
 async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(stages: Stages) -> None:
-    """The start is on the disk; the executor has not been asked yet."""
-    with ScriptedModel([call("run_python", code="1")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        deciding = asyncio.create_task(stage.conversation.route_decision(request.approval_id, Decision(approved=True)))
-        await until(lambda: is_going(f"started {request.tool_call_id}"), pause=0)
-        assert stage.executor.ran == []
+    """The start is on the disk; the executor has been asked for its state, and for the call not yet."""
+    stopped = asyncio.Event()
+
+    class Slow(FunctionExecutor):
+        async def state_version(self) -> str | None:
+            await stopped.wait()
+            return None
+
+    with ScriptedModel([call("look")]) as model:
+        stage = await stages(model, executor=Slow())
+        handle = await stage.start(tools=(replace(LOOK, cache_seconds=60),))
+        await stage.until(lambda: stage.of(ToolStartEvent))
         await stage.conversation.cancel_run(handle.run_id)
-        await deciding
+        stopped.set()
         result = await handle.wait()
     assert stage.executor.ran == []
     assert result.tool_calls[0].state == "cancelled"

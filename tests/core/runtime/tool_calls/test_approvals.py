@@ -1,6 +1,7 @@
 """What a person sees of approvals, at the level of the runtime: real log, real graph, scripted model."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, UnknownApproval
 from agent_kernel.models.base import ModelRequest, ModelTurn
-from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import OutputSink
@@ -218,6 +220,36 @@ async def test_plan_mode_reads_and_never_acts(stages: Stages) -> None:
         result = await (await stage.start(policy="plan")).wait()
     assert [c.state for c in result.tool_calls] == ["success", "denied"]
     assert result.tool_calls[1].reason == "Plan only: reads, never acts."
+
+
+async def test_a_call_that_was_judged_while_another_ran_is_judged_again_when_it_starts(stages: Stages) -> None:
+    """Both write unasked as they are judged; what the first writes makes the second one that asks."""
+    judged, ended = asyncio.Event(), asyncio.Event()
+
+    class Folder(FunctionExecutor):
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+            self.edits = not ended.is_set()
+            return await super().tool_verdict(tool_name, arguments_json)
+
+        async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
+            if "second" in arguments_json:  # it was judged: now the first call ends
+                judged.set()
+                await ended.wait()
+            return None
+
+    async def act(ran: ApprovedCall, _emit: OutputSink) -> str:
+        await judged.wait()
+        return "written"
+
+    turn = calls(*(call("write_file", path=f"{name}.csv", content="1") for name in ("first", "second")))
+    with ScriptedModel([turn, say("done")]) as model:
+        stage = await stages(model, executor=Folder(act))
+        handle = await stage.start(policy="edit", tools=(WRITE_FILE, RUN_PYTHON))
+        await stage.until(lambda: stage.of(ToolCompleteEvent))
+        ended.set()
+        result = await handle.wait()
+    assert [one.state for one in result.tool_calls] == ["success", "denied"]
+    assert [json.loads(ran.arguments_json)["path"] for ran in stage.executor.ran] == ["first.csv"]
 
 
 WRITE_FILE = next(tool for tool in BUILTIN_TOOLS if tool.name == "write_file")
