@@ -443,7 +443,7 @@ class Conversation:
         if by_user:
             stop = Stop(reason, by=None, notice=f"Stopped, because {reason[:1].lower()}{reason[1:]}")
         else:
-            await active.fail("KERNEL_DIED", reason)
+            await active.fail("KERNEL_DIED", f"{reason}{stopping.what_ran(await active.read_calls())}")
             stop = Stop(reason, by=None)
         for queued in self._queue.waiting_runs():
             await self.cancel_run(queued.spec.run_id, stop)

@@ -125,6 +125,14 @@ class AgentKernelServer(ExtensionApp):
         help="How long a kernel's gateway may be out of reach until the kernel's runs end, in seconds.",
     ).tag(config=True)
 
+    kernel_waiting_seconds = Float(
+        28_800.0,
+        allow_none=True,
+        min=0,
+        help="""How long a run that waits for a person keeps its kernel from being culled (`cull_idle_timeout`), in
+        seconds: 8 hours. While its agent works, a kernel is never idle. Unset: as long as it waits.""",
+    ).tag(config=True)
+
     token_flush_seconds = Float(
         defaults.TOKEN_FLUSH_SECONDS, min=0, help="How long tokens are gathered before they are committed, in seconds."
     ).tag(config=True)

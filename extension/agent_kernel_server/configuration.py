@@ -31,6 +31,7 @@ def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, st
         event_logger=server.event_logger,
         logger=app.log,
         gateway_seconds=app.gateway_seconds,
+        waiting_seconds=app.kernel_waiting_seconds,
     )
 
 

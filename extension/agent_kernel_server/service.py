@@ -61,7 +61,8 @@ class Stream(Protocol):
 
 
 class Service:
-    """One per server. `gateway_seconds` is how long a kernel's gateway may be unreachable before its runs end."""
+    """One per server. `gateway_seconds` is how long a kernel's gateway may be unreachable before its runs end;
+    `waiting_seconds`: see `IdleKernels`."""
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class Service:
         event_logger: Any,
         logger: Logger,
         gateway_seconds: float,
+        waiting_seconds: float | None,
     ) -> None:
         self._log_path = log_path
         self._models = models
@@ -96,7 +98,9 @@ class Service:
         self.page_sockets: set[Socket] = set()
         files = CellFiles(contents_manager)
         shared = Shared(self.runtime, self.list_models, self.is_shown, self.records, self.pages, files, logger)
-        self.kernels = ServedKernels(shared, kernel_manager, gateway_seconds)
+        self.kernels = ServedKernels(
+            shared, kernel_manager, gateway_seconds=gateway_seconds, waiting_seconds=waiting_seconds
+        )
         outside = Notebooks(kernel_manager, session_manager, contents_manager, self.records.paths)
         self.client_calls = ClientCalls(self.runtime, self.kernels, outside, self.pages, files, logger)
         self.mcp = Gate(self.client_calls, lambda: Secrets(models.secrets()), self.tasks)

@@ -1,15 +1,18 @@
 """Calls and runs whose kernel is stopped, dies, or is restarted."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.kernels import idle
 from agent_kernel_server.kernels.kernel import ENDED_NOTICE
-from tests.server.client import Api, Fetch, Kernel, OpenChannel
+from tests.server.client import Api, Fetch, Kernel, OpenChannel, service_of
 from tests.server.test_kernels import executing, waiting_call
+from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 
@@ -55,6 +58,33 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
     assert (view["runs"][0]["status"], view["runs"][0]["error"]) == ("cancelled", None)
     assert [notice["content"] for notice in view["runs"][0]["notices"]] == [ENDED_NOTICE]
     assert await api.pending() == []
+
+
+@pytest.fixture
+def noted_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "PAUSE_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("noted_often", "fresh")
+async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_says_what_ran(
+    api: Api, kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, found = extension.serverapp.kernel_manager, service_of(extension).kernels.idle
+    monkeypatch.setattr(manager, "cull_idle_timeout", 60)
+    model.add(calls(call("list_files"), call("run_python", code="1")))
+    conversation_id, _ = await waiting_call(api, kernel)
+    jupyters = manager.get_kernel(kernel.kernel_id)
+    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    jupyters.last_activity = an_hour_ago
+    await until(lambda: jupyters.last_activity > an_hour_ago)  # as if something had run there
+    monkeypatch.setattr(found, "waiting_seconds", 0)
+    await until(lambda: kernel.kernel_id in found.idle)
+    jupyters.last_activity = an_hour_ago
+    await manager.cull_kernel_if_idle(kernel.kernel_id)
+    run = (await api.ended(conversation_id))["runs"][0]
+    assert (run["status"], run["error"]["code"]) == ("error", "KERNEL_DIED")
+    expected = "Jupyter culled the kernel, which had been idle for 1 h 0 min (`cull_idle_timeout` of this server)."
+    assert run["error"]["message"] == f"{expected} Ran: list_files. Did not run: run_python."
 
 
 async def test_a_conversation_goes_on_after_its_kernel_was_restarted(

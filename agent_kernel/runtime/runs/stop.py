@@ -149,4 +149,15 @@ def _result_text(target: CallState, reason: str) -> str:
     return outcome_texts.cancelled_before_start(reason)
 
 
+def what_ran(calls: Sequence[ToolCallView]) -> str:
+    """Which calls of a run that ends now have run and which have not, as further sentences."""
+    not_begun = tuple(state for state in tool_calls.UNFINISHED if state != "executing")
+    kinds = (("Ran", ("success", "error")), ("Cut off", ("executing", "unknown")), ("Did not run", not_begun))
+    told = ""
+    for words, states in kinds:
+        if names := [call.tool_name for call in calls if call.state in states]:
+            told += f" {words}: {', '.join(names)}."
+    return told
+
+
 _FINAL = frozenset(state for state, targets in tool_calls.NEXT.items() if not targets)

@@ -70,9 +70,10 @@ class ServedKernel:
         shared: Shared,
         on_gone: Callable[[str], None],
         interrupt: Callable[[], Awaitable[None]],
+        why_culled: Callable[[], str | None],
     ) -> None:
         """`on_gone` is called with the reason when the kernel is found to be lost for good; `interrupt` interrupts
-        the cell that runs."""
+        the cell that runs; `why_culled`: see `IdleKernels.why_culled`."""
         self.kernel_id = kernel_id
         self._shared = shared
         self._log = shared.log
@@ -84,6 +85,7 @@ class ServedKernel:
         self._link: KernelLink | None = None
         self.on_gone = on_gone
         self._interrupt = interrupt
+        self._why_culled = why_culled
         self._announced: set[str] = set()
         """Runs of the kernel's present process that were announced."""
         self._undeclared: set[str] = set()
@@ -112,6 +114,11 @@ class ServedKernel:
     @property
     def active_runs(self) -> int:
         return len(self._run_sync.runs)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run goes on here, also one that no cell has asked for."""
+        return any(conversation.is_busy for conversation in self._conversations.values())
 
     @property
     def link(self) -> KernelLink:
@@ -176,7 +183,8 @@ class ServedKernel:
         conversation = self._run_sync.runs.get(run_id)
         if conversation is not None:
             stop = partial(conversation.cancel_run, run_id)
-            work = self._stop_interrupted(stop, self.link) if cause == "interrupted" else stop(stop_for(cause))
+            is_interrupt = cause == "interrupted"
+            work = self._stop_interrupted(conversation, stop, self.link) if is_interrupt else stop(stop_for(cause))
             self._tasks.spawn(work, f"cancel {run_id}")
         elif run_id in self._starting:
             self._stops[run_id] = cause
@@ -185,12 +193,17 @@ class ServedKernel:
         """Stop a run that the kernel did not start, or all such runs."""
         for conversation in list(self._conversations.values()):
             stop = partial(conversation.kernel_interrupted, run_id)
-            work = self._stop_interrupted(stop, self.link)
+            work = self._stop_interrupted(conversation, stop, self.link)
             self._tasks.spawn(work, f"interrupt of {conversation.conversation_id}")
 
-    async def _stop_interrupted(self, stop: Callable[[Stop], Awaitable[None]], link: KernelLink) -> None:
+    async def _stop_interrupted(
+        self, conversation: Conversation, stop: Callable[[Stop], Awaitable[None]], link: KernelLink
+    ) -> None:
         """Jupyter interrupts a kernel before it shuts it down or restarts it. Then no interrupt was meant. A gateway
         does not say so first: there the runs end when the kernel has ended."""
+        if self._transport.is_ending and (culled := self._why_culled()) is not None:
+            await conversation.kernel_gone(culled, restarting=False)
+            return
         if self._transport.is_ending:
             await stop(Stop("The kernel was restarted or shut down.", by=None, notice=ENDED_NOTICE))
             return

@@ -13,11 +13,13 @@ from jupyter_server.gateway.managers import GatewayKernelManager
 from agent_kernel.errors import KernelGone
 from agent_kernel.execution.notebook_executor import NotebookExecutor
 from agent_kernel.protocol.kernel import KeptChange
+from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.kernels.gateway import GatewayTransport, take_over
+from agent_kernel_server.kernels.idle import IdleKernels
 from agent_kernel_server.kernels.kernel import ServedKernel
 from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.kernels.transport import Listener, Transport
@@ -30,12 +32,15 @@ START_TRIES, START_PAUSE = 100, 0.05
 
 
 class ServedKernels:
-    def __init__(self, shared: Shared, kernel_manager: Any, gateway_seconds: float) -> None:
+    def __init__(
+        self, shared: Shared, kernel_manager: Any, *, gateway_seconds: float, waiting_seconds: float | None
+    ) -> None:
         self._shared = shared
         self._manager = kernel_manager
         self._gateway_seconds = gateway_seconds
         self._tasks = TaskOwner()
         self._kernels: dict[str, ServedKernel] = {}
+        self.idle = IdleKernels(kernel_manager, self._open_runs, waiting_seconds)
 
     def kernel_ids(self) -> list[str]:
         return sorted(self._kernels)
@@ -88,8 +93,12 @@ class ServedKernels:
         if kernel is not None:
             kernel.sync_run(spec, conversation, handle)
 
+    async def _open_runs(self) -> Sequence[ListedRun]:
+        return await (await self._shared.runtime()).list_runs(ended=0)
+
     def serve_running(self) -> None:
-        """Serve the kernels that run already."""
+        """Serve the kernels that run already, and keep those from being culled whose agents work."""
+        self._tasks.spawn(self.idle.watch(lambda: any(kernel.is_busy for kernel in self._kernels.values())), "activity of kernels")
         for kernel_id in self._manager.list_kernel_ids():
             self.serve(kernel_id)
 
@@ -105,6 +114,7 @@ class ServedKernels:
             self._shared,
             lambda reason: self._lost(kernel_id, reason),
             kernel.interrupt_kernel,
+            lambda: self.idle.why_culled(kernel_id),
         )
         kernel.add_restart_callback(served.died, "restart")
         kernel.add_restart_callback(lambda: self._lost(kernel_id, "The kernel died."), "dead")
@@ -129,7 +139,8 @@ class ServedKernels:
             case "restart", success if kernel is not None:
                 kernel.restarted(success=success)
             case "shutdown", True:
-                await self._release(kernel_id, "The kernel was shut down.", by_user=True)
+                culled = self.idle.why_culled(kernel_id)
+                await self._release(kernel_id, culled or "The kernel was shut down.", by_user=culled is None)
 
     async def _serve_started(self, kernel_id: str) -> None:
         for _ in range(START_TRIES):
