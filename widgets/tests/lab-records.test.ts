@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { codeOf, decorateRecords } from "../lab/src/records";
+import { BEGIN_CONVERSATION } from "../src/run/newConversation";
 import { INSERT_CELLS, type InsertCells } from "../src/ui/makeCells";
 
 const code = (text: string, cell = ""): string =>
@@ -50,6 +51,17 @@ it("finds records that come later, once each, and only in outputs", async () => 
   document.body.append(moved);
   await new Promise((done) => requestAnimationFrame(done));
   expect(buttons("Insert all as cells")).toHaveLength(1);
+});
+
+it("offers to run the cell again of a run that was lost with its kernel", () => {
+  const asked = vi.fn();
+  document.addEventListener(BEGIN_CONVERSATION, asked, { once: true });
+  const lost =
+    '<div class="agent-record"><p data-role="error">The kernel was lost. Jupyter culled the kernel.</p></div>';
+  document.body.innerHTML = `<div class="jp-OutputArea-output">${lost}</div>`;
+  decorateRecords(document.body);
+  buttons("Try again")[0]!.click();
+  expect(asked).toHaveBeenCalledOnce();
 });
 
 it("copies the code as it stands there", async () => {

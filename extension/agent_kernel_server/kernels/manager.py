@@ -93,12 +93,15 @@ class ServedKernels:
         if kernel is not None:
             kernel.sync_run(spec, conversation, handle)
 
+    def _is_any_busy(self) -> bool:
+        return any(kernel.is_busy for kernel in self._kernels.values())
+
     async def _open_runs(self) -> Sequence[ListedRun]:
         return await (await self._shared.runtime()).list_runs(ended=0)
 
     def serve_running(self) -> None:
         """Serve the kernels that run already, and keep those from being culled whose agents work."""
-        self._tasks.spawn(self.idle.watch(lambda: any(kernel.is_busy for kernel in self._kernels.values())), "activity of kernels")
+        self._tasks.spawn(self.idle.watch(self._is_any_busy), "activity of kernels")
         for kernel_id in self._manager.list_kernel_ids():
             self.serve(kernel_id)
 

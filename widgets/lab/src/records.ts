@@ -1,6 +1,9 @@
-/** Gives records, which are plain HTML, what cards have: Copy, Insert below as a cell, and all of a run's code at once.
+/** Gives records, which are plain HTML, what cards have: Copy, Insert below as a cell, all of a run's code at once, and
+ * Try again where the run was lost with its kernel.
  *
  * A record comes from the file. Of it only text is taken, and what is added stands in the page, not in the notebook. */
+import { beginConversation } from "../../src/run/newConversation";
+import { SHARED } from "../../src/text/words.gen";
 import { insertCells } from "../../src/ui/makeCells";
 import { copyButton } from "../../src/ui/copying";
 import { RECORD } from "../../src/ui/notebook";
@@ -48,6 +51,9 @@ function decorate(record: Element): void {
       ),
     );
   }
+  const error = record.querySelector('[data-role="error"]');
+  if (error?.textContent?.startsWith(SHARED.problems.KERNEL_DIED) === true)
+    error.after(actions(button(SHARED.actions.tryAgain, (at) => beginConversation(at))));
   const count = codeOf(record).length;
   if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));
 }

@@ -6,7 +6,7 @@ export const BEGIN_CONVERSATION = "agent-kernel:begin-conversation";
 export const NEW_CONVERSATION = "agentKernelNewConversation";
 
 export interface BeginConversation {
-  /** The cell to run. Without it, the event asks whether a notebook would. */
+  /** The cell to run; "" is the one around. Without it, the event asks whether a notebook would. */
   readonly cellId: string | null;
 }
 
@@ -15,8 +15,9 @@ export function canBeginConversation(): boolean {
   return ask(document, null);
 }
 
-/** Runs the cell again, in the notebook around `place`; its prompt begins a new conversation. False where none did. */
-export function beginConversation(place: EventTarget, cellId: string): boolean {
+/** Runs the cell again, in the notebook around `place`, by default the cell that `place` is in; its prompt begins a new
+ * conversation. False where none did. */
+export function beginConversation(place: EventTarget, cellId = ""): boolean {
   return ask(place, cellId);
 }
 
