@@ -307,13 +307,13 @@ def read_placed(sql: sqlite3.Connection, run_id: str) -> PlacedRun:
     return _placed(*one_row(sql, f"{_PLACED} WHERE run_id = ?", run_id, UnknownRun))
 
 
-def list_placed(sql: sqlite3.Connection, ended: int) -> list[PlacedRun]:
-    """All open runs and the newest `ended` of the others, the oldest first."""
+def list_placed(sql: sqlite3.Connection, ended: int, run_id: str | None = None) -> list[PlacedRun]:
+    """All open runs, the newest `ended` of the others, and `run_id`, the oldest first."""
     rows = sql.execute(
-        f"{_PLACED} WHERE status IN ('queued', 'running') OR runs.number IN "
+        f"{_PLACED} WHERE status IN ('queued', 'running') OR run_id = ? OR runs.number IN "
         "(SELECT number FROM runs WHERE status NOT IN ('queued', 'running') ORDER BY number DESC LIMIT ?) "
         "ORDER BY runs.number",
-        (ended,),
+        (run_id, ended),
     )
     return [_placed(*row) for row in rows]
 

@@ -295,9 +295,9 @@ class Runtime:
         with an unknown outcome and no answer."""
         return await self._log.read_apart(lambda sql: overview.read_calls(sql, state))
 
-    async def list_runs(self, ended: int = overview.ENDED_RUNS) -> list[ListedRun]:
-        """All open runs and the last `ended` ones that have ended, of all conversations, the oldest first."""
-        return await self._log.read_apart(lambda sql: overview.read_runs(sql, ended))
+    async def list_runs(self, ended: int = overview.ENDED_RUNS, run_id: str | None = None) -> list[ListedRun]:
+        """All open runs, the last `ended` ones that have ended, and `run_id`, of all conversations, the oldest first."""
+        return await self._log.read_apart(lambda sql: overview.read_runs(sql, ended, run_id))
 
     async def rename_notebooks(self, old: str, new: str) -> None:
         """Follow the renaming of a notebook, or of a folder with notebooks."""

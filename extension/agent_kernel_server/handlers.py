@@ -150,7 +150,8 @@ class OpenRunsHandler(AgentKernelHandler):
     @for_those_who_may("read")
     async def get(self) -> None:
         state, status = self.query_word("state", RUN_STATES), self.query_word("status", RUN_STATUSES)
-        runs = await self.service.list_runs(self.query_number("limit", ENDED_RUNS))
+        limit = self.query_number("limit", ENDED_RUNS)
+        runs = await self.service.list_runs(limit, self.get_query_argument("run_id", None))
         if state is not None:
             runs = [run for run in runs if state in _states(run)]
         if status is not None:

@@ -317,9 +317,14 @@ class Service:
         """The calls of all conversations in a state (`None`: in any), with the present paths of their notebooks."""
         return await self.records.paths.follow(await (await self.runtime()).list_calls(state))
 
-    async def list_runs(self, ended: int) -> list[ListedRun]:
-        """The runs of all conversations: the open ones, and the latest `ended` that have ended."""
-        return await self.records.paths.follow(await (await self.runtime()).list_runs(ended))
+    async def list_runs(self, ended: int, run_id: str | None = None) -> list[ListedRun]:
+        """The runs of all conversations: the open ones, and the latest `ended` that have ended. With `run_id`, that one
+        alone, or none."""
+        if run_id is None:
+            runs = await (await self.runtime()).list_runs(ended)
+        else:
+            runs = [run for run in await (await self.runtime()).list_runs(0, run_id) if run.run_id == run_id]
+        return await self.records.paths.follow(runs)
 
     async def aclose(self) -> None:
         """Close the channels, kernels and tasks, then the runtime, which gives open runs and calls a final state."""

@@ -2,11 +2,15 @@
  * kilobytes, from that server, once for the page and cached by the browser. Where that fails it asks the kernel.
  *
  * Each prompt sends all of this to its page, so it is written to be small when it is built. */
-import { type FrontEnd, fromServer, keep, type Place } from "./served";
+import { type FrontEnd, fromServer, keep, type Place, widgetManagers } from "./served";
 
 const TROUBLE =
   "<p role=alert>No cards came from the server, nor from the kernel, which may be busy. The run goes on. " +
   "Try again, reload the page, or restart the server.</p><button class='jp-Button jp-mod-styled'>Try again</button>";
+
+function initialize({ model }: Pick<Place, "model">): void {
+  if (model.widget_manager) widgetManagers.set(model.get("run_id"), model.widget_manager);
+}
 
 function render({ model, el }: Place): () => void {
   let gone = false;
@@ -56,4 +60,4 @@ function render({ model, el }: Place): () => void {
   };
 }
 
-export default { render };
+export default { initialize, render };

@@ -1,9 +1,13 @@
 /** The front end as a file of the page's server. A page imports it once, whoever asks first. */
 
+import type { WidgetManager } from "./card/notebookRenderers";
+
 /** The name of the front end's first file, by its content. Put in by the build. */
 declare const FIRST_PART: string;
 
 interface Model {
+  readonly widget_manager?: WidgetManager | undefined;
+  get(trait: "run_id"): string;
   on(event: "msg:custom", callback: (message: unknown) => void): void;
   off(event: "msg:custom", callback: (message: unknown) => void): void;
   send(content: unknown): void;
@@ -20,9 +24,13 @@ export interface FrontEnd {
 
 const file = FIRST_PART;
 /** By the name of the first file: each widget has its own copy of this module, and pages may have several versions. */
-const loaded = ((globalThis as unknown as Record<symbol, Map<string, Promise<FrontEnd>>>)[
-  Symbol.for("agent_kernel.front_ends")
-] ??= new Map());
+const loaded = shared<Promise<FrontEnd>>("front_ends");
+/** By run, the manager of its widget: what draws a run without its widget draws other widgets with that. */
+export const widgetManagers = shared<WidgetManager>("widget_managers");
+
+function shared<T>(name: string): Map<string, T> {
+  return ((globalThis as unknown as Record<symbol, Map<string, T>>)[Symbol.for(`agent_kernel.${name}`)] ??= new Map());
+}
 
 /** Where the server has a file. Throws in pages that are of no Jupyter server. */
 export function addressOf(name: string): string {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { defaultsOf, readLacking, wordsOf } from "../lab/src/environment";
 import { asksAgent, cellsPrompt, explainPrompt, fixPrompt, isPrompt, outputPrompt } from "../lab/src/prompts";
-import { wordsOfEnded, wordsOfOpen } from "../lab/src/waits";
+import { wordsOfEnded, wordsOfOpen } from "../lab/src/listedRuns";
 
 it("makes prompts whose mentions end where the line or a blank does", () => {
   const prompts = [fixPrompt("a-1"), explainPrompt("a-1"), outputPrompt("a-1"), cellsPrompt(["a-1"])];
@@ -59,7 +59,7 @@ it("sends the settings that differ from what there is without them", () => {
 });
 
 it("names the run that a cell came too early for", () => {
-  const run = { run_id: "r", prompt: "", notebook: null, kernel_id: null, cell_id: "c" };
+  const run = { run_id: "r", conversation_id: "conv_1", prompt: "", notebook: null, kernel_id: null, cell_id: "c" };
   expect(wordsOfOpen({ ...run, waits_for: [{ kind: "approval" }] }, 2)).toBe("The run in [2] waits for you ·");
   expect(wordsOfOpen({ ...run, waits_for: [{ kind: "run" }] }, 2)).toBe("The run in [2] has not ended ·");
   expect(wordsOfEnded("cancelled", null)).toBe("The run above ended without an answer ·");

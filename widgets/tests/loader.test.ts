@@ -7,6 +7,7 @@ const FILE = "cards-0000AAAA.js";
 const sent: unknown[] = [];
 const receivers = new Set<(message: unknown) => void>();
 const model = {
+  get: () => "run_1",
   on: (_: string, callback: (message: unknown) => void) => void receivers.add(callback),
   off: (_: string, callback: (message: unknown) => void) => void receivers.delete(callback),
   send: (content: unknown) => void sent.push(content),

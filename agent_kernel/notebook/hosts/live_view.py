@@ -11,6 +11,7 @@ from IPython.display import display
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.vocabulary import RUN_VIEW
 from agent_kernel.record import place_record, render_record
 
 Transport = Literal["server", "kernel"]
@@ -37,6 +38,7 @@ class LiveView:
             "prompt": run.prompt,
             "transport": transport,
         }
+        self._drawn_by_server = {"run_id": run.run_id} if transport == "server" else {}
         self.widget: Any = None
         """Set by `open`."""
 
@@ -57,7 +59,7 @@ class LiveView:
     def _show(self, display_id: str) -> None:
         # The text is for front ends without widgets. It is always the same, because nbval compares it.
         view = {"version_major": 2, "version_minor": 1, "model_id": self.model_id}
-        data = {VIEW: view, "text/plain": GOING_ON}
+        data = {RUN_VIEW: self._drawn_by_server, VIEW: view, "text/plain": GOING_ON}
         display(data, raw=True, display_id=display_id)
 
     def replace(self, end: RunResult) -> None:

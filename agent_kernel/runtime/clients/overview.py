@@ -39,11 +39,11 @@ def _unanswered(sql: sqlite3.Connection) -> list[ToolCallView]:
     return sorted((call for call in unknown if call.unknown_answer is None), key=attrgetter("created_at"))
 
 
-def read_runs(sql: sqlite3.Connection, ended: int) -> list[ListedRun]:
-    """All that are open, and so many of those that have ended, the oldest first."""
+def read_runs(sql: sqlite3.Connection, ended: int, run_id: str | None = None) -> list[ListedRun]:
+    """All that are open, so many of those that have ended, and `run_id`, the oldest first."""
     rows = [
         (row.conversation, ListedRun.model_validate(row.values | _place_of(row)))
-        for row in runs.list_placed(sql, ended)
+        for row in runs.list_placed(sql, ended, run_id)
     ]
     waits = _waits(sql, rows)
     return [run.model_copy(update={"waits_for": waits[run.run_id]}) for _, run in rows]

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
+from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RUN_VIEW
 from agent_kernel.record.so_far import render_so_far
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
@@ -183,5 +183,6 @@ def _mark(output: dict[str, Any]) -> str:
 
 def _put_static(output: dict[str, Any], run: OpenRun) -> None:
     """Replace a widget by the run's state, or by the text beside the widget if the state was not rendered yet."""
-    output["data"] = {kind: shown for kind, shown in (run.bundle or output["data"]).items() if kind != WIDGET_MIME}
+    static = {kind: shown for kind, shown in (run.bundle or output["data"]).items() if kind != WIDGET_MIME}
+    output["data"] = static | {RUN_VIEW: {"run_id": run.spec.run_id}}
     output["metadata"] = {OPEN_RUN_MARK: run.spec.run_id}

@@ -5,7 +5,7 @@ import { type INotebookTracker, NotebookActions, type NotebookPanel } from "@jup
 import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
 import { isCode } from "./ask";
 import type { WaitingRuns } from "./waiting";
-import { type ListedRun, wordsOfEnded, wordsOfOpen } from "./waits";
+import { type ListedRun, wordsOfEnded, wordsOfOpen } from "./listedRuns";
 
 /** A name, or a column. */
 const NAMES = new Set(["NameError", "KeyError"]);

@@ -3,6 +3,7 @@ import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { ILauncher } from "@jupyterlab/launcher";
 import { INotebookCellExecutor, INotebookTracker } from "@jupyterlab/notebook";
+import { IRenderMimeRegistry } from "@jupyterlab/rendermime";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
@@ -19,6 +20,7 @@ import { OpenNotebooks } from "./pages";
 import { coloursPrompts } from "./prose";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
+import { rendersRuns } from "./runOutput";
 import { Settings } from "./settings";
 import style from "./style.css";
 import { UndoOffers } from "./undo";
@@ -120,6 +122,14 @@ const prose: JupyterFrontEndPlugin<void> = {
   activate: (_, tracker: INotebookTracker) => coloursPrompts(tracker),
 };
 
+const runs: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:runs",
+  description: "Draws runs in outputs, also of notebooks that are not trusted.",
+  autoStart: true,
+  requires: [INotebookTracker, IRenderMimeRegistry],
+  activate: rendersRuns,
+};
+
 const removed: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:removed",
   description: "Tells the kernel of cells that are gone.",
@@ -177,4 +187,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, undo, launcher, loading, prompts, prose, removed, pages, waits];
+export default [keys, cells, undo, launcher, loading, prompts, prose, removed, runs, pages, waits];

@@ -3,15 +3,14 @@
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { Dialog, Notification, showDialog } from "@jupyterlab/apputils";
 import type { Cell, CodeCell, MarkdownCell } from "@jupyterlab/cells";
-import { URLExt } from "@jupyterlab/coreutils";
 import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
-import { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
 import { type ISignal, Signal } from "@lumino/signaling";
 import { Widget } from "@lumino/widgets";
 import { insertBelow } from "./insert";
+import { listRuns } from "./listRuns";
 import type { Settings } from "./settings";
-import { type ListedRun, summary, type Waiting, waitingRuns } from "./waits";
+import { type ListedRun, summary, type Waiting, waitingRuns } from "./listedRuns";
 
 /** The kernel's own messages to the server pass through the page, too: a run begins, or goes on. */
 const FROM_KERNEL = "agent_kernel_event";
@@ -63,13 +62,8 @@ export class WaitingRuns {
 
   /** Reads the runs that are open, and so many that have ended. */
   async list(limit: number): Promise<readonly ListedRun[]> {
-    const { serverSettings } = this.app.serviceManager;
-    const query = limit === 0 ? "state=open&limit=0" : `limit=${limit}`;
-    const address = URLExt.join(serverSettings.baseUrl, `agent-kernel/api/runs?${query}`);
-    const response = await ServerConnection.makeRequest(address, {}, serverSettings);
-    // Without the server extension, or its log, there is nothing to show.
-    const runs: unknown = response.ok ? await response.json() : [];
-    return Array.isArray(runs) ? (runs as ListedRun[]) : [];
+    const query = { ...(limit === 0 && { state: "open" }), limit: String(limit) };
+    return listRuns(this.app.serviceManager.serverSettings, query);
   }
 
   /** Leads to what waits; pressed again, to what else does. */

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { summary, waitingRuns } from "../lab/src/waits";
+import { summary, waitingRuns } from "../lab/src/listedRuns";
 
 const run = (
   waits_for: { kind: "approval" | "answer" | "outcome" | "budget" | "repeat" | "run"; tool_name?: string }[],
 ) => ({
-  ...{ run_id: "run_1", prompt: "Look.", notebook: "a.ipynb", kernel_id: "k", cell_id: "c" },
+  ...{ run_id: "run_1", conversation_id: "conv_1", prompt: "Look.", notebook: "a.ipynb", kernel_id: "k", cell_id: "c" },
   waits_for,
 });
 

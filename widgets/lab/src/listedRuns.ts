@@ -1,4 +1,4 @@
-/** The runs that wait for a person, from the server: also those without a card in the page. */
+/** The runs that the server knows, and which of them wait for a person: also those without a card in the page. */
 import { plural } from "../../src/text/format";
 
 interface Wait {
@@ -9,6 +9,7 @@ interface Wait {
 /** Of the list of runs, what is read here. */
 export interface ListedRun {
   readonly run_id: string;
+  readonly conversation_id: string;
   readonly status?: string;
   readonly prompt: string;
   readonly notebook: string | null;

@@ -1,0 +1,110 @@
+/** Draws a run in its cell's output, trusted or not, without a widget and before a kernel has started: from the server
+ * alone. Only where that says that the run belongs to this notebook, as the output comes from a file. */
+import type { JupyterFrontEnd } from "@jupyterlab/application";
+import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
+import type { IRenderMimeRegistry } from "@jupyterlab/rendermime";
+import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
+import { Panel, Widget } from "@lumino/widgets";
+import { WIDGET_VIEW } from "../../src/card/notebookRenderers";
+import { fromServer } from "../../src/served";
+import type { ListedRun } from "./listedRuns";
+import { listRuns } from "./listRuns";
+import { notebookWidgets, showRun } from "./showRun";
+
+export const RUN_VIEW = "application/vnd.agent-kernel.run+json";
+/** Before widgets, whose rank is -10. */
+const RANK = -20;
+/** A prompt's output is here before the server knows of its run: the pauses (ms) after which it is asked again. */
+const ASK_AGAIN = [100, 200, 400, 800, 1_600, 3_200];
+const TRUST = "Trust this notebook to see the cards";
+
+export function rendersRuns(app: JupyterFrontEnd, tracker: INotebookTracker, rendermime: IRenderMimeRegistry): void {
+  rendermime.addFactory(
+    {
+      safe: true,
+      mimeTypes: [RUN_VIEW],
+      defaultRank: RANK,
+      createRenderer: ({ resolver }) => new RunOutput(app, tracker, rendermime, resolver),
+    },
+    RANK,
+  );
+}
+
+class RunOutput extends Panel implements IRenderMime.IRenderer {
+  private unmount = (): void => undefined;
+
+  constructor(
+    private readonly app: JupyterFrontEnd,
+    private readonly tracker: INotebookTracker,
+    private readonly rendermime: IRenderMimeRegistry,
+    private readonly resolver: IRenderMime.IResolver | null,
+  ) {
+    super();
+  }
+
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const panel = this.panel();
+    const run = panel === null ? null : await this.runOf(model, panel);
+    if (this.isDisposed) return;
+    if (panel === null || run === null) return this.showOther(model, panel);
+    try {
+      const unmount = await showRun(this.node, run, notebookWidgets(run.run_id, panel));
+      if (this.isDisposed) unmount();
+      else this.unmount = unmount;
+    } catch (error) {
+      console.error(error);
+      await this.showOther(model, panel);
+    }
+  }
+
+  override dispose(): void {
+    this.unmount();
+    super.dispose();
+  }
+
+  /** The notebook that the output is of. */
+  private panel(): NotebookPanel | null {
+    const path = (this.resolver as { path?: unknown } | null)?.path;
+    return this.tracker.find(({ context }) => context.path === path) ?? null;
+  }
+
+  private async runOf({ data }: IRenderMime.IMimeModel, { context }: NotebookPanel): Promise<ListedRun | null> {
+    const { run_id: runId } = data[RUN_VIEW] as { run_id?: unknown };
+    if (typeof runId !== "string") return null;
+    void fromServer().catch(() => undefined);
+    const query = { run_id: runId, notebook: context.localPath };
+    // What was saved while the run went on is no news to the server.
+    for (const pause of "text/html" in data ? [] : ASK_AGAIN) {
+      const [run] = await listRuns(this.app.serviceManager.serverSettings, query);
+      if (run !== undefined || this.isDisposed) return run ?? null;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+    return (await listRuns(this.app.serviceManager.serverSettings, query))[0] ?? null;
+  }
+
+  /** As the notebook would without this renderer. */
+  private async showOther({ data, metadata, trusted }: IRenderMime.IMimeModel, panel: NotebookPanel | null): Promise<void> {
+    const rendermime = panel?.content.rendermime ?? this.rendermime;
+    const { [RUN_VIEW]: _, ...others } = data;
+    const mime = rendermime.preferredMimeType(others, trusted ? "any" : "ensure");
+    if (mime !== undefined) {
+      const renderer = rendermime.createRenderer(mime);
+      this.addWidget(renderer);
+      await renderer.renderModel(rendermime.createModel({ data: others, metadata, trusted }));
+    }
+    if (!trusted && WIDGET_VIEW in data && panel !== null && !this.isDisposed) this.addWidget(this.trustOffer(panel));
+  }
+
+  private trustOffer(panel: NotebookPanel): Widget {
+    const row = new Widget();
+    row.addClass("agent-kernel-actions");
+    const button = row.node.appendChild(document.createElement("button"));
+    button.type = "button";
+    button.textContent = TRUST;
+    button.addEventListener("click", () => {
+      this.app.shell.activateById(panel.id);
+      void this.app.commands.execute("notebook:trust");
+    });
+    return row;
+  }
+}
