@@ -74,3 +74,24 @@ def test_two_tabs_save_and_load_without_a_question(
         tab.wait_for_end()
     assert_record_is_saved(notebook.save(), 1, "A plot of")
     context.close()
+
+
+def test_a_notebook_that_is_not_trusted_has_its_cards_and_a_copy_of_it_has_none(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
+) -> None:
+    notebook = waiting(open_notebook([LOAD, PLOT]), model)
+    saved = notebook.save()
+    saved.cells.append(nbformat.v4.new_code_cell("1"))  # written by another program, so it is not as it was signed
+    nbformat.write(saved, notebook.path)
+    copy = lab.root / "copy.ipynb"
+    nbformat.write(saved, copy)
+
+    notebook.reload()
+    assert notebook.page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets[1].model.trusted") is False
+    notebook.wait_for_state("awaiting_approval")
+    notebook.command("docmanager:open", path=copy.name)
+    expect(notebook.page.get_by_text(WAITING)).to_be_visible()
+    expect(notebook.cards().and_(notebook.page.locator(":visible"))).to_have_count(0)
+    notebook.command("docmanager:open", path=notebook.path.name)
+    notebook.press("Approve")
+    expect(notebook.page.get_by_text("A plot of mass.").first).to_be_visible()
