@@ -111,8 +111,8 @@ RESULT_MARK = "agent_kernel"
 """The metadata key of outputs that show a run's results. Its value names the run and the number of the call."""
 
 RUN_VIEW = "application/vnd.agent-kernel.run+json"
-"""The MIME type of a live run, beside its widget. Its `run_id` names a run at the server, which the JupyterLab extension
-draws without a widget; it is missing where the run is in the kernel."""
+"""The MIME type of a live run, beside its widget. Its `run_id` names a run at the server, which the JupyterLab
+extension draws without a widget; it is missing where the run is in the kernel."""
 
 OPEN_RUN_MARK = "agent_kernel_open_run"
 """The metadata key of an output that was saved while its run went on. Its value is the run's id."""

@@ -296,7 +296,7 @@ class Runtime:
         return await self._log.read_apart(lambda sql: overview.read_calls(sql, state))
 
     async def list_runs(self, ended: int = overview.ENDED_RUNS, run_id: str | None = None) -> list[ListedRun]:
-        """All open runs, the last `ended` ones that have ended, and `run_id`, of all conversations, the oldest first."""
+        """All open runs, the last `ended` of those that have ended, and `run_id`, of any conversation, oldest first."""
         return await self._log.read_apart(lambda sql: overview.read_runs(sql, ended, run_id))
 
     async def rename_notebooks(self, old: str, new: str) -> None:

@@ -24,12 +24,19 @@ def lab(shared_model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
         yield server
 
 
-def test_a_card_is_answered_while_the_cell_waits(open_notebook: OpenNotebook, model: WrittenModel) -> None:
+def test_a_card_is_answered_while_the_cell_waits_once_the_notebook_is_trusted(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
     model.says(call("run_python", code="product = 6 * 7\nprint('the product is', product)"), say("It is 42."))
     notebook = open_notebook([LOAD_COLD, "%%agent\nSix times seven?", "product"])
     notebook.run(0)
     notebook.run(1, wait=False)
     notebook.wait_for_state("awaiting_approval", seconds=COLD_SECONDS)
+    page = notebook.page
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets[1].model.trusted = false")
+    expect(notebook.cards()).to_have_count(0)
+    page.get_by_role("button", name="Trust this notebook to see the cards").click()
+    page.locator(".jp-Dialog").get_by_role("button", name="Trust").click()
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("It is 42.")
     notebook.run(2)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,10 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
     assert (*place(ended), ended["waits_for"]) == ("renamed.ipynb", *expected[1:], [])
     await jp_fetch("api", "kernels", in_second.kernel_id, method="DELETE")
     assert [one["notebook"] for one in await listed(api, "runs")] == ["renamed.ipynb"]
+
+    of = partial(listed, api, "runs", run_id=ended["run_id"], limit="0")
+    assert [one["run_id"] for one in await of(notebook="renamed.ipynb")] == [ended["run_id"]]
+    assert await of(notebook="first.ipynb") == await listed(api, "runs", run_id="run_0") == []
 
 
 @pytest.mark.kernel

@@ -32,6 +32,8 @@ export function rendersRuns(app: JupyterFrontEnd, tracker: INotebookTracker, ren
 
 class RunOutput extends Panel implements IRenderMime.IRenderer {
   private unmount = (): void => undefined;
+  /** The model that is shown, or is to be: trust makes a new one. */
+  private model: IRenderMime.IMimeModel | null = null;
 
   constructor(
     private readonly app: JupyterFrontEnd,
@@ -43,23 +45,32 @@ class RunOutput extends Panel implements IRenderMime.IRenderer {
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    this.clear();
+    this.model = model;
     const panel = this.panel();
     const run = panel === null ? null : await this.runOf(model, panel);
-    if (this.isDisposed) return;
+    if (this.model !== model) return;
     if (panel === null || run === null) return this.showOther(model, panel);
     try {
       const unmount = await showRun(this.node, run, notebookWidgets(run.run_id, panel));
-      if (this.isDisposed) unmount();
-      else this.unmount = unmount;
+      if (this.model === model) this.unmount = unmount;
+      else unmount();
     } catch (error) {
       console.error(error);
-      await this.showOther(model, panel);
+      if (this.model === model) this.showOther(model, panel);
     }
   }
 
   override dispose(): void {
-    this.unmount();
+    if (!this.isDisposed) this.clear();
     super.dispose();
+  }
+
+  private clear(): void {
+    this.model = null;
+    this.unmount();
+    this.unmount = () => undefined;
+    for (const shown of [...this.widgets]) shown.dispose();
   }
 
   /** The notebook that the output is of. */
@@ -72,39 +83,42 @@ class RunOutput extends Panel implements IRenderMime.IRenderer {
     const { run_id: runId } = data[RUN_VIEW] as { run_id?: unknown };
     if (typeof runId !== "string") return null;
     void fromServer().catch(() => undefined);
+    const { serverSettings } = this.app.serviceManager;
     const query = { run_id: runId, notebook: context.localPath };
+    const asked = this.model;
     // What was saved while the run went on is no news to the server.
-    for (const pause of "text/html" in data ? [] : ASK_AGAIN) {
-      const [run] = await listRuns(this.app.serviceManager.serverSettings, query);
-      if (run !== undefined || this.isDisposed) return run ?? null;
+    const pauses = "text/html" in data ? [] : ASK_AGAIN;
+    for (const pause of [...pauses, null]) {
+      const [run] = await listRuns(serverSettings, query).catch(() => []);
+      if (run !== undefined || pause === null || this.model !== asked) return run ?? null;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
-    return (await listRuns(this.app.serviceManager.serverSettings, query))[0] ?? null;
+    return null;
   }
 
   /** As the notebook would without this renderer. */
-  private async showOther({ data, metadata, trusted }: IRenderMime.IMimeModel, panel: NotebookPanel | null): Promise<void> {
+  private showOther({ data, metadata, trusted }: IRenderMime.IMimeModel, panel: NotebookPanel | null): void {
     const rendermime = panel?.content.rendermime ?? this.rendermime;
     const { [RUN_VIEW]: _, ...others } = data;
     const mime = rendermime.preferredMimeType(others, trusted ? "any" : "ensure");
     if (mime !== undefined) {
       const renderer = rendermime.createRenderer(mime);
       this.addWidget(renderer);
-      await renderer.renderModel(rendermime.createModel({ data: others, metadata, trusted }));
+      void renderer.renderModel(rendermime.createModel({ data: others, metadata, trusted }));
     }
-    if (!trusted && WIDGET_VIEW in data && panel !== null && !this.isDisposed) this.addWidget(this.trustOffer(panel));
+    if (!trusted && WIDGET_VIEW in data && panel !== null) this.addWidget(trustOffer(this.app, panel));
   }
+}
 
-  private trustOffer(panel: NotebookPanel): Widget {
-    const row = new Widget();
-    row.addClass("agent-kernel-actions");
-    const button = row.node.appendChild(document.createElement("button"));
-    button.type = "button";
-    button.textContent = TRUST;
-    button.addEventListener("click", () => {
-      this.app.shell.activateById(panel.id);
-      void this.app.commands.execute("notebook:trust");
-    });
-    return row;
-  }
+function trustOffer({ shell, commands }: JupyterFrontEnd, panel: NotebookPanel): Widget {
+  const row = new Widget();
+  row.addClass("agent-kernel-actions");
+  const button = row.node.appendChild(document.createElement("button"));
+  button.type = "button";
+  button.textContent = TRUST;
+  button.addEventListener("click", () => {
+    shell.activateById(panel.id);
+    void commands.execute("notebook:trust");
+  });
+  return row;
 }
