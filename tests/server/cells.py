@@ -85,6 +85,8 @@ class OpenPage:
         self._left = False
 
     async def opens(self, *paths: str) -> None:
+        if self._left:
+            return
         notebooks = [{"path": path, "kernel_id": None} for path in paths]
         await self._socket.write_message(json.dumps({"type": "notebooks", "notebooks": notebooks}))
 

@@ -207,4 +207,5 @@ async def open_page(server: Server) -> AsyncIterator[Callable[..., Awaitable[Ope
 
     yield open_it
     for page in opened:
+        await page.opens()  # for good: a page that leaves with a notebook may be loading again
         await page.leave()

@@ -87,6 +87,24 @@ async def test_a_page_that_is_loaded_again_while_it_is_asked_has_changed_the_cel
     assert notebook.cells()[0].source == "x = 20"
 
 
+async def test_a_page_that_is_loading_again_when_its_card_is_approved_is_waited_for(
+    notebook: Notebook, open_page: OpenPages
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id = await notebook.ask(EDIT, decides=False)
+    for _ in range(2):  # read_notebook, and the card
+        await page.shows("typed = 1")
+    await until_asked(notebook)
+    await page.leave()
+    await notebook.approve()
+    again = await open_page("cells.ipynb")
+    await again.shows("typed = 1")
+    await again.shows("x = 21\nx * 2")
+    [done] = await notebook.ended(conversation_id)
+    assert done["result"].startswith("Edited cell:c1 of cells.ipynb (as the page shows it now).")
+    assert notebook.cells()[0].source == "x = 20", "its file is the page's to save"
+
+
 @pytest.mark.parametrize("said", ["no JSON", '{"type": "other"}', '{"type": "notebooks", "notebooks": [{}]}'])
 async def test_a_page_that_says_what_is_no_message_is_disconnected(server: Server, said: str) -> None:
     socket = await server.open_socket("agent-kernel", "api", "pages")

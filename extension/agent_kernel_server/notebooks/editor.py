@@ -37,7 +37,7 @@ class ServedNotebook:
     async def ask(self, request: AnyPageRequest) -> Answered:
         """Raises `ToolFailed`, `NobodyKnows`."""
         path = await self.find_path()
-        found = self.pages.find(path, self.kernel_id)
+        found = await self.pages.find_soon(path, self.kernel_id, PAGE_SECONDS)
         if found is None:
             return await self._ask_file(_known(path), request)
         page, notebook = found

@@ -50,11 +50,15 @@ class OpenPages:
     def __init__(self) -> None:
         self._pages: list[Page] = []
         """The one that was looked at last is last."""
+        self._left: dict[str, float] = {}
+        """When a page went away that had the notebook open, by its path, in seconds of the event loop's clock."""
         self._changed = asyncio.Condition()
 
     def close(self, page: Page) -> None:
         if page in self._pages:
             self._pages.remove(page)
+            now = asyncio.get_running_loop().time()
+            self._left |= {notebook.path: now for notebook in page.notebooks}
         page.gone()
 
     async def on_message(self, page: Page, message: NotebooksOpened | PageAnswer) -> None:
@@ -70,6 +74,16 @@ class OpenPages:
         by_path = [one for one in opened if one[1].path == path]
         by_kernel = [one for one in opened if one[1].kernel_id == kernel_id]
         return next(iter([*by_path, *by_kernel]), None)
+
+    async def find_soon(self, path: str | None, kernel_id: str, seconds: float) -> tuple[Page, OpenNotebook] | None:
+        """As `find`; waits for a page that had the notebook open until `seconds` ago: it may be loading again."""
+        found = self.find(path, kernel_id)
+        if found is not None or path not in self._left:
+            return found
+        rest = self._left[path] + seconds - asyncio.get_running_loop().time()
+        found = await self.wait_for(path, kernel_id, rest) if rest > 0 else None
+        self._left.pop(path, None)
+        return found
 
     async def wait_for(self, path: str | None, kernel_id: str, seconds: float) -> tuple[Page, OpenNotebook] | None:
         """As `find`, for a page that may be loading."""
