@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from agent_kernel.log.runs import CONVERSATION, ConversationRow
+from agent_kernel.log.runs import CONVERSATION, ConversationRow, read_run
 from agent_kernel.protocol.events import utc_now
 
 
@@ -50,11 +50,20 @@ def note_delivery(sql: sqlite3.Connection, run_id: str) -> None:
     )
 
 
+def waiting(sql: sqlite3.Connection, home: str) -> int:
+    """How many calls of a client in a notebook wait for a person."""
+    (count,) = sql.execute(
+        "SELECT count(*) FROM tool_calls JOIN conversations ON conversation = conversations.number "
+        "WHERE state = 'awaiting_approval' AND client_home = ?",
+        (home,),
+    ).fetchone()
+    return int(count)
+
+
 def last_asked(sql: sqlite3.Connection, home: str) -> str | None:
     """When the newest call of a client in a notebook was asked for."""
     row = sql.execute(
-        "SELECT json_extract(CAST(view AS TEXT), '$.started_at') FROM client_calls JOIN runs USING (run_id) "
-        "WHERE home = ? ORDER BY number DESC LIMIT 1",
+        "SELECT run_id FROM client_calls JOIN runs USING (run_id) WHERE home = ? ORDER BY number DESC LIMIT 1",
         (home,),
     ).fetchone()
-    return row[0] if row is not None else None
+    return read_run(sql, row[0]).started_at if row is not None else None

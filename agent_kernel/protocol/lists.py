@@ -152,6 +152,25 @@ class ListedCall(ToolCallView):
     """As in `RunView`."""
 
 
+class ClientView(View):
+    """An agent outside that asks for calls in a notebook, or in a kernel that has none."""
+
+    client_id: str
+    client: str
+    """The name that it gave, which nobody has verified."""
+    user: str | None = None
+    """The user on whose behalf it asks, if one is known."""
+    notebook: str | None = None
+    kernel_id: str | None = None
+    last_asked: str | None = None
+    waiting: int = 0
+    """How many of its calls wait for a person."""
+    rules: list[RuleView] = Field(default_factory=list)
+    """Those that were saved for it in this notebook."""
+    sent_away: bool = False
+    """Whether one of these denies all that it asks for: it may come back once that rule is removed."""
+
+
 class WaitView(View):
     """Something that a run waits for: a decision on a call (`approval`), an answer to a call's question (`answer`) or
     to its unknown outcome (`outcome`), a larger `budget`, a decision to go on although it repeats itself (`repeat`),

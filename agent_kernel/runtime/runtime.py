@@ -13,6 +13,7 @@ from typing import Self
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import KernelGone, TooManyConversations, UndoRefused, UnknownConversation
 from agent_kernel.log import client_calls, event_rows, runs, stored_images, tool_calls
+from agent_kernel.log.audit.chain import read_entries
 from agent_kernel.log.measures import read_metrics
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.saved_rules import all_rules
@@ -21,11 +22,20 @@ from agent_kernel.log.transactions import AuditListener, MeasureListener, Transa
 from agent_kernel.log.turn_costs import read_report
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.lists import ListedCall, ListedRule, ListedRun, RunUndoneView, UndoneView, UsageReport
+from agent_kernel.protocol.lists import (
+    ClientView,
+    ListedCall,
+    ListedRule,
+    ListedRun,
+    RunUndoneView,
+    UndoneView,
+    UsageReport,
+)
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
+from agent_kernel.runtime import outside_clients
 from agent_kernel.runtime.clients import overview
 from agent_kernel.runtime.clients.snapshot import read_list
 from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
@@ -215,6 +225,26 @@ class Runtime:
             return list(zip(calls, refs, found, strict=True))
 
         return await self._log.read_apart(read)
+
+    async def list_clients(self) -> list[ClientView]:
+        """The agents outside that have asked for calls, by notebook, in the order in which they came."""
+        return await self._log.read_apart(outside_clients.read_clients)
+
+    async def send_client_away(self, client_id: str, *, decided_by: str | None = None) -> None:
+        """Deny a client everything in a notebook from now on, and stop its calls there. Raises `UnknownConversation`.
+        A person lets it back in by removing the rule that says so."""
+        if (await self.row_of(client_id)).client_home != client_id:
+            raise UnknownConversation(client_id)
+        rows = await self._log.write(lambda t: outside_clients.send_away(t.sql, client_id, decided_by))
+        stop = Stop(outside_clients.SENT_AWAY, decided_by=decided_by)
+        for row in rows:
+            await (await self.conversation(row.conversation_id)).stop_all(stop)
+        await always_allow.rules_changed(self._resources.active)
+
+    async def audit(self, after: int) -> bytes:
+        """The audit entries after a number, as a JSON array, the newest first."""
+        entries = await self._log.read_apart(lambda sql: [entry.text for entry in read_entries(sql, after)])
+        return f"[{','.join(reversed(entries))}]".encode()
 
     async def _make_room(self) -> None:
         """Delete conversations that never had a run, where there are too many of them."""

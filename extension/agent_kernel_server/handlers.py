@@ -201,6 +201,34 @@ def _states(run: RunView) -> set[str]:
     return {"open", "paused" if run.paused else run.status}
 
 
+class ClientsHandler(AgentKernelHandler):
+    """The agents outside that have asked for calls, by notebook."""
+
+    @for_those_who_may("read")
+    async def get(self) -> None:
+        found = await (await self.runtime()).list_clients()
+        path = self.get_query_argument("notebook", None, strip=False)
+        self.send([one for one in found if path is None or one.notebook == path.strip("/")])
+
+
+class ClientHandler(AgentKernelHandler):
+    """Sends one of them away."""
+
+    @for_those_who_may("execute")
+    async def delete(self, client_id: str) -> None:
+        await (await self.runtime()).send_client_away(client_id, decided_by=self.person)
+        self.set_status(204)
+        self.finish()
+
+
+class AuditHandler(AgentKernelHandler):
+    """The audit trail, the newest entry first: with `after`, only what was added after the entry of that number."""
+
+    @for_those_who_may("read")
+    async def get(self) -> None:
+        self.send(await (await self.runtime()).audit(self.query_number("after", 0)))
+
+
 class ReportHandler(AgentKernelHandler):
     def days(self) -> int:
         days = self.query_number("days", STATS_DAYS)
@@ -382,6 +410,9 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/pages", PagesHandler),
     ("agent-kernel/mcp", McpHandler),
     (rf"{_API}/changes", ChangesHandler),
+    (rf"{_API}/clients", ClientsHandler),
+    (rf"{_API}/clients/{_ID}", ClientHandler),
+    (rf"{_API}/audit", AuditHandler),
     (rf"{_API}/rules", RulesHandler),
     (rf"{_API}/rules/{_ID}", RuleHandler),
     (rf"{_API}/(.*)", UnknownRouteHandler),

@@ -61,6 +61,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("graph",),
         ("runs",),
         ("conversation",),
+        ("outside_clients",),
         ("runtime", "clients"),
     ],
 }

@@ -211,3 +211,55 @@ async def test_nobody_is_served_without_the_token_or_from_another_origin(server:
         with pytest.raises(HTTPClientError) as error:
             await server.fetch("agent-kernel", "mcp", method="POST", body=body, headers=headers | refused)
         assert error.value.code in (403, 404)
+
+
+async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(server: Server, api: Api, path: str) -> None:
+    nbformat.write(nbformat.v4.new_notebook(), server.root / "other.ipynb")
+    here = {"notebook_path": path}
+    async with connected(server) as client:
+        asked = asyncio.create_task(client.call_tool("run_python", {**here, "code": "1"}))
+        await decide(api, await api.next_approval(), approved=True, scope="conversation")
+        await asked
+        assert text_of(await client.call_tool("run_python", {**here, "code": "2"})) == "2"
+        elsewhere = asyncio.create_task(client.call_tool("run_python", {"notebook_path": "other.ipynb", "code": "3"}))
+        async with connected(server, "Another") as another:
+            waits = asyncio.create_task(another.call_tool("run_python", {**here, "code": "4"}))
+            for call in await all_waiting(api, 2):
+                await decide(api, call, approved=False)
+            assert [(await one).is_error for one in (elsewhere, waits)] == [True, True]
+        found = (await api("GET", "clients", params={"notebook": path}))[1]
+        assert [(one["client"], [rule["text"] for rule in one["rules"]]) for one in found] == [
+            ("Claude Code", ["allow run_python"]),
+            ("Another", []),
+        ]
+        asked = asyncio.create_task(client.call_tool("insert_cell", {**here, "source": "5"}))
+        await api.next_approval()
+        assert (await api("DELETE", "clients", found[0]["client_id"]))[0] == 204
+        stopped = await asked
+        assert stopped.is_error
+        assert "The user has sent this client away." in text_of(stopped)
+        for name, more in (("run_python", {"code": "6"}), ("read_notebook", {}), ("inspect_variables", {})):
+            refused = await client.call_tool(name, here | more)
+            assert refused.is_error
+            assert "Nothing ran." in text_of(refused)
+        [away, _] = (await api("GET", "clients", params={"notebook": path}))[1]
+        assert away["sent_away"]
+        assert (await api("DELETE", "rules", away["rules"][0]["rule_id"]))[0] == 204
+        assert not (await client.call_tool("read_notebook", here)).is_error
+    assert (await api("DELETE", "clients", "none"))[0] == 404
+
+
+async def test_the_audit_trail_names_the_client(server: Server, api: Api, path: str) -> None:
+    before = max((entry["number"] for entry in (await api("GET", "audit"))[1]), default=0)
+    async with connected(server) as client:
+        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1"}))
+        await decide(api, await api.next_approval(), approved=True)
+        await asked
+    status, entries = await api("GET", "audit", params={"after": str(before)})
+    assert status == 200
+    assert [(entry["kind"], entry["client"]) for entry in entries] == [
+        ("outcome", "Claude Code"),
+        ("decision", "Claude Code"),
+    ]
+    assert entries[1]["by"] == "user"
+    assert (await api("GET", "audit", params={"after": "x"}))[0] == 400
