@@ -1,4 +1,4 @@
-"""The command line: `agent-kernel demo | chat | run | report | record | export | doctor | audit | rules | setup`.
+"""The command line: `agent-kernel demo | chat | mcp | run | report | record | export | doctor | audit | rules | setup`.
 
 Commands import what they need when they run, so that this module, like the rest of the core, loads without Jupyter.
 """
@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 from agent_kernel.notebook import record_notebook
 
                 return record_notebook.run_command(options)
-            case "chat" | "audit" | "rules" | "export":
-                handlers = {"chat": chat, "audit": _audit, "rules": _rules, "export": _export}
+            case "chat" | "mcp" | "audit" | "rules" | "export":
+                handlers = {"chat": chat, "mcp": mcp, "audit": _audit, "rules": _rules, "export": _export}
                 return handlers[options.command](options)
             case "setup":
                 return setup(undo=options.undo, yes=options.yes)
@@ -117,6 +117,21 @@ def chat(options: argparse.Namespace) -> int:
         return run_command(options)
     except BrokenPipeError:
         return _reader_closed()
+
+
+def mcp(options: argparse.Namespace) -> int:
+    """Print a program's configuration, or serve over stdio. Returns the exit code."""
+    from agent_kernel.terminal.mcp_clients import form_for, server_at
+
+    if options.print is None:
+        from agent_kernel.terminal import mcp_bridge
+
+        mcp_bridge.serve(options.server, options.token)
+        return 0
+    text, where = form_for(options.print, server_at(options.server).url, stdio=options.stdio)
+    print(where, file=sys.stderr)
+    print(text)
+    return 0
 
 
 @contextmanager

@@ -35,6 +35,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_record(commands)
     _add_chat(commands)
+    _add_mcp(commands)
     _add_export(commands)
 
     examined = commands.add_parser(
@@ -169,6 +170,23 @@ def _add_chat(commands: "Commands") -> None:
         "--token", help="the server's token; JUPYTER_TOKEN is better, because others can see a command's options"
     )
     parser.add_argument("--json", action="store_true", help="print each event as a line of JSON, and ask nothing")
+
+
+def _add_mcp(commands: "Commands") -> None:
+    parser = commands.add_parser(
+        "mcp",
+        help="notebooks and kernels for agents outside: an MCP server over stdio, or its configuration (--print)",
+        description="Leads a program that speaks the Model Context Protocol over stdio to a Jupyter server. Each call "
+        "is a card in the notebook, as one of the notebook's own agent. With --print: the configuration of a program "
+        "that reaches the server over HTTP itself, or with --stdio by this command. No configuration has a token.",
+        epilog="The token comes from the running server's own file, or from JUPYTER_TOKEN.",
+    )
+    parser.add_argument("--server", metavar="URL", help="the Jupyter server (the one that runs on this machine)")
+    parser.add_argument(
+        "--token", help="the server's token; JUPYTER_TOKEN is better, because others can see a command's options"
+    )
+    parser.add_argument("--print", choices=("claude", "codex", "vscode", "cursor", "qwen"), help="print, serve nothing")
+    parser.add_argument("--stdio", action="store_true", help="with --print: by this command, without a token")
 
 
 def _add_export(commands: "Commands") -> None:

@@ -23,6 +23,7 @@ from agent_kernel.protocol.commands import (
     TryNowCommand,
 )
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
+from agent_kernel.protocol.mcp import MCP_PATH
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus, UnknownAnswer
 from agent_kernel.runtime.clients.dispatch import handle_command
@@ -408,7 +409,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/approvals/{_ID}/cancel", CallCancelHandler),
     (rf"{_API}/approvals/{_ID}/undo", UndoHandler),
     (rf"{_API}/pages", PagesHandler),
-    ("agent-kernel/mcp", McpHandler),
+    (MCP_PATH, McpHandler),
     (rf"{_API}/changes", ChangesHandler),
     (rf"{_API}/clients", ClientsHandler),
     (rf"{_API}/clients/{_ID}", ClientHandler),

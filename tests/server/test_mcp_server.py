@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult, Implementation, TextContent
@@ -16,7 +18,7 @@ from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.client import Api
-from tests.server.serving import Server
+from tests.server.serving import TOKEN, Server
 
 pytestmark = pytest.mark.kernel
 
@@ -263,3 +265,19 @@ async def test_the_audit_trail_names_the_client(server: Server, api: Api, path: 
     ]
     assert entries[1]["by"] == "user"
     assert (await api("GET", "audit", params={"after": "x"}))[0] == 400
+
+
+async def test_a_program_that_starts_programs_is_led_to_the_server(server: Server, api: Api, path: str) -> None:
+    address = server.url("http", (), None).rstrip("?")
+    program = StdioServerParameters(
+        command=str(Path(sys.executable).with_name("agent-kernel")),
+        args=["mcp", "--server", address],
+        env={"JUPYTER_TOKEN": TOKEN, "HOME": str(server.root)},
+    )
+    async with Client(stdio_client(program), client_info=Implementation(name="Codex", version="1")) as client:
+        assert "run_python" in {tool.name for tool in (await client.list_tools()).tools}
+        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "6 * 7"}))
+        call = await api.next_approval()
+        assert call["client"] == "Codex"
+        await decide(api, call, approved=True)
+        assert text_of(await asked) == "42"
