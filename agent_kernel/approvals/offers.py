@@ -15,6 +15,7 @@ from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES, PARAMETERS, RUNS_TOO
 from agent_kernel.tools.review.shell_programs import first_words
+from agent_kernel.tools.server_tools import DEFINITION
 from agent_kernel.tools.walls.inside import is_inside
 
 RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
@@ -36,7 +37,7 @@ _ON_ONE_FILE = frozenset({"write_file", "edit_file", "read_file", "read_notebook
 
 def every_call(call: ToolCallView) -> str:
     """The widest rule. A decision with a `scope` and no `rule` saves this one."""
-    widest = f"allow {call.tool_name}{_side(call)}"
+    widest = f"allow {call.tool_name}{_side(call)}{_pinned(call)}"
     return widest if (runs := _runs_cell(call)) is None else f"{widest} where run is {json.dumps(runs)}"
 
 
@@ -52,8 +53,18 @@ def _side(call: ToolCallView) -> str:
     return " inside walls" if call.tool_name == "run_shell" and _is_inside(call) else ""
 
 
+def _definition(call: ToolCallView) -> str:
+    """The digest of the definition of a server's tool, as its card is bound to it; empty for any other call."""
+    base = call.preview.base if call.preview is not None else ""
+    return base.removeprefix(DEFINITION) if base.startswith(DEFINITION) else ""
+
+
+def _pinned(call: ToolCallView) -> str:
+    return f" {DEFINITION}{found}" if (found := _definition(call)) else ""
+
+
 def _is_inside(call: ToolCallView) -> bool | None:
-    return is_inside(call.preview.base) if call.preview is not None else None
+    return is_inside(call.preview.base) if call.preview is not None and not _definition(call) else None
 
 
 def offered_rules(call: ToolCallView) -> list[RuleOffer]:
@@ -75,7 +86,7 @@ def with_offers(call: ToolCallView) -> ToolCallView:
 def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleOffer]:
     name = call.tool_name
     yield RuleOffer(
-        text=f"allow {name}{_side(call)} where digest is {call.digest}",
+        text=f"allow {name}{_side(call)}{_pinned(call)} where digest is {call.digest}",
         label="This exact call",
         note=_SAME.get(name, "same arguments"),
     )
@@ -86,7 +97,7 @@ def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleO
     elif name == "run_shell" and isinstance(command, str):
         yield from _commands_like(f"{name}{_side(call)}", command)
     elif name not in BUILTIN_NAMES and len(arguments) > 1:
-        yield from itertools.islice(_arguments_like(name, arguments), _MOST_ARGUMENTS)
+        yield from itertools.islice(_arguments_like(name, _pinned(call), arguments), _MOST_ARGUMENTS)
     yield RuleOffer(
         text=every_call(call),
         label=f"Every {name} call{_side(call)}{_LIKE[_runs_cell(call)]}",
@@ -119,7 +130,7 @@ def _commands_like(name: str, command: str) -> Iterator[RuleOffer]:
         )
 
 
-def _arguments_like(name: str, arguments: dict[str, Any]) -> Iterator[RuleOffer]:
+def _arguments_like(name: str, pinned: str, arguments: dict[str, Any]) -> Iterator[RuleOffer]:
     """Calls with the same value of one argument. Texts come first, because they are the most specific."""
     for argument, value in sorted(arguments.items(), key=lambda item: not isinstance(item[1], str)):
         if isinstance(value, str):
@@ -130,7 +141,7 @@ def _arguments_like(name: str, arguments: dict[str, Any]) -> Iterator[RuleOffer]
             continue
         if len(written) <= _LONGEST_VALUE and written.isprintable():
             yield RuleOffer(
-                text=f"allow {name} where {argument} is {written}",
+                text=f"allow {name}{pinned} where {argument} is {written}",
                 label=f"Every {name} call where {argument} is {shown}",
                 note="any other arguments",
             )
@@ -140,6 +151,7 @@ def _covers(text: str, call: ToolCallView, arguments: dict[str, Any]) -> bool:
     try:
         where = _is_inside(call)
         known = PARAMETERS.get(call.tool_name)
-        return weigh([text], call.tool_name, arguments, call.digest, known, place=call.place, inside=where).allows
+        weighed = weigh([text], call.tool_name, arguments, call.digest, known, call.place, where, _definition(call))
+        return weighed.allows
     except ConfigurationError:
         return False  # the tool's or the argument's name does not fit the rules' syntax

@@ -57,6 +57,8 @@ class JudgedCall:
     """For a call of a file tool: the resolved place of its path."""
     inside: bool | None = None
     """Whether a shell command runs inside walls, if that is known."""
+    definition: str = ""
+    """For a tool of an MCP server: the digest of its definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,16 @@ class Policy:
         return self if cap is None or not exceeds(self.default, cap) else Policy(self.rules, cap)
 
     def judge(self, call: JudgedCall) -> Judgement:
-        said = weigh(self.rules, call.tool_name, call.arguments, call.digest, call.parameters, call.place, call.inside)
+        said = weigh(
+            self.rules,
+            call.tool_name,
+            call.arguments,
+            call.digest,
+            call.parameters,
+            call.place,
+            call.inside,
+            call.definition,
+        )
         if said.denied_by is not None:
             return Judgement("deny", f"By policy: {said.denied_by}.", source="rule")
         if call.declared == "deny":

@@ -6,6 +6,7 @@
     deny drop where force is true
     allow run_python where digest is 9f2c...        (this exact call)
     allow run_shell inside walls where command matches "make *"
+    allow github__search defined as 9f2c...         (as the server defines the tool now)
 
 A rule is a verb, a tool's name or `*`, and at most one condition on an argument. `is` compares JSON values: `true`,
 `3`, `null`, a text with or without quotes, a list, an object; a bare word such as `true` also matches the text "true".
@@ -19,6 +20,9 @@ see `weigh`. The `command` of `run_shell` is compared word by word: see `shell_r
 
 A rule on `run_shell` may be for calls `inside walls`, or `outside walls`, where there are none around the command. One
 that allows and says neither covers no call that asks to run outside (`outside` is true).
+
+A rule that allows a tool of an MCP server may name the definition that a person saw: `Always allow` saves no other. It
+covers no call of the tool once its server describes it otherwise.
 
 A rule that allows and can't be evaluated covers nothing; one that denies or asks and can't be evaluated asks.
 """
@@ -43,6 +47,7 @@ from agent_kernel.tools.declaration import ToolDeclaration
 _RULE = re.compile(
     r"(?P<verb>allow|ask|deny)\s+(?P<tool>\*|[A-Za-z0-9_-]+)"
     r"(?:(?<=\srun_shell)\s+(?P<walls>inside|outside)\s+walls)?"
+    r"(?:\s+defined\s+as\s+(?P<definition>[0-9a-f]{16}))?"
     r"(?:\s+where\s+(?P<argument>\w+)\s+(?P<relation>matches|is)\s+"
     r"(?:\"(?P<quoted>.*)\"|(?P<json>[\[{].*)|(?P<bare>\S+)))?"
 )
@@ -61,6 +66,8 @@ class Rule:
     quoted: bool = True
     walls: Literal["inside", "outside"] | None = None
     """Which calls of `run_shell` it is for; `None`: both, but that it allows none which asks to run outside."""
+    definition: str = ""
+    """The digest of the definition of a server's tool for which it allows; empty: any."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -72,7 +79,10 @@ class Rule:
         relation: Any = found["relation"] or "is"
         value = next((part for part in found.group("quoted", "json", "bare") if part is not None), "")
         walls: Any = found["walls"]
-        rule = cls(verb, found["tool"], found["argument"], relation, value, found["quoted"] is not None, walls)
+        pinned = found["definition"] or ""
+        if pinned and (verb != "allow" or found["tool"] == "*"):
+            raise _not_understood(text)
+        rule = cls(verb, found["tool"], found["argument"], relation, value, found["quoted"] is not None, walls, pinned)
         if found["json"] is not None and re.search(r"\s", value) and (relation != "is" or rule._json() is _MISSING):
             raise _not_understood(text)
         return rule
@@ -84,10 +94,11 @@ class Rule:
         digest: str,
         parameters: Mapping[str, Any] | None = None,
         inside: bool | None = None,
+        definition: str = "",
     ) -> Cover:
         """Whether the rule covers a call of a tool. `parameters` is the tool's JSON Schema, if it is known; `inside`,
-        whether a shell command runs inside walls, if that is known."""
-        if self.tool not in ("*", tool):
+        whether a shell command runs inside walls, if that is known; `definition`, the digest of a server's tool."""
+        if self.tool not in ("*", tool) or self.definition not in ("", definition):
             return "no"
         here = self.weigh_walls(tool, arguments, inside)
         found = here if here == "no" else self._weigh_condition(tool, arguments, digest, parameters)
@@ -177,6 +188,7 @@ def weigh_rules(
     digest: str,
     parameters: Mapping[str, Any] | None,
     inside: bool | None = None,
+    definition: str = "",
 ) -> Weighed:
     """Combine rules for one call. One rule is enough to deny, to ask or to allow; but each command of a shell line may
     be allowed by a different rule."""
@@ -184,7 +196,7 @@ def weigh_rules(
     patterns: list[str] = []
     for text in texts:
         rule = Rule.parse(text)
-        cover = rule.weigh(tool, arguments, digest, parameters, inside)
+        cover = rule.weigh(tool, arguments, digest, parameters, inside, definition)
         if rule.verb == "deny" and cover == "yes":
             return Weighed(denied_by=text)
         if rule.verb != "allow":
@@ -207,6 +219,7 @@ def weigh(
     parameters: Mapping[str, Any] | None = None,
     place: Place | None = None,
     inside: bool | None = None,
+    definition: str = "",
 ) -> Weighed:
     """Weigh rules for a call that opens the file at `place`; without one, the same as `weigh_rules`.
 
@@ -214,7 +227,7 @@ def weigh(
     written. A rule for one exact call allows only a path without links, because links may lead elsewhere later.
     """
     texts = tuple(texts)
-    written = weigh_rules(texts, tool, arguments, digest, parameters, inside)
+    written = weigh_rules(texts, tool, arguments, digest, parameters, inside, definition)
     if place is None:
         return written
     exact = "" if place.linked else digest

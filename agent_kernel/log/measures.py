@@ -36,7 +36,7 @@ MOST_ROWS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CallMeasure:
-    """A call that has ended. The fields are columns of its row."""
+    """A call that has ended. The fields are columns of its row, but for `of_server`."""
 
     tool: str
     model: str
@@ -48,6 +48,8 @@ class CallMeasure:
     result_bytes: int | None
     truncated: bool
     cached: bool
+    of_server: bool = False
+    """Whether the tool is an MCP server's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ Measure = CallMeasure | Turn | RunMeasure
 """What listeners are told after the commit."""
 
 _DECLARED = (
-    "SELECT json_extract(value, '$.runs_in') FROM runs JOIN tool_sets ON tool_set = digest, json_each(tools) "
+    "SELECT json_extract(value, '$.runs_in'), json_extract(value, '$.origin.server') "
+    "FROM runs JOIN tool_sets ON tool_set = digest, json_each(tools) "
     "WHERE run_id = ? AND json_extract(value, '$.name') = ?"
 )
 
@@ -75,9 +78,10 @@ def add_call(sql: sqlite3.Connection, call: ToolCallView, *, timed_out: bool) ->
         "SELECT asked_at, decision_source FROM tool_calls WHERE approval_id = ?", (call.approval_id,)
     ).fetchone()
     declared = sql.execute(_DECLARED, (call.run_id, call.tool_name)).fetchone()
+    runs_in, server = declared or (None, None)
     cached = call.cached_at is not None
     wait, ran = _milliseconds(asked_at, call.decided_at or call.ended_at), call.duration_ms
-    if declared == ("page",) and ran is not None and source not in ("script", "recording"):
+    if runs_in == "page" and ran is not None and source not in ("script", "recording"):
         wait, ran = (wait or 0) + (_milliseconds(call.started_at, call.ended_at) or 0), None  # a person's answer
     measure = CallMeasure(
         tool=UNKNOWN_TOOL if declared is None else call.tool_name,
@@ -90,6 +94,7 @@ def add_call(sql: sqlite3.Connection, call: ToolCallView, *, timed_out: bool) ->
         result_bytes=None if call.duration_ms is None and not cached else len((call.result or "").encode()),
         truncated=call.truncated,
         cached=cached,
+        of_server=server is not None,
     )
     _insert(sql, "call_measures", call.run_id, call.ended_at, measure)
     return measure
@@ -108,6 +113,7 @@ def _insert(
 ) -> None:
     at = datetime.fromisoformat(ended_at) if ended_at is not None else datetime.now(UTC)
     columns = {"run_id": run_id, "at": int(at.timestamp()), **asdict(measure)}
+    columns.pop("of_server", None)
     names, places = ", ".join(columns), ", ".join("?" * len(columns))
     sql.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})", tuple(columns.values()))
 

@@ -8,10 +8,12 @@ from operator import itemgetter
 from typing import Any, cast
 
 import orjson
+from pydantic import TypeAdapter
 
 from agent_kernel.errors import CarriedOutElsewhere, IllegalTransition, NotFound, UnknownConversation, UnknownRun
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import PolicyMode
 
@@ -269,6 +271,16 @@ def last_spec(sql: sqlite3.Connection, conversation: int) -> StoredSpec | None:
     """The specification of the newest run of a conversation."""
     row = sql.execute(f"{_SPEC} WHERE conversation = ? ORDER BY number DESC LIMIT 1", (conversation,)).fetchone()
     return StoredSpec(*row) if row else None
+
+
+def declared_as(sql: sqlite3.Connection, tool_name: str) -> list[ToolDeclaration]:
+    """The declarations that runs had of a tool, the latest last. It reads all sets of tools."""
+    found = sql.execute(
+        "SELECT value, max(number) FROM runs JOIN tool_sets ON tool_set = digest, json_each(tools) "
+        "WHERE json_extract(value, '$.name') = ? GROUP BY value ORDER BY 2",
+        (tool_name,),
+    )
+    return [TypeAdapter(ToolDeclaration).validate_json(value) for value, _ in found]
 
 
 def run_of_widget(sql: sqlite3.Connection, widget_model_id: str) -> RunView | None:

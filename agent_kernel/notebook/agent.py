@@ -18,7 +18,7 @@ from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.kernel.wait import end_interrupted
 from agent_kernel.notebook.options import Budget, Policy, as_effort, as_policy
 from agent_kernel.notebook.run import Run, state_of
-from agent_kernel.notebook.tools import offered_tools, with_cache, with_timeouts
+from agent_kernel.notebook.tools import offered_tools, split_wanted, with_cache, with_timeouts
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode
@@ -32,7 +32,8 @@ class Agent:
 
     `model`: a model's name, or a model object (`agent_kernel.models.base.Model`); `None` is the host's default.
     `tools`: functions, `ak.tool` functions and LangChain tools, which are offered beside the built-in tools; names of
-    built-in tools, if there are any, select which of those are offered.
+    built-in tools, if there are any, select which of those are offered. `"github.*"` and `"github.search"` are tools of
+    MCP servers; if no tool is selected by name, there are all of them.
     `system`: replaces the default system prompt.
     `policy`: "ask", "edit", "allow", "deny", "plan", or an `ak.Policy`.
     `budget`: the limits of each run, an `ak.Budget`. `conversation_budget`: those of all runs together.
@@ -59,7 +60,9 @@ class Agent:
         self._kernel_state = kernel_state()
         self.conversation_id = new_conversation_id()
         self.model = model
-        offered = offered_tools(self._kernel_state.shell, tools, has_cells=has_server(self._kernel_state, model))
+        served = has_server(self._kernel_state, model)
+        self.server_tools, tools = split_wanted(tools, served=served)
+        offered = offered_tools(self._kernel_state.shell, tools, has_cells=served)
         self.tools = with_cache(with_timeouts(offered, timeouts or {}), cache)
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
@@ -109,6 +112,7 @@ class Agent:
                 prompt=prompt,
                 model=self.model if isinstance(self.model, str) else None,
                 tools=tuple(tool.declaration for tool in self.tools),
+                server_tools=self.server_tools,
                 policy=None if self.policy is None else self.policy.default,
                 rules=() if self.policy is None else tuple(self.policy.rules),
                 script=script,

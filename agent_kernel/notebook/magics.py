@@ -24,6 +24,7 @@ from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.model_list import LIST_SECONDS, model_list, table
 from agent_kernel.notebook.recording import recorded_model
 from agent_kernel.notebook.run import state_of
+from agent_kernel.notebook.server_list import tools_table
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.notebook.tools import named_tools
 from agent_kernel.protocol.ids import new_conversation_id
@@ -36,6 +37,7 @@ HELP = """\
 %agent [options] PROMPT     the same in one line
 %agent stats [--days N]     what was spent, and how calls ended
 %agent models               the models that there are, and what they take
+%agent tools                the tools that there are, those of MCP servers with their servers' states
 %agent status               the runs that are open, and what they wait for
 %agent show                 their cards, live, in this cell
 %agent stop                 stop them
@@ -52,7 +54,7 @@ HELP = """\
   --wait          hold the cell until the run has ended (--wait=false: not, where that is the default)
   --effort E      low, medium or high: how much the model reasons, where it has a choice
   --policy P      ask (default), edit (files here unasked), allow, deny, or plan (only reads)
-  --tools A,B     your own functions by name, or the built-in tools to offer
+  --tools A,B     your own functions by name, or the built-in tools to offer; github.* names an MCP server's
   --record FILE   record the model's answers to FILE.jsonl, for --model replay:FILE.jsonl
   --on-change C   with replay: strict (default) stops the run where the recording no longer fits, warn goes on
   --new           begin a new conversation; else each prompt continues the last one
@@ -131,6 +133,7 @@ class AgentMagics(Magics):
         """The commands: a word that is alone in its line. A prompt may begin with such a word."""
         state = kernel_state()
         return {
+            "tools": lambda: tools_table(host_for(state, None).servers()),
             "status": lambda: commands.status(state.open_runs(), self._waiting_runs()),
             "show": lambda: commands.show(state.open_runs()),
             "stop": lambda: commands.stop(state.open_runs()),

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -43,6 +44,9 @@ from agent_kernel.tools.walls.room import make_room
 FOLDER = Path.cwd()
 """The notebook's folder: the working directory when this module was imported. The user's code may change it later."""
 
+_SERVER_TOOL = re.compile(r"\.|__|\*")
+"""What the name of a server's tool has, or a pattern of such: `github.*`, `github.search`, `github__search`."""
+
 IN_FOLDER: Mapping[str, Callable[..., str]] = {
     "read_notebook": read_notebook,
     "list_files": list_files,
@@ -79,6 +83,20 @@ def offered_tools(shell: InteractiveShell, wanted: Iterable[Any], *, has_cells: 
     tools = (*(named or builtin.values()), *own)
     ToolRegistry(tool.declaration for tool in tools)
     return tools
+
+
+def split_wanted(wanted: Iterable[Any], *, served: bool) -> tuple[tuple[str, ...] | None, list[Any]]:
+    """The patterns for tools of MCP servers (`None`: all of them), and the other tools. Raises `ToolDeclarationError`
+    where patterns are given and there is no Jupyter server that could have MCP servers."""
+    others = list(wanted)
+    patterns = tuple(one for one in others if isinstance(one, str) and _SERVER_TOOL.search(one))
+    others = [one for one in others if one not in patterns]
+    if patterns and not served:
+        raise ToolDeclarationError(
+            f"{patterns[0]!r} is a tool of an MCP server. There are such only where a Jupyter server has the extension."
+        )
+    chosen = any(isinstance(one, str) for one in others)
+    return (patterns or None) if not chosen else patterns, others
 
 
 def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tuple[Tool, ...]:

@@ -68,6 +68,8 @@ class RunDeclaration(KernelMessage):
     budget: BudgetLimits = BudgetLimits()
     conversation_budget: BudgetLimits = BudgetLimits()
     tools: tuple[ToolDeclaration, ...] = ()
+    server_tools: tuple[Annotated[str, Field(max_length=200)], ...] | None = Field(default=None, max_length=100)
+    """As in `RunSpec`."""
     script: tuple[ScriptedDecision, ...] = Field(default=(), max_length=MOST_DECISIONS)
     widget_model_id: str | None = None
     replaces: tuple[Identifier, ...] = Field(default=(), max_length=MOST_REPLACED)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent_kernel.protocol.ids import Identifier, new_question_id
 from agent_kernel.protocol.kernel import CallEnd, KernelMessage, argument_of
-from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, RunUndoneView, UsageReport
+from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS, ModelsView, RunUndoneView, ServersView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.vocabulary import StopCause
 
@@ -118,6 +118,12 @@ class AskModels(Question[ModelsView]):
     topic: Literal["models"] = "models"
 
 
+class AskServers(Question[ServersView]):
+    """Asks for the MCP servers. Their tools are told without descriptions and parameters."""
+
+    topic: Literal["servers"] = "servers"
+
+
 class AskWaitingRuns(Question[WaitingRuns]):
     topic: Literal["waiting"] = "waiting"
 
@@ -151,7 +157,17 @@ class AskUndoRun(Question[RunUndoneView]):
     run_id: Identifier
 
 
-AnyQuestion = AskUsage | AskMetrics | AskModels | AskWaitingRuns | AskInterrupt | AskRemoveRule | AskUndo | AskUndoRun
+AnyQuestion = (
+    AskUsage
+    | AskMetrics
+    | AskModels
+    | AskServers
+    | AskWaitingRuns
+    | AskInterrupt
+    | AskRemoveRule
+    | AskUndo
+    | AskUndoRun
+)
 OtherEvent = RunAnnounced | Hello | CallEnded | CancelRun | KernelInterrupted
 KernelEvent = OtherEvent | AnyQuestion
 

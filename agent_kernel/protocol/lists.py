@@ -4,11 +4,49 @@ from typing import Literal
 
 from pydantic import Field
 
-from agent_kernel.protocol.views import RuleView, RunView, ToolCallView, View
+from agent_kernel.protocol.views import RuleView, RunView, ToolCallView, ToolView, View
 from agent_kernel.protocol.vocabulary import ApiName, ChangeState
 
 STATS_DAYS, MOST_DAYS = 30, 3_660
 """The default and the largest number of days in a usage report."""
+
+
+ServerState = Literal["starting", "ready", "down", "off"]
+"""`off`: a server of a notebook's folder that no person has allowed."""
+
+
+class ServerView(View):
+    """An MCP server."""
+
+    name: str
+    whose: Literal["user", "site", "folder"]
+    state: ServerState
+    error: str = ""
+    """Why it is down."""
+    tools: int = 0
+    tokens: int = 0
+    """About how much the declarations of its tools take of each request."""
+    notes: list[str] = Field(default_factory=list)
+    """What of it can't be used, and why."""
+
+
+class ServerToolView(ToolView):
+    """A tool in the body of `GET tools`."""
+
+    server: str | None = None
+    """The MCP server that it is from; `None` for a built-in one."""
+    server_state: ServerState | None = None
+    tool: str | None = None
+    """Its name at the server."""
+
+
+class ServersView(View):
+    """The MCP servers of a host, and their tools."""
+
+    servers: list[ServerView] = Field(default_factory=list)
+    tools: list[ServerToolView] = Field(default_factory=list)
+    faults: list[str] = Field(default_factory=list)
+    """What is wrong with the configuration."""
 
 
 class UsageTotals(View):

@@ -15,6 +15,18 @@ MOST_SECONDS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
+class ServerTool:
+    """Where a tool of an MCP server is from. A notebook's kernel can't declare one."""
+
+    server: str
+    """The server's name in the configuration."""
+    tool: str
+    """The tool's name at the server."""
+    hints: tuple[str, ...] = ()
+    """The server's annotations that make a person more careful, such as `destructive`. The others count for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolDeclaration:
     """A tool as models and policy know it."""
 
@@ -32,3 +44,5 @@ class ToolDeclaration:
     cache_seconds: Annotated[float | None, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] = None
     """Seconds for which an outcome may be given again to a call with the same arguments, of a read-only tool; `None`
     means that each call runs."""
+    origin: ServerTool | None = None
+    """Set for a tool of an MCP server."""

@@ -32,6 +32,7 @@ from agent_kernel.runtime.runs import last_run, lifecycle, retry
 from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.last_run import LastRun
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
+from agent_kernel.runtime.runs.server_tools import with_server_tools
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
 from agent_kernel.runtime.settings import RunSpec
@@ -118,6 +119,7 @@ class Conversation:
         await self._end_pause(asked_by)
         if scripted:
             spec = replace(spec, script=tuple(scripted))
+        spec = await with_server_tools(self._resources.settings, self.row, spec)
         view = lifecycle.queued_view(self._resources, self.row, spec)
         await lifecycle.save_queued(self._log, self.row, spec, view, behind=self._queue.is_busy)
         return self._queue.add(spec, view, executor)

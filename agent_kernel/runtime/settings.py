@@ -16,6 +16,7 @@ from agent_kernel.tools.declaration import ToolDeclaration
 
 if TYPE_CHECKING:
     from agent_kernel.approvals.user_rules import UserRules
+    from agent_kernel.tools.executor import ServerTools
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class RunSpec:
     model: str | None = None
     """A name that the host's configuration resolves; `None` means its default."""
     tools: tuple[ToolDeclaration, ...] = ()
+    server_tools: tuple[str, ...] | None = None
+    """Patterns of the tools of MCP servers that it wants, such as `github.*`; `None` means all."""
     policy: PolicyMode | None = None
     """`None` means ask."""
     rules: tuple[str, ...] = ()
@@ -86,6 +89,7 @@ class RunSpec:
             prompt=declaration.prompt,
             model=declaration.model,
             tools=declaration.tools,
+            server_tools=declaration.server_tools,
             policy=declaration.policy,
             rules=declaration.rules,
             script=declaration.script,
@@ -121,6 +125,8 @@ class RuntimeSettings:
     """Reads the files in the folder of a notebook, by its path, that tighten its runs. Called in a thread."""
     read_instructions: Callable[[str | None], Instructions] | None = None
     """Reads the files that say how to work in the folder of a notebook, by its path. Called in a thread."""
+    server_tools: "ServerTools | None" = None
+    """The tools of MCP servers, where the host has some."""
     approval_seconds: float | None = defaults.APPROVAL_SECONDS
     """A waiting call expires after this time; `None` means never."""
     result_characters: int = defaults.RESULT_CHARACTERS

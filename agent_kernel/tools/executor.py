@@ -1,23 +1,25 @@
-"""`ToolExecutor`, the interface from the runtime to the executor. Each of the two hosts implements it."""
+"""`ToolExecutor`, the interface from the runtime to the executor, which each of the two hosts implements; and
+`ServerTools`, that to the MCP servers of a host that has some."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
 from agent_kernel.protocol.views import OutputView
+from agent_kernel.tools.declaration import ToolDeclaration
 
 OutputSink = Callable[[OutputView], None]
 """Called in the runtime's event loop, in order, for each live output of the call."""
 
 
-class ToolExecutor(Protocol):
-    """Runs approved calls, identified by their approvals. It never decides whether a call may run.
+Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]
+"""Asks the person a question, with answers to choose from if there are any. `None` if there is no answer."""
 
-    All methods raise `KernelGone` if the kernel died, was restarted or was shut down; a call that was executing then
-    has an unknown outcome.
-    """
+
+class CallExecutor(Protocol):
+    """Runs approved calls, identified by their approvals. It never decides whether a call may run."""
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         """Run one call to its end. Cancelling this coroutine interrupts the call."""
@@ -27,13 +29,37 @@ class ToolExecutor(Protocol):
         """Interrupt this call only if it is running. Returns whether a signal was sent."""
         ...
 
+    async def waiting_behind(self, approval_id: str) -> int | None:
+        """The execution count of the user's cell that the kernel runs before this call; `None` once the call runs."""
+        ...
+
+
+class ServerTools(Protocol):
+    """The tools of the MCP servers that are configured."""
+
+    async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:
+        """The tools for a run of this notebook, as their servers define them now. It waits a short time for servers
+        that start; those that are down have none."""
+        ...
+
+    async def call(
+        self, call: ApprovedCall, tool: ToolDeclaration, notebook_path: str | None, emit: OutputSink, ask: Ask
+    ) -> Outcome:
+        """Have a server carry out one call. Cancelling this coroutine tells the server to stop. A server that is lost
+        once it was sent the call leaves an unknown outcome."""
+        ...
+
+
+class ToolExecutor(CallExecutor, Protocol):
+    """The executor of a notebook's kernel.
+
+    All methods raise `KernelGone` if the kernel died, was restarted or was shut down; a call that was executing then
+    has an unknown outcome.
+    """
+
     async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         """The answer of the tool's approval callable, and the resolved place of a file tool's call. The caller
         treats errors as `ask` and an unknown place."""
-        ...
-
-    async def waiting_behind(self, approval_id: str) -> int | None:
-        """The execution count of the user's cell that the kernel runs before this call; `None` once the call runs."""
         ...
 
     async def state_version(self) -> str | None:

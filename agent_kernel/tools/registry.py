@@ -9,6 +9,7 @@ from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.tools.arguments import canonical, parse
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.schema_check import check, check_schema
+from agent_kernel.tools.server_tools import CALL_TOOL, FIND_TOOLS, offered
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -27,9 +28,11 @@ _NAMES = 40
 
 
 class ToolRegistry:
-    """Declarations by name. Raises `ToolDeclarationError` for a faulty declaration or a name given twice."""
+    """Declarations by name. Raises `ToolDeclarationError` for a faulty declaration or a name given twice.
 
-    def __init__(self, declarations: Iterable[ToolDeclaration] = ()) -> None:
+    Where there are many tools of servers, the model is given a search in their place (`lean`: in any case)."""
+
+    def __init__(self, declarations: Iterable[ToolDeclaration] = (), *, lean: bool = False) -> None:
         self._declarations: dict[str, ToolDeclaration] = {}
         self._validators: dict[str, Draft202012Validator] = {}
         for declaration in declarations:
@@ -39,6 +42,9 @@ class ToolRegistry:
                     f"Two tools are named {declaration.name!r}. Rename one of them with @ak.tool(name=...)."
                 )
             self._declarations[declaration.name] = declaration
+        self._offered = offered(tuple(self._declarations.values()), lean=lean)
+        if self._offered.searched:
+            self._declarations |= {tool.name: tool for tool in self._offered.tools}
 
     def __iter__(self) -> Iterator[ToolDeclaration]:
         return iter(self._declarations.values())
@@ -64,6 +70,25 @@ class ToolRegistry:
             raise InvalidArguments(f"There is no tool {_clip(name, 80)!r}. The tools are: {names}.")
         return found
 
+    def searches(self, name: str) -> bool:
+        """Whether it is the search for tools of servers."""
+        return self._offered.searched and name == FIND_TOOLS
+
+    def unwrapped(self, name: str, raw: str) -> tuple[str, str]:
+        """The tool that a model calls, and its arguments: of `call_tool` those of the tool that it names. As they are
+        where that can't be told."""
+        if name != CALL_TOOL or not self._offered.searched:
+            return name, raw
+        try:
+            arguments = parse(raw)
+            inner = arguments.get("arguments") or {}
+            found = self._declarations.get(self.meant(str(arguments.get("name"))))
+            if found is not None and found.origin is not None and isinstance(inner, dict | str):
+                return found.name, inner if isinstance(inner, str) else canonical(inner)
+        except InvalidArguments:
+            pass
+        return name, raw
+
     def validate(self, name: str, raw: str | dict[str, Any]) -> str:
         """Validate arguments and return their canonical JSON.
 
@@ -71,6 +96,9 @@ class ToolRegistry:
         """
         declaration = self.declaration(name)
         arguments = parse(raw)
+        if name == CALL_TOOL and self._offered.searched:
+            named = _clip(str(arguments.get("name")), 80)
+            raise InvalidArguments(f"There is no tool {named!r} of a server. Find one by {FIND_TOOLS}.")
         errors = self._misfits(declaration, arguments)
         if errors:
             raise InvalidArguments(_explain(errors, declaration))
@@ -93,7 +121,7 @@ class ToolRegistry:
                 "type": "function",
                 "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
             }
-            for tool in self
+            for tool in self._offered.tools
         ]
 
     def _misfits(self, declaration: ToolDeclaration, arguments: dict[str, Any]) -> list["ValidationError"]:

@@ -60,6 +60,13 @@ class AgentKernelServer(ExtensionApp):
         Default: `agent-kernel` in Jupyter's data directory.""",
     ).tag(config=True)
 
+    mcp_servers = Dict(
+        help="""The site's MCP servers, by name, in the form of `mcpServers` in `mcp.json`: `{"files": {"command":
+        "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem"]}}`, or with `{"type": "http", "url": ...,
+        "headers": ...}`. `${NAME}` is a variable of this server's environment. Each user's own are in `mcp.json` in
+        Jupyter's configuration directory; of two of one name the site's counts.""",
+    ).tag(config=True)
+
     policy_cap = Enum(
         ("ask", "edit", "allow", "deny", "plan"),
         default_value=None,

@@ -16,15 +16,25 @@ from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.runtime.settings import RuntimeSettings
+from agent_kernel_server.mcp_tools.servers import McpServers
 from agent_kernel_server.service import Service
 
 
 def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, str]) -> Service:
     """`app`: the `AgentKernelServer`. `environ`: the environment at the server's start, keys included."""
+    mcp_servers = McpServers(
+        directory=Path(server.config_dir or jupyter_config_dir()),
+        root=Path(server.root_dir),
+        site=app.mcp_servers,
+        environ=environ,
+        folder_of=partial(_folder_of, Path(server.root_dir)),
+        logger=app.log,
+    )
     return Service(
         log_path=log_path,
         models=_models(app, server, environ),
-        settings=_runtime_settings(app, server),
+        settings=replace(_runtime_settings(app, server), server_tools=mcp_servers),
+        mcp_servers=mcp_servers,
         kernel_manager=server.kernel_manager,
         session_manager=server.session_manager,
         contents_manager=server.contents_manager,

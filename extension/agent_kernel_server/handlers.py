@@ -88,7 +88,15 @@ class StatusHandler(AgentKernelHandler):
 class ToolsHandler(AgentKernelHandler):
     @for_those_who_may("read")
     async def get(self) -> None:
-        self.send(tool_views(BUILTIN_TOOLS))
+        self.send([*tool_views(BUILTIN_TOOLS), *(await self.service.mcp_servers.view()).tools])
+
+
+class ServersHandler(AgentKernelHandler):
+    """The MCP servers, with their states."""
+
+    @for_those_who_may("read")
+    async def get(self) -> None:
+        self.send(await self.service.mcp_servers.view())
 
 
 class ModelsHandler(AgentKernelHandler):
@@ -383,6 +391,7 @@ _API = "agent-kernel/api"
 HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/status", StatusHandler),
     (rf"{_API}/tools", ToolsHandler),
+    (rf"{_API}/mcp-servers", ServersHandler),
     (rf"{_API}/usage", UsageHandler),
     (rf"{_API}/metrics", MetricsHandler),
     (rf"{_API}/models", ModelsHandler),

@@ -86,7 +86,7 @@ def _count(measured: Sequence[Measure]) -> None:
 
 
 def _count_call(call: CallMeasure) -> None:
-    tool = _tool_label(call.tool)
+    tool = call.tool if call.tool in _TOOLS else "mcp" if call.of_server else "own"
     CALLS.labels(tool, outcome_status(call.outcome), call.decided_by or "").inc()
     if call.error is not None:
         ERRORS.labels(tool, call.error).inc()
@@ -99,11 +99,6 @@ def _count_call(call: CallMeasure) -> None:
             histogram.labels(tool).observe(value)
     TRUNCATED.labels(tool).inc(call.truncated)
     CACHE_HITS.labels(tool).inc(call.cached)
-
-
-def _tool_label(name: str) -> str:
-    """A tool of an MCP server is named `SERVER__TOOL`."""
-    return name if name in _TOOLS else "mcp" if "__" in name.strip("_") else "own"
 
 
 def _count_turn(turn: Turn) -> None:

@@ -34,6 +34,7 @@ from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.mcp_server.calls import ClientCalls
 from agent_kernel_server.mcp_server.gate import Gate
 from agent_kernel_server.mcp_server.notebooks import Notebooks
+from agent_kernel_server.mcp_tools.servers import McpServers
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.pages import OpenPages
 from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
@@ -70,6 +71,7 @@ class Service:
         log_path: Path,
         models: ModelResolver,
         settings: RuntimeSettings,
+        mcp_servers: McpServers,
         kernel_manager: Any,
         session_manager: Any,
         contents_manager: Any,
@@ -81,6 +83,7 @@ class Service:
         self._log_path = log_path
         self._models = models
         self._settings = settings
+        self.mcp_servers = mcp_servers
         self._logger = logger
         self._opening = asyncio.Lock()
         self._runtime: Runtime | None = None
@@ -97,7 +100,9 @@ class Service:
         self.pages = OpenPages()
         self.page_sockets: set[Socket] = set()
         files = CellFiles(contents_manager)
-        shared = Shared(self.runtime, self.list_models, self.is_shown, self.records, self.pages, files, logger)
+        shared = Shared(
+            self.runtime, self.list_models, mcp_servers.view, self.is_shown, self.records, self.pages, files, logger
+        )
         self.kernels = ServedKernels(
             shared, kernel_manager, gateway_seconds=gateway_seconds, waiting_seconds=waiting_seconds
         )
@@ -342,4 +347,5 @@ class Service:
             if self._runtime is not None:
                 await self._runtime.aclose()
                 self._runtime = None
+        await self.mcp_servers.aclose()
         await self._models.aclose()

@@ -14,7 +14,7 @@ FLOORS = (
     {"context", "tools"},
     {"kernel"},
     {"hosts"},
-    {"commands", "model_list", "run"},
+    {"commands", "model_list", "server_list", "run"},
     {"completion"},
     {"agent"},
     {"magics"},

@@ -96,7 +96,8 @@ async def test_what_a_notebook_did_is_on_both_pages(
 
 
 def measured(tool: str) -> CallMeasure:
-    return CallMeasure(tool, "m", "success", "policy", None, None, 5, 1, truncated=True, cached=True)
+    of_server = tool == "github__search"
+    return CallMeasure(tool, "m", "success", "policy", None, None, 5, 1, True, True, of_server)
 
 
 async def test_labels_are_few_whatever_tools_and_models_are_named(
@@ -105,7 +106,7 @@ async def test_labels_are_few_whatever_tools_and_models_are_named(
     await api("GET", "metrics")
     before = await scrape(jp_fetch)
     monkeypatch.setattr(prometheus, "_models", set())
-    prometheus._count([measured(name) for name in ("run_python", "mine", "__mine__", "github__search", "unknown")])
+    prometheus._count([measured(name) for name in ("run_python", "mine", "my__own", "github__search", "unknown")])
     prometheus._count([Turn(f"m{n}" + "x" * 10_000, "", 1, 0, 0, 0, 0, None, False) for n in range(99)])
     after = grown(before, await scrape(jp_fetch))
     calls = {key: value for key, value in after.items() if key.startswith("agent_kernel_truncated_results_total")}

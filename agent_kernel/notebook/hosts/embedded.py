@@ -40,7 +40,7 @@ from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.kernel_events import WaitingRun
-from agent_kernel.protocol.lists import ModelsView, RunUndoneView, UsageReport
+from agent_kernel.protocol.lists import ModelsView, RunUndoneView, ServersView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
@@ -121,6 +121,9 @@ class EmbeddedHost:
 
     def list_models(self) -> Future[ModelsView]:
         return self._submit(self._models.listed())
+
+    def servers(self) -> ServersView:
+        return ServersView(faults=["MCP servers are there only where a Jupyter server has the extension."])
 
     def show_here(self, run: RunState) -> bool:
         return self._views.show_here(run.run_id)

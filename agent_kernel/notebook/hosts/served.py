@@ -16,6 +16,7 @@ from agent_kernel.protocol.kernel_events import (
     AskMetrics,
     AskModels,
     AskRemoveRule,
+    AskServers,
     AskUndo,
     AskUndoRun,
     AskUsage,
@@ -25,7 +26,7 @@ from agent_kernel.protocol.kernel_events import (
     RunAnnounced,
     WaitingRun,
 )
-from agent_kernel.protocol.lists import ModelsView, RunUndoneView, UsageReport
+from agent_kernel.protocol.lists import ModelsView, RunUndoneView, ServersView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import StopCause
@@ -76,6 +77,9 @@ class ServedHost:
             listed.set_result(self._ask(AskModels(), tries=MODELS_TRIES))
         except Exception as error:  # noqa: BLE001 -- the future carries it
             listed.set_exception(error)
+
+    def servers(self) -> ServersView:
+        return self._ask(AskServers(), tries=MODELS_TRIES)
 
     def show_here(self, run: RunState) -> bool:
         return self._views.show_here(run.run_id)

@@ -12,7 +12,7 @@ from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.kernel import RunDeclaration, failed_run
 from agent_kernel.protocol.kernel_events import WaitingRun
-from agent_kernel.protocol.lists import ModelsView, RunUndoneView, UsageReport
+from agent_kernel.protocol.lists import ModelsView, RunUndoneView, ServersView, UsageReport
 from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
@@ -38,6 +38,10 @@ class RunHost(Protocol):
 
     def list_models(self) -> Future[ModelsView]:
         """The models of the runtime's endpoints. The future may never be done."""
+        ...
+
+    def servers(self) -> ServersView:
+        """The MCP servers, which only a Jupyter server has. Raises `ServerSilent`."""
         ...
 
     def show_here(self, run: "RunState") -> bool:

@@ -134,9 +134,11 @@ class ActiveRun:
         self.seen_cells = shared.seen_cells
         self.log, self.settings, self.attended = shared.runtime.log, shared.runtime.settings, shared.runtime.attended
         self.model, self.executor = model, executor
+        self.server_tools = shared.runtime.settings.server_tools
+        """Carries out the calls of tools of MCP servers."""
         self._shared = shared
         self.begun, self.prompted = start.begun, start.prompted
-        self.registry = ToolRegistry(self._sent.tools)
+        self.registry = ToolRegistry(self._sent.tools, lean=view.lean)
 
         self.meter, self.repeats, self.spans = Meter.of(view), Repeats(), Spans()
         self.transcript, self.pictures = Transcript(start.past), RequestImages()

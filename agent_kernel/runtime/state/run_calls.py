@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ImageRefs, ToolCallView
 from agent_kernel.runtime.state.waits import Broker
+from agent_kernel.tools.executor import CallExecutor
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Execution:
 
     approval_id: str
     task: asyncio.Task[Outcome]
+    executor: CallExecutor
     interruption: Interruption | None = None
     """Set by `cut_short`; the first reason stays."""
 

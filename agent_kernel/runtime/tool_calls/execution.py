@@ -23,10 +23,11 @@ from agent_kernel.runtime.tool_calls.cache import CacheEntry
 from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked
 from agent_kernel.runtime.tool_calls.effective_policy import wall_level
 from agent_kernel.runtime.tool_calls.policy_check import changes_cells, has_walls
+from agent_kernel.runtime.tool_calls.server_calls import ServerCalls, is_of_servers
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
-from agent_kernel.tools.executor import OutputSink
+from agent_kernel.tools.executor import CallExecutor, OutputSink
 from agent_kernel.tools.truncation import TextLimits, shorten
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,11 @@ logger = logging.getLogger(__name__)
 
 def is_for_page(run: ActiveRun, tool_name: str) -> bool:
     return run.registry.declaration(tool_name).runs_in == "page"
+
+
+def turn_of(run: ActiveRun, tool_name: str) -> asyncio.Semaphore | None:
+    """What a call of this tool has to hold while it runs; `None` where it is nothing to the kernel."""
+    return None if is_of_servers(run, tool_name) else run.calls.turn
 
 
 async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
@@ -67,13 +73,14 @@ def _walls(run: ActiveRun) -> Walls:
 
 async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> tuple[Outcome, Interruption | None]:
     """The outcome of the call, and why it was interrupted by us where it was."""
-    executor = run.executor
+    of_servers = is_of_servers(run, call.tool_name)
+    executor: CallExecutor | None = ServerCalls(run, call) if of_servers else run.executor
     if executor is None:
         return Outcome("error", "This conversation has no kernel to run the call in."), None
     is_command = has_walls(run, call.tool_name)
-    # A person approved the file that the card showed; policy and scripts see none. Walls, and the source of a cell that
-    # the model has seen, are part of every approval.
-    is_bound = call.by == "user" or is_command or changes_cells(run, call.tool_name)
+    # A person approved the file that the card showed; policy and scripts see none. Walls, the source of a cell that the
+    # model has seen, and how a server defines its tool, are part of every approval.
+    is_bound = call.by == "user" or is_command or of_servers or changes_cells(run, call.tool_name)
     base = call.preview.base if call.preview is not None and is_bound else ""
     approved = ApprovedCall(
         call.approval_id,
@@ -86,7 +93,7 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
         _walls(run) if is_command else None,
     )
     execution = run.outside_graph(executor.execute(approved, emit), f"call {call.tool_call_id}")
-    running = Execution(call.approval_id, execution)
+    running = Execution(call.approval_id, execution, executor)
     try:
         with run.calls.executing(call.tool_call_id, running):
             async with watched(run, call, executor, running):
@@ -101,7 +108,8 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
         return Outcome("unknown", "It did not end when it was interrupted."), running.interruption
     except Exception:
         logger.exception("The executor failed on %s", call.tool_name)
-        return Outcome("unknown", "Something broke between Agent Kernel and the kernel."), None
+        whose = "the server of the tool" if of_servers else "the kernel"
+        return Outcome("unknown", f"Something broke between Agent Kernel and {whose}."), None
 
 
 async def finish(

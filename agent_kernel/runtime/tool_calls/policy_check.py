@@ -20,6 +20,7 @@ from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS, OPENS_FILES, is_shipped
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
+from agent_kernel.tools.server_tools import definition_digest
 from agent_kernel.tools.walls.inside import is_inside, words_of
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ async def check_policy(
             edits_in_folder=edits_in_folder or _edits_cell(run, tool_name, arguments),
             place=verdict.place,
             inside=is_inside(walls),
+            definition=definition_digest(declaration),
         )
         judgement = await read(tool_input, partial(policy.capped(cap).judge, call))
         if judgement.approval == "allow" and (removed := await _removed_elsewhere(run)) is not None:

@@ -15,6 +15,7 @@ from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.policy_check import changes_cells
+from agent_kernel.runtime.tool_calls.server_tool_card import server_tool_card
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
 from agent_kernel.tools.review.file_changes import RUNS_BY_ITSELF, runs_by_itself
@@ -37,6 +38,8 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: 
     """
     place = judged.place
     found = await read(tool_input, partial(warnings, tool_name, tool_input))
+    if run.registry.declaration(tool_name).origin is not None:
+        return await server_tool_card(run, tool_name, tool_input, found)
     if changes_cells(run, tool_name):
         return await _cell_card(run, tool_name, tool_input, found)
     card = await _file_card(run, tool_name, tool_input, place)
@@ -61,12 +64,14 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: 
 
 
 async def with_present_card(run: ActiveRun, call: ToolCallView, judged: Judgement) -> ToolCallView:
-    """The call with a preview of its change to the file or the cell as it is now, or with the walls around its command,
-    which is logged before a person is asked.
+    """The call with a preview of its change to the file or the cell as it is now, with the walls around its command, or
+    with the definition of a server's tool, which is logged before a person is asked.
 
     Raises `InvalidArguments` for a change that is refused without asking.
     """
-    if call.tool_name not in CHANGES_FILES and not judged.walls and not changes_cells(run, call.tool_name):
+    is_server_tool = run.registry.declaration(call.tool_name).origin is not None
+    of_file_or_cell = call.tool_name in CHANGES_FILES or changes_cells(run, call.tool_name)
+    if not (of_file_or_cell or judged.walls or is_server_tool):
         return call
     shown, found = await preview_call(run, call.tool_name, call.tool_input, judged)
     if shown == call.preview and list(found) == call.warnings:

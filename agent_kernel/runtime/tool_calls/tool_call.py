@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 from agent_kernel.approvals.scripted import ScriptedDecision
@@ -12,7 +13,7 @@ from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
-from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page
+from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, turn_of
 from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
 from agent_kernel.runtime.tool_calls.previews import with_present_card
 from agent_kernel.runtime.tool_calls.scripted import note_decision, scripted_verdict
@@ -146,7 +147,7 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
     if is_for_page(run, call.tool_name):
         await _ask_page(run, call)
         return
-    async with run.calls.turn:
+    async with turn_of(run, call.tool_name) or nullcontext():
         if await _still_allowed(run, call):
             await run.commit(lambda commit: transitions.start(commit, call))
             await carry_out(run, call)

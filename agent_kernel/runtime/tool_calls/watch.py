@@ -12,7 +12,7 @@ from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.run_calls import Execution, Interruption
 from agent_kernel.runtime.tool_calls.transitions import show_queue_position
-from agent_kernel.tools.executor import ToolExecutor
+from agent_kernel.tools.executor import CallExecutor
 
 FIRST_LOOK_SECONDS = 0.3
 """A call that begins sooner is never shown as queued."""
@@ -31,7 +31,7 @@ def limit_of(run: ActiveRun, tool_name: str) -> float:
 
 @asynccontextmanager
 async def watched(
-    run: ActiveRun, call: ToolCallView, executor: ToolExecutor, running: Execution
+    run: ActiveRun, call: ToolCallView, executor: CallExecutor, running: Execution
 ) -> AsyncIterator[None]:
     """Watches a call while the block waits for it."""
     limit = limit_of(run, call.tool_name)
@@ -55,7 +55,7 @@ async def watched(
 
 
 async def _watch(
-    run: ActiveRun, call: ToolCallView, executor: ToolExecutor, running: Execution, limit: float, left: float
+    run: ActiveRun, call: ToolCallView, executor: CallExecutor, running: Execution, limit: float, left: float
 ) -> None:
     """`left` is what is left of the `limit`, which does not count the time in which the call waits for a cell."""
     now = asyncio.get_running_loop().time
@@ -93,10 +93,7 @@ async def _show(run: ActiveRun, call: ToolCallView, cell: int | None) -> None:
 async def cut_short(run: ActiveRun, running: Execution, interruption: Interruption | None) -> None:
     """Interrupt a running call, and give it some time to end before its outcome counts as unknown. `interruption` has
     the reason where no person asked for it; the first reason stays."""
-    executor = run.executor
-    if executor is None:
-        return
     running.interrupted_for(interruption)
-    await executor.interrupt(running.approval_id)
+    await running.executor.interrupt(running.approval_id)
     await asyncio.wait({running.task}, timeout=run.settings.stop_seconds)
     running.task.cancel()

@@ -244,22 +244,23 @@ def _note_seen(commit: Commit, seen: Mapping[str, int]) -> None:
 
 def _check(run: ActiveRun, call: RequestedCall) -> tuple[tool_calls.Proposal, str | None]:
     fault: str | None = None
+    name, arguments = run.registry.unwrapped(call.name, call.arguments)
     try:
-        tool_input = run.registry.validate(call.name, call.arguments)
+        tool_input = run.registry.validate(name, arguments)
     except InvalidArguments as error:
-        fault, tool_input = str(error), call.arguments
-    known = call.name in run.registry
+        fault, tool_input = str(error), arguments
+    known = name in run.registry
     proposal = tool_calls.Proposal(
         tool_call_id=call.id,
         approval_id=new_approval_id(),
         run_id=run.run_id,
-        tool_name=call.name,
+        tool_name=name,
         tool_input=tool_input,
         digest=digest(tool_input),
-        read_only=known and run.registry.declaration(call.name).read_only,
+        read_only=known and run.registry.declaration(name).read_only,
         recorded=run.model.recorded,
-        warnings=() if fault else tuple(warnings(call.name, tool_input)),
-        preview=None if fault else preview(call.name, tool_input),
+        warnings=() if fault else tuple(warnings(name, tool_input)),
+        preview=None if fault else preview(name, tool_input),
     )
     return proposal, fault
 

@@ -322,7 +322,8 @@ _STRICTNESS: tuple[DeclaredApproval, ...] = ("allow", "dynamic", "ask", "deny")
 
 def no_looser(declared: ToolDeclaration) -> ToolDeclaration:
     """A kernel's declaration, at least as strict as the shipped one if it has a built-in tool's name: only people,
-    rules and the site decide whether `run_shell` may run unasked. Other tools are returned unchanged."""
+    rules and the site decide whether `run_shell` may run unasked. None of them is a server's."""
+    declared = replace(declared, origin=None)
     shipped = _BY_NAME.get(declared.name)
     if shipped is None:
         return declared

@@ -16,6 +16,7 @@ from agent_kernel.protocol.kernel_events import (
     AskMetrics,
     AskModels,
     AskRemoveRule,
+    AskServers,
     AskUndo,
     AskUndoRun,
     AskUsage,
@@ -65,6 +66,10 @@ class Answers:
                 return await (await self._shared.runtime()).metrics(question.days)
             case AskModels():
                 return await self._shared.list_models()
+            case AskServers():
+                found = await self._shared.list_servers()
+                short = {"description": "", "parameters": {}}
+                return found.model_copy(update={"tools": [tool.model_copy(update=short) for tool in found.tools]})
             case AskWaitingRuns():
                 return WaitingRuns(runs=await self._waiting_runs())
             case AskRemoveRule():

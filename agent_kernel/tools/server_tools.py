@@ -1,0 +1,208 @@
+"""Tools of MCP servers as models, policy and people know them: names, definitions and what has changed in them, and the
+search through which a model finds them where there are many.
+
+What a server says is data: no text of it allows anything.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from fnmatch import fnmatchcase
+from typing import Any
+
+from agent_kernel.errors import ToolDeclarationError
+from agent_kernel.protocol.tools import ServerTool, ToolDeclaration
+from agent_kernel.tools.schema_check import check, check_schema
+
+MOST_OFFERED = 40
+"""The most tools that a model is given at once; with more, those of servers are found by `find_tools`."""
+MOST_FOUND = 8
+_NAME_CHARACTERS = 64
+_HASH_CHARACTERS = 8
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+_DESCRIPTION_CHARACTERS = 4_000
+_SCHEMA_CHARACTERS = 20_000
+_SHOWN_CHARACTERS = 2_000
+_CHARACTERS_PER_TOKEN = 4
+_ANYTHING = ["string", "number", "boolean", "object", "array", "null"]
+DEFINITION = "defined as "
+"""How a rule, and what an approval is bound to, begins before a definition's digest."""
+DIGEST_CHARACTERS = 16
+"""Of a definition's digest, as rules have it."""
+
+
+def name_of(server: str, tool: str) -> str:
+    """`SERVER__TOOL`. A name that a model's service would refuse, or that could be two tools', is made another with a
+    hash, always the same."""
+    plain = f"{server}__{tool}"
+    name = _ODD.sub("_", plain)
+    if name == plain and len(name) <= _NAME_CHARACTERS and "__" not in server and not server.endswith("_"):
+        return name
+    mark = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_HASH_CHARACTERS]
+    return f"{name[: _NAME_CHARACTERS - _HASH_CHARACTERS - 1]}_{mark}"
+
+
+def declared(
+    server: str,
+    tool: str,
+    description: str,
+    schema: Mapping[str, Any],
+    hints: Sequence[str] = (),
+    timeout: float | None = None,
+) -> ToolDeclaration:
+    """The declaration of a server's tool. Policy asks about it: annotations never allow anything.
+
+    Raises `ToolDeclarationError` for one that can't be offered. Loads jsonschema: call it in a thread.
+    """
+    if len(json.dumps(schema)) > _SCHEMA_CHARACTERS:
+        raise ToolDeclarationError(f"The tool {tool[:80]!r} can't be offered: its parameters are too long.")
+    text = _whole(description).strip()[:_DESCRIPTION_CHARACTERS] or f"{tool[:80]}, a tool of the server {server}."
+    found = ToolDeclaration(
+        name=name_of(server, tool),
+        description=text,
+        parameters=_typed(schema),
+        timeout=timeout,
+        origin=ServerTool(server, tool, tuple(hints)),
+    )
+    check(found)
+    check_schema(found.name, found.parameters)
+    return found
+
+
+def _whole(text: str) -> str:
+    """Without halves of surrogate pairs, which no service takes."""
+    return text.encode(errors="replace").decode()
+
+
+def _typed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with a type for each parameter that has none, which means anything."""
+    properties = schema.get("properties")
+    found = {**schema, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
+    for name, described in found["properties"].items():
+        if isinstance(described, dict) and not {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"} & {
+            *described
+        }:
+            found["properties"] = found["properties"] | {name: described | {"type": _ANYTHING}}
+    return found
+
+
+def definition(tool: ToolDeclaration) -> str:
+    """All that decides what a model and a person take the tool for, as text in lines."""
+    assert tool.origin is not None
+    content = {
+        "server": tool.origin.server,
+        "name": tool.origin.tool,
+        "description": tool.description.split("\n"),
+        "hints": tool.origin.hints,
+        "parameters": tool.parameters,
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True)
+
+
+def definition_digest(tool: ToolDeclaration | None) -> str:
+    """The digest to which an `allow` of a server's tool is bound; empty for any other tool."""
+    if tool is None or tool.origin is None:
+        return ""
+    return hashlib.sha256(definition(tool).encode()).hexdigest()[:DIGEST_CHARACTERS]
+
+
+def difference(before: ToolDeclaration, now: ToolDeclaration) -> str:
+    """What is another in a definition, in lines with `-` and `+`."""
+    lines = unified_diff(definition(before).splitlines(), definition(now).splitlines(), n=0, lineterm="")
+    text = "\n".join(line for line in lines if line[:3] not in ("---", "+++") and line[:2] != "@@")
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]} …"
+
+
+def tokens_of(tools: Iterable[ToolDeclaration]) -> int:
+    """About how many tokens their declarations take in each request."""
+    size = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.parameters)) + 40 for tool in tools)
+    return size // _CHARACTERS_PER_TOKEN
+
+
+def chosen(tools: Iterable[ToolDeclaration], patterns: Sequence[str] | None) -> list[ToolDeclaration]:
+    """The tools that a run wants: `github.*`, `github.create_issue` or a name; all of them for `None`."""
+    return [tool for tool in tools if patterns is None or any(_fits(tool, pattern) for pattern in patterns)]
+
+
+def _fits(tool: ToolDeclaration, pattern: str) -> bool:
+    assert tool.origin is not None
+    dotted = f"{tool.origin.server}.{tool.origin.tool}"
+    return pattern in (tool.name, tool.origin.server) or fnmatchcase(dotted, pattern) or fnmatchcase(tool.name, pattern)
+
+
+# Many tools: a search
+
+FIND_TOOLS, CALL_TOOL = "find_tools", "call_tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a model is given of a run's tools."""
+
+    tools: tuple[ToolDeclaration, ...]
+    searched: bool
+    """Whether the tools of servers are found by `find_tools`, and called by `call_tool`."""
+
+
+def offered(tools: Sequence[ToolDeclaration], *, lean: bool = False) -> Offered:
+    """All tools, or, where there are too many, the search in place of those of servers. A model whose context is small
+    (`lean`) always gets the search."""
+    theirs = [tool for tool in tools if tool.origin is not None]
+    if not theirs or (len(tools) <= MOST_OFFERED and not lean):
+        return Offered(tuple(tools), searched=False)
+    ours = tuple(tool for tool in tools if tool.origin is None and tool.name not in (FIND_TOOLS, CALL_TOOL))
+    return Offered((*ours, *_search_of(theirs)), searched=True)
+
+
+def _search_of(theirs: Sequence[ToolDeclaration]) -> tuple[ToolDeclaration, ToolDeclaration]:
+    counts: dict[str, int] = {}
+    for tool in theirs:
+        assert tool.origin is not None
+        counts[tool.origin.server] = counts.get(tool.origin.server, 0) + 1
+    named = ", ".join(f"{server} ({count})" for server, count in sorted(counts.items()))
+    find_tools = ToolDeclaration(
+        name=FIND_TOOLS,
+        description=f"Find tools of the connected servers by what they do. Servers and their tools: {named}.",
+        parameters={
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "Words of what you want to do."}},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+        approval="allow",
+        read_only=True,
+    )
+    call_tool = ToolDeclaration(
+        name=CALL_TOOL,
+        description="Call a tool that find_tools has found, by its name.",
+        parameters={
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+    )
+    return find_tools, call_tool
+
+
+def find(tools: Iterable[ToolDeclaration], query: str) -> str:
+    """The tools of servers that fit a query best, with their parameters, for the model."""
+    words = set(re.findall(r"\w+", query.lower()))
+    scored = [(_score(tool, words), tool) for tool in tools if tool.origin is not None]
+    best = sorted((one for one in scored if one[0]), key=lambda one: (-one[0], one[1].name))[:MOST_FOUND]
+    if not best:
+        return "No tool fits. Try other words, or the name of a server."
+    return "\n\n".join(
+        f"{tool.name}: {tool.description}\nparameters: {json.dumps(tool.parameters, ensure_ascii=False)}"
+        for _, tool in best
+    )
+
+
+def _score(tool: ToolDeclaration, words: set[str]) -> int:
+    """A word counts three times in the name, and once in the description."""
+    assert tool.origin is not None
+    name, text = f"{tool.origin.server} {tool.origin.tool}".lower(), tool.description.lower()
+    return sum(3 * (word in name) + (word in text) for word in words)

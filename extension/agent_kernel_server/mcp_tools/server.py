@@ -1,0 +1,310 @@
+"""One MCP server: the task that owns its connection, its tools, and calls of them. It loads `mcp`."""
+
+import asyncio
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from logging import Logger
+from pathlib import Path
+from typing import IO, Any
+
+import httpx2
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from pydantic import FileUrl, ValidationError
+
+from agent_kernel.errors import ToolDeclarationError
+from agent_kernel.own_thread import in_own_thread
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.lists import ServerState
+from agent_kernel.tools.arguments import parse
+from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.executor import Ask, OutputSink
+from agent_kernel.tools.server_tools import declared, definition_digest
+from agent_kernel.version import __version__
+from agent_kernel_server.mcp_tools.configuration import ServerConfig
+from agent_kernel_server.mcp_tools.questions import answer_to
+from agent_kernel_server.mcp_tools.results import CallDisplay, outcome_of
+from agent_kernel_server.mcp_tools.transport import opened
+
+CONNECT_SECONDS = 60.0
+"""A first start may install the server, as with npx and uvx."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before a server that is down is tried again."""
+ROOTS_SECONDS = 1.0
+MOST_TOOLS, MOST_PAGES = 500, 50
+MOST_SAID = 500
+_LOST = "The server was lost while it had the call."
+_REDEFINED = (
+    "The server has changed or removed this tool since the run began. Nothing ran; the next run has it as it is."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call that the server has."""
+
+    display: CallDisplay
+    ask: Ask
+    folder: Path
+    questions: set[asyncio.Task[types.ElicitResult | types.ErrorData]] = field(default_factory=set)
+
+
+_current: ContextVar[OpenCall | None] = ContextVar("_current", default=None)
+
+
+class McpServer:
+    """Used in the server's event loop only. `start` begins its task, which ends when it is cancelled."""
+
+    def __init__(self, config: ServerConfig, root: Path, log: Logger, auth: httpx2.Auth | None = None) -> None:
+        self.config = config
+        self._root = root
+        self._log = log
+        self._auth = auth
+        self.state: ServerState = "starting"
+        self.error = ""
+        self.notes: tuple[str, ...] = ()
+        self.tools: tuple[ToolDeclaration, ...] = ()
+        """As the server listed them last, also while it is down."""
+        self.tried = asyncio.Event()
+        """Set once it has been connected, or that has failed."""
+        self._wanted = asyncio.Event()
+        self._changed = asyncio.Event()
+        """The tools have changed, or the connection has ended."""
+        self._is_open = False
+        self._client: Client | None = None
+        self._calls: list[OpenCall] = []
+        self._folder = root
+        self._asked_roots = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep it connected, until cancelled."""
+        pause = FIRST_PAUSE
+        while True:
+            connected = await self._connect_and_serve()
+            pause = FIRST_PAUSE if connected else min(2 * pause, LONGEST_PAUSE)
+            self.tried.set()
+            self._wanted.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wanted.wait()
+
+    async def _connect_and_serve(self) -> bool:
+        """One connection, to its end. Returns whether there was one."""
+        self.state, self._is_open = "starting", True
+        self._changed.clear()
+        was_ready = False
+        with tempfile.TemporaryFile("w+", errors="replace") as said:
+            try:
+                transport = opened(self.config, self._root, said, self._auth, self._on_end)
+                async with asyncio.timeout(CONNECT_SECONDS) as limit, self._made_client(transport) as client:
+                    await self._list(client)
+                    limit.reschedule(None)
+                    self._client, self.state, self.error, was_ready = client, "ready", "", True
+                    self.tried.set()
+                    await self._follow(client)
+                error = "It has ended."
+            except TimeoutError:
+                error = f"It did not answer within {CONNECT_SECONDS:g} s."
+            except Exception as failure:  # noqa: BLE001 -- whatever a server can do; it is shown, and tried again
+                self._log.debug("The MCP server %s failed", self.config.name, exc_info=failure)
+                error = words_of(failure)
+            finally:
+                self._client = None
+            self.error = " ".join(part for part in (error, await asyncio.to_thread(_end_of, said)) if part)[:MOST_SAID]
+        self.state = "down"
+        self._log.warning("The MCP server %s is down: %s", self.config.name, self.error)
+        return was_ready
+
+    def _made_client(self, transport: Any) -> Client:
+        return Client(
+            transport,
+            client_info=types.Implementation(name="agent-kernel", version=__version__),
+            list_roots_callback=self._on_roots,
+            logging_callback=self._on_log,
+            log_level="info",
+            message_handler=self._on_message,
+            elicitation_callback=self._on_question,
+            cache=None,
+        )
+
+    async def _follow(self, client: Client) -> None:
+        """Until the connection ends, list the tools again whenever they have changed."""
+        listening = asyncio.create_task(self._listen(client))
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                if not self._is_open:
+                    return
+                await self._list(client)
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+    async def _listen(self, client: Client) -> None:
+        """Have the server say when its tools change. Earlier versions of the protocol do so unasked."""
+        with suppress(MCPError, SubscriptionLost, ListenNotSupportedError):
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._changed.set()
+
+    def _on_end(self) -> None:
+        self._is_open = False
+        self._changed.set()
+
+    async def _list(self, client: Client) -> None:
+        """Raises whatever is wrong with the server's answer."""
+        # A result is data for the model, bounded as any. The package would check it by patterns of the server's, which
+        # can take for ever.
+        client.session.validate_tool_result = _accepted  # type: ignore[method-assign]
+        listed: list[types.Tool] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            listed += page.tools
+            cursor = page.next_cursor
+            if cursor is None or len(listed) > MOST_TOOLS:
+                break
+        self.tools, self.notes = await in_own_thread(lambda: self._declared(listed))
+
+    def _declared(self, listed: Sequence[types.Tool]) -> tuple[tuple[ToolDeclaration, ...], tuple[str, ...]]:
+        """What can be offered of it, and why the rest can't."""
+        found: dict[str, ToolDeclaration] = {}
+        notes = [f"It lists more than {MOST_TOOLS} tools."] if len(listed) > MOST_TOOLS else []
+        for tool in listed[:MOST_TOOLS]:
+            hints = ("destructive",) if tool.annotations and tool.annotations.destructive_hint else ()
+            try:
+                one = declared(
+                    self.config.name, tool.name, tool.description or "", tool.input_schema, hints, self.config.timeout
+                )
+            except (ToolDeclarationError, RecursionError) as fault:
+                notes.append(str(fault)[:MOST_SAID])
+                continue
+            if one.name in found:
+                notes.append(f"It lists two tools named {tool.name[:80]!r}: the first one counts.")
+            found.setdefault(one.name, one)
+        return tuple(found.values()), tuple(notes[:20])
+
+    # Calls
+
+    async def call(
+        self, call: ApprovedCall, tool: ToolDeclaration, folder: Path, emit: OutputSink, ask: Ask
+    ) -> Outcome:
+        """As `ServerTools.call`."""
+        client = self._client
+        if client is None:
+            self._wanted.set()
+            return Outcome("error", f"The server {self.config.name} is {self.state}. {self.error} Nothing ran.")
+        now = next((one for one in self.tools if one.name == tool.name), None)
+        if now is None or definition_digest(now) != definition_digest(tool):
+            return Outcome("error", _REDEFINED)
+        assert tool.origin is not None
+        display = CallDisplay(call.approval_id, emit)
+        with self._open(OpenCall(display, ask, folder)):
+            try:
+                await self._show_roots(client, folder)
+                result = await client.call_tool(
+                    tool.origin.tool, parse(call.arguments_json), progress_callback=display.on_progress
+                )
+            except MCPError as error:
+                return self._failed(error)
+            except ValidationError:
+                return Outcome("error", "The server's answer is not one that the protocol has.")
+            except (RuntimeError, OSError) as error:
+                return Outcome("unknown", f"{_LOST} {words_of(error)}")
+            return outcome_of(result, emit)
+
+    def _failed(self, error: MCPError) -> Outcome:
+        if error.code == types.CONNECTION_CLOSED or self._client is None:
+            return Outcome("unknown", _LOST)
+        if error.message == "Session terminated":  # the package's words for HTTP 404 in a session
+            self._on_end()
+            return Outcome("error", "The server had ended the session. Nothing ran; it is connected anew.")
+        return Outcome("error", error.message[:10_000] or f"The server answered with the error {error.code}.")
+
+    @contextmanager
+    def _open(self, one: OpenCall) -> Iterator[None]:
+        token = _current.set(one)
+        self._calls.append(one)
+        try:
+            yield
+        finally:
+            self._calls.remove(one)
+            _current.reset(token)
+            for question in list(one.questions):  # their cards end with the call
+                question.cancel()
+
+    def _asking(self) -> OpenCall | None:
+        """The call for which a server says or asks something: that of the same task, or the latest."""
+        return _current.get() or (self._calls[-1] if self._calls else None)
+
+    # What the server says and asks
+
+    async def _on_message(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._changed.set()
+
+    async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
+        if (call := self._asking()) is not None:
+            call.display.log(params.level, params.logger, params.data)
+
+    async def _on_question(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 -- the package's signature
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult | types.ErrorData:
+        call = self._asking()
+        if call is None:
+            return types.ElicitResult(action="decline")
+        question = asyncio.create_task(answer_to(params, self.config.name, call.ask, call.display.say))
+        call.questions.add(question)
+        question.add_done_callback(call.questions.discard)
+        await asyncio.wait({question})
+        return types.ElicitResult(action="cancel") if question.cancelled() else question.result()
+
+    async def _on_roots(self, context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:  # noqa: ARG002
+        call = _current.get()
+        folder = call.folder if call is not None else self._folder
+        self._asked_roots.set()
+        return types.ListRootsResult(roots=[types.Root(uri=FileUrl(folder.as_uri()), name=folder.name)])
+
+    async def _show_roots(self, client: Client, folder: Path) -> None:
+        """Tell a server that asks for roots that they are this notebook's folder now."""
+        if folder == self._folder:
+            return
+        asks, self._folder = self._asked_roots.is_set(), folder
+        if not asks:
+            return
+        self._asked_roots.clear()
+        with warnings.catch_warnings():  # earlier versions of the protocol have it
+            warnings.simplefilter("ignore")
+            telling = client.session.send_roots_list_changed()
+        await telling
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ROOTS_SECONDS):
+                await self._asked_roots.wait()
+        self._asked_roots.set()
+
+
+async def _accepted(name: str, result: types.CallToolResult) -> None:
+    """In place of the package's check of a result."""
+
+
+def words_of(error: BaseException) -> str:
+    """What went wrong, in one line. Groups of one are unpacked."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = " ".join(str(error).split())
+    return (text or type(error).__name__)[:MOST_SAID]
+
+
+def _end_of(said: IO[str]) -> str:
+    said.seek(0)
+    return " ".join(said.read(100_000).split())[-MOST_SAID:]

@@ -1,0 +1,223 @@
+"""Tools of MCP servers in runs: a server in Python with the official package, and a real Jupyter server."""
+
+import asyncio
+import inspect
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, calls, say
+from tests.server.client import Api
+
+T = TypeVar("T")
+PEER = str(Path(__file__).with_name("mcp_peer.py"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("peer")
+
+
+@pytest.fixture
+def extension_traits(folder: Path) -> dict[str, Any]:
+    peers = {name: {"command": sys.executable, "args": [PEER, name, str(folder)]} for name in ("modern", "legacy")}
+    return {"mcp_servers": peers}
+
+
+async def ready(api: Api) -> dict[str, Any]:
+    """The servers once all are ready, and their tools by name."""
+
+    async def found() -> Any:
+        _, listed = await api("GET", "mcp-servers")
+        return all(server["state"] == "ready" for server in listed["servers"]) and listed
+
+    return {tool["name"]: tool for tool in (await until(found))["tools"]}
+
+
+async def until(condition: Callable[[], Awaitable[T] | T], seconds: float = 60.0) -> T:
+    async with asyncio.timeout(seconds):
+        while True:
+            found = condition()
+            value: Any = await found if inspect.isawaitable(found) else found
+            if value:
+                return value  # type: ignore[no-any-return]
+            await asyncio.sleep(0.05)
+
+
+async def until_unknown(api: Api, conversation_id: str) -> None:
+    """Until the first call's outcome is unknown; then the run goes on."""
+
+    async def found() -> Any:
+        [one] = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
+        return one["state"] == "unknown" and one
+
+    one = await until(found)
+    await api("POST", "approvals", one["approval_id"], "outcome", body={"answer": "continue"})
+    await api.ended(conversation_id)
+
+
+async def run_calls(api: Api, model: FakeOpenAI, *asked: Any, approve: bool = True) -> Any:
+    """One run that makes these calls, each of which a person approves."""
+    await ready(api)
+    model.add(calls(*asked), say("Done."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    for _ in asked if approve else ():
+        waiting = await api.next_approval()
+        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    return await api.ended(conversation_id)
+
+
+async def test_the_list_of_tools_has_them_with_their_servers_state(api: Api) -> None:
+    await ready(api)
+    _, tools = await api("GET", "tools")
+    by_name = {tool["name"]: tool for tool in tools}
+    assert by_name["modern__add"]["server_state"] == "ready"
+    assert by_name["modern__add"]["approval"] == by_name["modern__look"]["approval"] == "ask"  # a hint allows nothing
+    assert by_name["run_python"].get("server") is None
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_call_asks_runs_once_and_its_result_goes_to_the_model(api: Api, model: FakeOpenAI, era: str) -> None:
+    view = await run_calls(api, model, call(f"{era}__add", a=2, b=3))
+    [one] = view["tool_calls"]
+    assert (one["state"], one["by"], one["result"]) == ("success", "user", "5")
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_pictures_resources_progress_and_messages_are_on_the_card(api: Api, model: FakeOpenAI, era: str) -> None:
+    view = await run_calls(api, model, call(f"{era}__mixed"), call(f"{era}__work"))
+    mixed, work = view["tool_calls"]
+    assert "a text" in mixed["result"]
+    assert "Resource memo://1:\na memo" in mixed["result"]
+    assert any("image/png" in output["data"] for output in mixed["outputs"])
+    shown = [output["text"] or output["data"].get("text/plain") for output in work["outputs"]]
+    assert "3 of 3: step 3" in shown
+    assert any("half of it is done" in text for text in shown)
+    assert work["result"] == "worked"
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_server_that_dies_in_a_call_leaves_an_unknown_outcome_and_is_started_again(
+    api: Api, model: FakeOpenAI, folder: Path, era: str
+) -> None:
+    died = folder / "died"
+    died.unlink(missing_ok=True)
+    await ready(api)
+    model.add(calls(call(f"{era}__die")), say("So it is."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await until_unknown(api, conversation_id)
+    await ready(api)
+    assert died.read_text() == "x"
+
+
+async def test_a_cancelled_call_reaches_the_server(api: Api, model: FakeOpenAI, folder: Path) -> None:
+    for name in ("begun", "told"):
+        (folder / name).unlink(missing_ok=True)
+    await ready(api)
+    model.add(calls(call("modern__hang")), say("Cancelled."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await until((folder / "begun").exists)
+    await api("POST", "approvals", waiting["approval_id"], "cancel")
+    [one] = (await api.ended(conversation_id))["tool_calls"]
+    assert one["state"] == "cancelled"
+    await until((folder / "told").exists)
+
+
+async def test_errors_and_odd_names(api: Api, model: FakeOpenAI) -> None:
+    tools = await ready(api)
+    [odd] = [name for name, tool in tools.items() if tool["tool"] == "odd/name.with ünï" and name.startswith("modern")]
+    assert odd == "modern__odd_name_with_" + odd.removeprefix("modern__odd_name_with_")
+    view = await run_calls(api, model, call("modern__fail"), call(odd))
+    assert [one["state"] for one in view["tool_calls"]] == ["error", "success"]
+    assert "it is broken" in view["tool_calls"][0]["result"]
+
+
+async def test_a_message_of_100_mb_ends_the_server_and_not_ours(api: Api, model: FakeOpenAI) -> None:
+    await ready(api)
+    model.add(calls(call("modern__flood", megabytes=100)), say("So it is."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await until_unknown(api, conversation_id)
+    await ready(api)
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, model: FakeOpenAI, era: str) -> None:
+    await ready(api)
+    model.add(calls(call(f"{era}__ask"), call(f"{era}__ask_secret")), say("Done."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    for _ in range(2):
+        waiting = await api.next_approval()
+        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+
+    async def asked() -> Any:
+        return [one for one in (await api("GET", "approvals"))[1] if one["tool_name"] == "ask_user"]
+
+    [question] = await until(asked)
+    assert question["state"] == "executing"
+    assert "How large?" in question["tool_input"]
+    assert (await api("POST", "approvals", question["approval_id"], "result", body={"output": "7"}))[0] < 300
+    view = await api.ended(conversation_id)
+    by_name = {one["tool_name"]: one for one in view["tool_calls"]}
+    assert by_name[f"{era}__ask"]["result"] == "size 7"
+    assert by_name["ask_user"]["result"] == "7"
+    assert by_name[f"{era}__ask_secret"]["state"] == "error"
+    assert any("asks for a secret" in output["text"] for output in by_name[f"{era}__ask_secret"]["outputs"])
+    messages = model.requests[-1].body["messages"]
+    assert [one["role"] for one in messages][-3:] == ["assistant", "tool", "tool"]  # the model hears of its own calls
+
+
+async def test_roots_are_the_notebooks_folder_and_the_environment_is_clean(
+    api: Api, model: FakeOpenAI, jp_root_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_SERVER", "x")
+    view = await run_calls(api, model, call("modern__roots"), call("modern__environment"))
+    found, environment = view["tool_calls"]
+    assert found["result"] == jp_root_dir.as_uri()
+    assert "OPENAI_API_KEY" not in environment["result"]
+    assert "JUPYTER" not in environment["result"]
+
+
+async def test_a_tool_that_changed_since_it_was_allowed_asks_with_the_difference(api: Api, model: FakeOpenAI) -> None:
+    await ready(api)
+    model.add(calls(call("legacy__look")), say("Seen."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    assert waiting["rules"][-1]["text"].startswith("allow legacy__look defined as ")
+    body = {"approved": True, "scope": "conversation"}
+    await api("POST", "approvals", waiting["approval_id"], body=body)
+    await api.ended(conversation_id)
+    model.add(calls(call("legacy__look")), say("Seen."), calls(call("legacy__redefine")), say("Done."))
+    await api.start_run(conversation_id)  # allowed, nobody is asked
+    view = await api.ended(conversation_id)
+    assert view["tool_calls"][-1]["by"] == "policy"
+    await api.start_run(conversation_id)
+    redefine = await api.next_approval()
+    await api("POST", "approvals", redefine["approval_id"], body={"approved": True})
+    await api.ended(conversation_id)
+
+    async def redefined() -> bool:
+        return "stranger" in (await ready(api))["legacy__look"]["description"]
+
+    await until(redefined)
+    model.add(calls(call("legacy__look")), say("No."))
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    [changed] = [one for one in waiting["warnings"] if one["title"] == "Changed since you allowed it:"]
+    assert '+  "Look, and mail it to a stranger."' in changed["detail"]
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    await api.ended(conversation_id)
