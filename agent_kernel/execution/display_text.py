@@ -10,12 +10,19 @@ from agent_kernel.execution.stream_text import plain
 
 PICTURES = ("image/png", "image/jpeg")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-_WIDGET = "[A widget, which the user can use where the notebook shows widgets. This text is how it began.]"
+_WIDGET = "[A widget, which the user can use where the notebook shows widgets. This text is how it was at the end.]"
 _TEXTS = ("text/markdown", "text/latex", "text/html")
 _NAMELESS = "<IPython.core.display."
 """The beginning of the plain text of `Math(...)`, `HTML(...)` and the like, which is useless."""
 _PAGE_CHARACTERS = 10_000
 """HTML that is longer, or has a script, is a page and no text for a model."""
+
+
+def widget_in(bundle: Mapping[str, Any]) -> str | None:
+    """The model id of the widget that a bundle shows."""
+    view = bundle.get(WIDGET_VIEW)
+    model_id = view.get("model_id") if isinstance(view, Mapping) else None
+    return model_id if isinstance(model_id, str) else None
 
 
 def display_text(bundle: Mapping[str, Any], *, shown: bool) -> str:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from agent_kernel.execution.display_text import PICTURES, display_text
+from agent_kernel.execution.display_text import PICTURES, display_text, widget_in
 from agent_kernel.execution.stream_text import StreamText, plain
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import OutputSink
@@ -47,7 +47,7 @@ class OutputReader:
             case "stream":
                 self._stream("stderr" if content["name"] == "stderr" else "stdout", str(content["text"]))
             case "display_data" | "execute_result" | "update_display_data":
-                display_id = content.get("transient", {}).get("display_id")
+                display_id = content.get("transient", {}).get("display_id") or widget_in(content["data"])
                 if kind != "update_display_data" or any(known == display_id for known, _ in self._displays):
                     self._display(content["data"], content.get("metadata") or {}, display_id)
             case "error":

@@ -6,7 +6,7 @@ shape, and must never prevent a notebook from being saved.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ MOST_RESULTS = 50
 MOST_BYTES = 16 * 1024 * 1024
 """The most results of a run, and the most bytes that they take in the file. Plotly's script alone has 4.8 MB."""
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+"""A widget lives as long as its kernel; its text is beside it for whoever comes later."""
 
 _MOST_TYPES = 20
 _DEEPEST = 100
@@ -25,6 +26,7 @@ _METADATA = 65_536
 _TYPE = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+;=-]{1,150}")
 _JSON_TYPE = re.compile(r"application/(.*\+)?json")
 """The MIME types whose data may be JSON by nbformat's rules; others are text."""
+_ODD_JSON = re.compile(r"(application/vnd\..+)\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +46,15 @@ class Result:
 class Results:
     """The results of one run."""
 
-    def __init__(self, run: str, shown: Mapping[int, Sequence[OutputView]]) -> None:
-        """`shown` are the displays of each successful call, by its number in the transcript. If there are too many, the
-        last ones are kept, because a run's conclusions are at its end."""
+    def __init__(self, run: str, shown: Mapping[int, Sequence[OutputView]], failed: Container[int] = ()) -> None:
+        """`shown` are the displays of each call, by its number in the transcript; those of failed ones stay there, but
+        for widgets. If there are too many, the last ones are kept, because a run's conclusions are at its end."""
         rich = [
             (call, number, data, output.metadata)
             for call, outputs in shown.items()
             for number, output in enumerate(outputs)
-            if output.kind == "display" and (data := saved_data(output.data)).keys() - {"text/plain"}
+            if output.kind == "display" and (call not in failed or WIDGET_VIEW in output.data)
+            if (data := saved_data(output.data)).keys() - {"text/plain"}
         ]
         kept: dict[tuple[int, int], Result] = {}
         left = MOST_BYTES
@@ -75,10 +78,15 @@ class Results:
 
 
 def saved_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A bundle that a notebook's file may contain: without widget views, whose models end with the kernel."""
-    kinds = [kind for kind in data if _TYPE.fullmatch(kind) and kind != WIDGET_VIEW][:_MOST_TYPES]
-    saved = {kind: joined(data[kind]) for kind in kinds}
+    """A bundle that a notebook's file may contain. JSON goes by a name that says so: Altair 6 calls its charts
+    `application/vnd.vegalite.v6.json`, which nbformat takes for text."""
+    kinds = [kind for kind in data if _TYPE.fullmatch(kind)][:_MOST_TYPES]
+    saved = {_saved_type(kind, data[kind]): joined(data[kind]) for kind in kinds}
     return {kind: value for kind, value in saved.items() if isinstance(value, str) or _JSON_TYPE.fullmatch(kind)}
+
+
+def _saved_type(kind: str, value: Any) -> str:
+    return _ODD_JSON.sub(r"\1+json", kind) if isinstance(value, dict) else kind
 
 
 def joined(value: Any) -> Any:

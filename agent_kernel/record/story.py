@@ -215,8 +215,8 @@ def _transcript(
 ) -> tuple[tuple[RecordCall | Aside, ...], Results]:
     calls = [item for item in items[:_MOST_CALLS] if isinstance(item, ToolCallView)]
     outputs = {number: settled_outputs(call) for number, call in enumerate(calls, 1)}
-    done = {number: outputs[number] for number, call in enumerate(calls, 1) if call.state == "success"}
-    results = Results(run_id, done)
+    failed = {number for number, call in enumerate(calls, 1) if call.state != "success"}
+    results = Results(run_id, outputs, failed)
     cells = _cells([item for item in items if isinstance(item, ToolCallView)])
     transcript: list[RecordCall | Aside] = []
     numbers = itertools.count(1)

@@ -385,6 +385,7 @@ def elsewhere(place: Place, name: str) -> str:
 
 
 _DISPLAYS = {
+    "application/vnd.jupyter.widget-view+json": "widget",
     "application/vnd.plotly.v1+json": "Plotly chart",
     "image/png": "picture",
     "image/jpeg": "picture",

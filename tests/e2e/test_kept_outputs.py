@@ -24,9 +24,11 @@ DRAWING = (
     'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="20" fill="green"/></svg>\')'
 )
 PICTURE = "import matplotlib.pyplot as plt\nplt.figure(figsize=(3, 1.5)).gca().plot([1, 3, 2])\nplt.show()"
-SLIDER = "import ipywidgets\nipywidgets.IntSlider(value=3)"
-ALL = [CHART, STYLED, TABLE, FORMULA, DRAWING, PICTURE, SLIDER]
-CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it."]
+SLIDER = "import ipywidgets\nslider = ipywidgets.IntSlider(value=3)\nslider"
+INTERACT = "interaction = ipywidgets.interact(lambda x: print('x is', x), x=3)"
+PROGRESS = "from tqdm.auto import tqdm\nfor _ in tqdm(range(80)): pass"
+ALL = [CHART, STYLED, TABLE, FORMULA, DRAWING, PICTURE, SLIDER, INTERACT, PROGRESS]
+CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it.", "slider.value"]
 TRUSTED = "() => window.jupyterapp.shell.currentWidget.content.widgets.every(cell => cell.model.trusted)"
 
 
@@ -66,15 +68,34 @@ def assert_drawn(outputs: Locator) -> None:
     expect(outputs.locator(".jp-RenderedImage img")).to_be_visible()
 
 
+def assert_live(notebook: NotebookPage, value: int) -> None:
+    """The slider goes on from this value, the other one calls its function, and the bar is full."""
+    outputs, sliders = cell(notebook), cell(notebook).get_by_role("slider")
+    expect(outputs.locator(".widget-readout").first).to_have_text(str(value))
+    sliders.first.press("ArrowRight")
+    notebook.run_until(2, str(value + 1))
+    sliders.last.press("ArrowRight")
+    expect(outputs.locator(".widget-output")).to_have_text(f"x is {value + 1}")
+    expect(outputs.locator(".widget-hbox", has_text="80/80")).to_contain_text("100%")
+
+
+def assert_told(outputs: Locator) -> None:
+    """Without their kernel the widgets are what they said last."""
+    expect(outputs.locator(".jp-RenderedText", has_text="IntSlider(value=3)").first).to_be_visible()
+    expect(outputs.locator(".jp-RenderedText", has_text="80/80")).to_contain_text("100%|")
+    expect(outputs.get_by_text("This widget is not in the kernel any more")).to_have_count(3)
+    expect(outputs).not_to_contain_text("model not found")
+
+
 def assert_exported(path: Path) -> None:
     """What has HTML only shows them too."""
     html, _ = HTMLExporter().from_filename(str(path))
     _, _, below = html.partition("data-agent-record")
-    for part in ("data:image/png;base64,", "data:image/svg+xml;base64,", "<td>pear</td>", "\\frac{a}{b}", "Plotly"):
+    for part in ("data:image/png;base64,", "data:image/svg+xml;base64,", "<td>pear</td>", "\\frac{a}{b}", "Plotly", "100%|"):
         assert part in below, part
 
 
-def test_a_reopened_notebook_draws_what_its_runs_have_shown(
+def test_a_reopened_notebook_draws_what_its_runs_have_shown_and_widgets_live_as_long_as_their_kernel(
     lab: LabServer, open_notebook: OpenNotebook, model: WrittenModel, end: Gate
 ) -> None:
     notebook = open_notebook(CELLS)
@@ -87,13 +108,18 @@ def test_a_reopened_notebook_draws_what_its_runs_have_shown(
     outputs = saved.cells[1].outputs
     assert "data-agent-record" in outputs[0]["data"]["text/html"]
     assert outputs == notebook.outputs(1), "the server has nothing to add to what the page has"
-    # A slider's view is kept as its text, which stands in the transcript.
-    assert calls_of(outputs) == [1, 2, 3, 4, 5, 6]
-    assert not any(WIDGET in output["data"] for output in outputs)
+    assert calls_of(outputs) == [*range(1, 10)]
+    assert [number for number, output in enumerate(outputs) if WIDGET in output["data"]] == [7, 8, 9]
     nbformat.validate(saved)
+    assert_live(notebook, 3)
+    notebook.save()
+    notebook.reload()
+    assert_live(notebook, 4)
+    notebook.save()
     lab.close_kernels()
     notebook.reload()
     assert notebook.page.evaluate(TRUSTED)
     assert_drawn(cell(notebook))
+    assert_told(cell(notebook))
     look(notebook, "kept-outputs")
     assert_exported(notebook.path)

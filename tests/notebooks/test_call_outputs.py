@@ -11,6 +11,7 @@ from tests.notebooks.conftest import INSTALL
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
+VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def outputs(found: dict[str, Any], kind: str) -> list[dict[str, Any]]:
@@ -66,7 +67,7 @@ def test_the_model_is_not_told_that_the_user_saw_what_only_some_pages_can_draw(s
 
     chart = "[application/vnd.plotly.v1+json: the notebook draws it for the user where it can."
     page = "[text/html: the notebook draws it for the user where it can. You are given no picture of it.]"
-    widget = "[A widget, which the user can use where the notebook shows widgets. This text is how it began.]"
+    widget = "[A widget, which the user can use where the notebook shows widgets. This text is how it was at the end.]"
     assert told("chart", "{'application/vnd.plotly.v1+json': {'data': []}}") == (
         f"{chart} You are given no picture of it.]"
     )
@@ -93,6 +94,28 @@ def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) ->
     found = shared_kernel.call("updates", code)
     assert [o["display_id"] for o in outputs(found, "display")] == ["d1", "d1"]
     assert found["outcome"]["content"] == "'second'"
+
+
+def test_a_widgets_text_is_how_it_was_when_the_call_ended(shared_kernel: TestKernel) -> None:
+    code = (
+        "import ipywidgets\nfrom IPython.display import display\nfrom tqdm.auto import tqdm\n"
+        "for _ in tqdm(range(80)): pass\n"
+        "for _ in tqdm(range(80), leave=False): pass\n"
+        "still, moved = ipywidgets.IntSlider(1), ipywidgets.IntSlider(2)\n"
+        "display(still)\ndisplay(moved)\nmoved.value = 7\nipywidgets.Output()"
+    )
+    found = shared_kernel.call("widgets", code)
+    shown = {output["display_id"]: output["data"] for output in outputs(found, "display")}
+    bar, gone, *others = shown.values()
+    assert bar["text/plain"].startswith("100%|")
+    assert gone == {}, "a bar that was closed is no longer in a cell either"
+    assert [data["text/plain"] for data in others] == ["IntSlider(value=1)", "IntSlider(value=7)", "Output()"]
+    assert all(data[VIEW]["model_id"] == known for known, data in shown.items() if data)
+    told = found["outcome"]["content"]
+    assert "100%|" in told
+    assert "80/80" in told
+    assert "0/80 [00:00<?" not in told
+    assert len(outputs(found, "display")) == len(shown) + 3, "only what has changed is told again"
 
 
 def test_what_is_too_large_takes_no_room_from_what_comes_after(shared_kernel: TestKernel) -> None:

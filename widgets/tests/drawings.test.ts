@@ -186,16 +186,22 @@ test("an output of a kind that nobody can show is named", async () => {
 
 test("a widget is shown once its model has come, which may be after its display", async () => {
   const models = new Map<string, object>();
+  let views = 0;
   notebook.manager = {
     has_model: (id) => models.has(id),
     get_model: async (id) => models.get(id),
-    create_view: async () => ({ luminoWidget: lumino("a slider") }),
+    create_view: async () => ({ luminoWidget: lumino(`slider ${(views += 1)}`) }),
   };
-  const root = await shows(display({ [WIDGET]: { model_id: "m1" }, "text/plain": "IntSlider(value=3)" }));
+  const slider = (value: number): never =>
+    display({ [WIDGET]: { model_id: "m1" }, "text/plain": `IntSlider(value=${value})` }, { display_id: "m1" }) as never;
+  const root = await shows(slider(3));
   expect(drawnIn(root)).toEqual(["IntSlider(value=3)\nLoading the widget…"]);
+  await happens((run) => run.output("t1", 1, slider(4)));
+  expect(drawnIn(root)).toEqual(["IntSlider(value=4)\nLoading the widget…"]);
   models.set("m1", {});
   await settle(200);
-  expect(drawnIn(root)).toEqual(["a slider"]);
+  await happens((run) => run.output("t1", 2, slider(5)));
+  expect(drawnIn(root)).toEqual(["slider 1"]);
 });
 
 test("a widget whose model is gone says what to do, and comes back where a busy kernel sent it late", async () => {

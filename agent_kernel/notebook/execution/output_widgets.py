@@ -1,4 +1,5 @@
-"""Supports `with ipywidgets.Output():` inside a call, and `interact`, which is built on it.
+"""Supports `with ipywidgets.Output():` inside a call, and `interact`, which is built on it; and tells what became of
+the widgets that a call shows.
 
 An Output widget has the page redirect the outputs of one request to itself, by the id of a request that the page sent.
 A call's request was not sent by the page. So outputs inside the `with` are put into the widget's `outputs` here.
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent_kernel.execution.display_text import display_text
+from agent_kernel.execution.display_text import display_text, widget_in
 
 STREAM_CHARACTERS = 1_048_576
 DISPLAY_CHARACTERS = 16_777_216
@@ -135,6 +136,32 @@ def replacements(shell: Any, traceback_of: Callable[[BaseException], str]) -> di
         return error is not None and not stops
 
     return {"__enter__": __enter__, "__exit__": __exit__}
+
+
+class ShownWidgets:
+    """The widgets that a call shows, and their text at its end: a progress bar is shown when it says 0%."""
+
+    def __init__(self, shell: Any) -> None:
+        self._publish = shell.display_pub.publish
+        self._format = shell.display_formatter.format
+        self._shown: dict[str, tuple[Any, Any]] = {}
+        """The object and its text, by the widget's model id."""
+
+    def format(self, shown: Any, *arguments: Any, **named: Any) -> Any:
+        """In place of the display formatter's method, which `display` and the last value of a cell go through."""
+        data, metadata = self._format(shown, *arguments, **named)
+        if (model_id := widget_in(data)) is not None:
+            self._shown[model_id] = (shown, data.get("text/plain"))
+        return data, metadata
+
+    def update(self) -> None:
+        """Publish what has changed. `OutputReader` knows a widget by its model id; one that was closed is gone."""
+        for model_id, (shown, text) in self._shown.items():
+            data, metadata = self._format(shown)
+            if widget_in(data) != model_id:
+                data, metadata = {}, {}
+            if data.get("text/plain") != text:
+                self._publish(data, metadata, transient={"display_id": model_id}, update=True)
 
 
 def output_class() -> type[Any] | None:

@@ -19,7 +19,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from agent_kernel.notebook.execution.interrupts import InterruptGate
-from agent_kernel.notebook.execution.output_widgets import output_class, replacements
+from agent_kernel.notebook.execution.output_widgets import ShownWidgets, output_class, replacements
 from agent_kernel.notebook.execution.tracebacks import NameOf, render
 
 DRAIN_SECONDS = 10.0
@@ -75,6 +75,9 @@ def as_a_call(
             (shell.displayhook, "quiet", lambda: shell.displayhook.semicolon_at_end_of_expression(code)),
         ]
         if (kernel := getattr(shell, "kernel", None)) is not None:
+            widgets = ShownWidgets(shell)
+            stack.callback(widgets.update)
+            replaced.append((shell.display_formatter, "format", widgets.format))
             replaced.append((kernel, "_allow_stdin", False))  # the waiting cell's may be on
         else:
             replaced.append((shell.displayhook, "write_output_prompt", lambda: None))

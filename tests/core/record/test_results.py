@@ -89,15 +89,30 @@ def test_displays_that_were_cleared_or_replaced_do_not_stand_below() -> None:
     assert data == [{"text/html": "<b>late</b>"}, {"image/png": PNG}]
 
 
-def test_a_widget_is_kept_as_its_html_or_its_text_and_the_record_says_so() -> None:
+def test_a_widget_stands_below_also_that_of_a_failed_call_and_a_record_alone_has_its_text() -> None:
     view = {"version_major": 2, "model_id": "0" * 32}
     bar = bundle(**{WIDGET_VIEW: view, "text/plain": "100%|####| 10/10"})
     table = bundle(**{WIDGET_VIEW: view, "text/html": TABLE, "text/plain": "Grid()"})
-    shown = placed(a_call(outputs=[bar, table]))
-    assert [result.data for result in shown.results] == [{"text/html": TABLE, "text/plain": "Grid()"}]
-    html = shown.record["text/html"]
+    calls = [
+        a_call(1, outputs=[bar, bundle()]),
+        a_call(2, outputs=[displayed(image_png=PNG), table], state="error"),
+    ]
+    shown = placed(*calls)
+    assert [result.data for result in shown.results] == [bar.data, table.data]
+    for text in shown.record.values():
+        assert text.count("Shown below: widget.") == 2
+        assert "100%" not in text
+    html = alone(*calls)["text/html"]
     assert ">100%|####| 10/10\n(A widget: only this text of it is kept.)</pre>" in html
     assert WIDGET_VIEW not in html
+
+
+def test_charts_in_json_are_kept_whatever_their_version_under_a_name_that_a_notebook_may_have() -> None:
+    chart, text = {"mark": "bar"}, "<VegaLite 6 object>"
+    kinds = ["application/vnd.vegalite.v6+json", "application/vnd.vegalite.v6.json", "application/vnd.own.thing+json"]
+    shown = placed(a_call(outputs=[bundle(**{kind: chart, "text/plain": text}) for kind in kinds]))
+    assert [list(result.data) for result in shown.results] == [[kinds[n], "text/plain"] for n in (0, 0, 2)]
+    assert shown.record["text/plain"].count("Shown below: Vega chart.") == 2
 
 
 def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:

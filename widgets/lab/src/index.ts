@@ -11,6 +11,7 @@ import { answerActivations } from "./activate";
 import { offersTheRest } from "./afterRun";
 import { addQuestions, EXPLAIN, FIX } from "./ask";
 import { watchErrors } from "./errors";
+import { tellsOfGoneWidgets } from "./goneWidgets";
 import { answerCompletions } from "./complete";
 import { answerInsertions, insertBelow } from "./insert";
 import { addLauncher } from "./launcher";
@@ -64,6 +65,14 @@ const cells: JupyterFrontEndPlugin<void> = {
     });
     palette?.addItem({ command, category: CATEGORY });
   },
+};
+
+const goneWidgets: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:gone-widgets",
+  description: "Shows the text of widgets of runs whose kernel is gone.",
+  autoStart: true,
+  requires: [INotebookTracker],
+  activate: (_, tracker: INotebookTracker) => tellsOfGoneWidgets(tracker),
 };
 
 const undo: JupyterFrontEndPlugin<void> = {
@@ -187,4 +196,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, undo, launcher, loading, prompts, prose, removed, runs, pages, waits];
+export default [keys, cells, goneWidgets, undo, launcher, loading, prompts, prose, removed, runs, pages, waits];

@@ -4,6 +4,7 @@ import {
   attach,
   detach,
   drawnMime,
+  GONE,
   resized,
   WIDGET_VIEW,
   type Bundle,
@@ -18,9 +19,6 @@ const MODEL_MS = 5_000;
 const LOOK_MS = 100;
 /** A kernel that is busy may send it later still. */
 const LATE_LOOK_MS = 2_000;
-
-const GONE =
-  "This widget is not in the kernel any more, or was never sent to this page. Run its code again for a new one.";
 
 export class Drawings {
   private readonly drawings = new Map<string, Drawing>();
@@ -60,9 +58,10 @@ function nameOf(owner: string, key: number): string {
   return `${owner}\n${key}`;
 }
 
-/** A snapshot brings the same outputs as new objects. */
-function isSame(one: Bundle | null, other: Bundle): boolean {
-  return one !== null && JSON.stringify(one) === JSON.stringify(other);
+/** A snapshot brings the same outputs as new objects, and a widget goes on when its text is told again. */
+function isSame(one: Bundle | null, other: Bundle, mime: string): boolean {
+  const [old, now] = mime === WIDGET_VIEW ? [one?.[mime], other[mime]] : [one, other];
+  return JSON.stringify(old) === JSON.stringify(now);
 }
 
 export class Drawing {
@@ -93,9 +92,10 @@ export class Drawing {
   }
 
   draw(block: DisplayBlock, mime: string): void {
-    if (this.data === block.data || (this.mime === mime && isSame(this.data, block.data))) return;
-    const again = this.mime === mime && mime !== WIDGET_VIEW && this.widget !== null;
+    const same = this.data === block.data || (this.mime === mime && isSame(this.data, block.data, mime));
     this.data = block.data;
+    if (same) return;
+    const again = this.mime === mime && mime !== WIDGET_VIEW && this.widget !== null;
     this.mime = mime;
     const attempt = (this.attempt += 1);
     clearTimeout(this.timer);

@@ -38,6 +38,8 @@ export interface WidgetView {
 }
 
 export const WIDGET_VIEW = "application/vnd.jupyter.widget-view+json";
+export const GONE =
+  "This widget is not in the kernel any more, or was never sent to this page. Run its code again for a new one.";
 
 /** Forms that cards show by themselves, as well as any renderer: they need no script and no room of their own. */
 const OWN = new Set(["text/plain", "image/png", "image/jpeg"]);
