@@ -91,7 +91,8 @@ def assert_exported(path: Path) -> None:
     """What has HTML only shows them too."""
     html, _ = HTMLExporter().from_filename(str(path))
     _, _, below = html.partition("data-agent-record")
-    for part in ("data:image/png;base64,", "data:image/svg+xml;base64,", "<td>pear</td>", "\\frac{a}{b}", "Plotly", "100%|"):
+    bodies = "data:image/png;base64,", "data:image/svg+xml;base64,", "<td>pear</td>", "\\frac{a}{b}", "Plotly", "100%|"
+    for part in bodies:
         assert part in below, part
 
 
