@@ -7,7 +7,7 @@ import { leaseChannel, type Lease } from "./channel/registry";
 import { channelAddress, SocketTransport } from "./channel/socket";
 import { keepsKeysInRecords, keepsTyping } from "./ui/notebook";
 import type { WidgetManager } from "./card/notebookRenderers";
-import { keepsInView } from "./ui/keepInView";
+import { keepsPlace } from "./ui/keepPlace";
 import { typesetterOf } from "./ui/typesetting";
 import { DrawingsContext, TypesetContext } from "./card/context";
 import { Run } from "./run/run";
@@ -32,11 +32,11 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const typeset = typesetterOf(model.widget_manager);
   const typesetting = h(TypesetContext.Provider, { value: typeset, children: run });
   mount(h(DrawingsContext.Provider, { value: drawings, children: typesetting }), el);
-  const unwatch = keepsInView(el);
+  const leavePlace = keepsPlace(el);
   keepsTyping(el);
   const leave = keepsFocus(el);
   return () => {
-    unwatch();
+    leavePlace();
     leave();
     mount(null, el);
     drawings.dispose();
