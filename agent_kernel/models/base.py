@@ -60,8 +60,8 @@ class Retraction:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """There is no answer yet: the model is asked again after `seconds`, or at once when somebody sets `hurry`. It is
-    over with the next item that is no `Notice`."""
+    """There is no answer yet: the model is asked again after `seconds`, or at once when somebody sets `hurry`; or it is
+    slow, and has been silent for `seconds`. It is over with the next item that is no `Notice`."""
 
     kind: DelayKind
     seconds: float

@@ -107,15 +107,16 @@ class BudgetRaise(View):
 
 
 class DelayView(View):
-    """Why a run does not go on at the moment, where that is no person: its model's service is asked again. It goes with
-    the first piece of an answer."""
+    """Why a run does not go on at the moment, where that is no person: its model's service is asked again, or is slow.
+    It goes with the first piece of an answer."""
 
     kind: DelayKind
     since: str
     until: str | None = None
-    """When the next try begins, or began; `None` where that is not worth to be told, as while the model is loaded."""
+    """When the next try begins, or began; `None` where that is not worth to be told, as while the model is loaded, and
+    where there is none."""
     attempt: int
-    """The number of the next try: 2 after the first one has failed."""
+    """The number of the next try: 2 after the first one has failed. 1 while that is still waited for."""
     tries: int | None = None
     """The most tries that there are."""
     cause: str

@@ -68,9 +68,9 @@ Effort = Literal["low", "medium", "high"]
 OnChange = Literal["strict", "warn"]
 """What happens where a recording no longer fits what a model is asked: the run stops, or goes on with a notice."""
 
-DelayKind = Literal["rate_limited", "overloaded", "loading", "failed"]
-"""Why a model's service is asked again: it limits how often or how much it is asked, has too much to do, loads the
-model, or failed in another way."""
+DelayKind = Literal["rate_limited", "overloaded", "loading", "failed", "slow"]
+"""Why a model has not begun to answer: its service limits how often or how much it is asked, has too much to do, loads
+the model, failed in another way, or, where nothing is asked again, is slow."""
 
 ApiName = Literal["chat", "responses", "messages"]
 """The three APIs of models: OpenAI's Chat Completions and Responses, Anthropic's Messages."""

@@ -88,7 +88,8 @@ def _of_run(progress: RunProgress) -> Iterator[_Open]:
         yield _Open(f"{WAITING}: {reached}", (words.PAUSED_BEFORE,), is_yours=True)
     yield from map(_of_call, calls)
     if not calls and run.paused is None:
-        yield _Open("Running: the model is at work")
+        waits = run.delay and words.DELAYS[run.delay.kind]
+        yield _Open(waits or "Running: the model is at work")
 
 
 def _queued(progress: RunProgress) -> str:

@@ -89,10 +89,11 @@ DELAYS: dict[DelayKind, str] = {
     "overloaded": "The service is overloaded",
     "loading": "The server is loading the model",
     "failed": "The model did not answer",
+    "slow": "Waiting for the model\u2019s answer",
 }
 DELAYED = {
     "next": "next try in {left}",
-    "now": "trying again",
+    "now": "trying again, {gone}",
     "count": "try {attempt} of {tries}",
 }
 RAISED = {
@@ -159,6 +160,8 @@ CARD = {
     "stored": "A stored outcome was given again.",
     "interrupted": "The kernel was interrupted; what ran before that stays.",
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
+    "waitsForCell": "Waiting for your cell [{cell}]",
+    "running": "Running {names}",
     "nothingLost": "Nothing is lost.",
     "costUnknown": "It is not known what this {of} costs.",
     "orStop": "Or stop the run; what is done stays.",
@@ -327,7 +330,7 @@ def delayed(delay: DelayView, now: datetime | None = None) -> str:
     if delay.until is None:
         return f"{what}, {_whole((now - datetime.fromisoformat(delay.since)).total_seconds())}"
     left = (datetime.fromisoformat(delay.until) - now).total_seconds()
-    next_try = DELAYED["next"].format(left=_whole(ceil(left))) if left > 0 else DELAYED["now"]
+    next_try = DELAYED["next" if left > 0 else "now"].format(left=_whole(ceil(left)), gone=_whole(-left))
     count = f" ({DELAYED['count'].format(attempt=delay.attempt, tries=delay.tries)})" if delay.tries else ""
     return f"{what}, {next_try}{count}"
 

@@ -142,6 +142,8 @@ class RuntimeSettings:
     tool_timeouts: Mapping[str, float] = field(default_factory=dict)
     """Seconds that a call may run, by the tool's name. A shorter time that the tool declares itself applies first."""
     token_flush_seconds: float = defaults.TOKEN_FLUSH_SECONDS
+    slow_seconds: float = defaults.SLOW_SECONDS
+    """A model that is silent for so long is said to be waited for."""
     validation_retries: int = defaults.VALIDATION_RETRIES
     pause_at_repeats: bool = defaults.PAUSE_AT_REPEATS
     """Whether a run that repeats itself is paused until a person lets it continue."""

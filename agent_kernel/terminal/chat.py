@@ -43,11 +43,15 @@ SCRIPT_TRIES = 60
 NO_SERVER = (
     "No Jupyter server runs here. Start one (jupyter lab), or name one: --server URL, with its token in JUPYTER_TOKEN."
 )
-STOP = "/stop"
+STOP, NOW = "/stop", "/now"
 PIECES = ("token", "reasoning", "usage", "tool_output", "tool_state")
-"""The events that change nothing that is printed or asked."""
+"""The events that change nothing that is printed or asked, but for a call that waits for the user's own cell."""
 Request = tuple[str, Mapping[str, Any]]
 """A route and the body that is sent there."""
+
+
+def _is_news(frame: Mapping[str, Any]) -> bool:
+    return frame["type"] not in PIECES or frame.get("waiting_behind") is not None
 
 
 class Leave(Exception):
@@ -131,7 +135,7 @@ async def _print_to_end(
             if as_json is not None:
                 as_json.write(f"{json.dumps(frame)}\n")  # ASCII: no terminal obeys it
                 as_json.flush()
-            if frame["type"] not in PIECES:
+            if _is_news(frame):
                 view = await server.get(path, ConversationView)
                 if as_json is None:
                     printer.show(view)
@@ -158,7 +162,7 @@ class Chat:
 
     async def run(self) -> NoReturn:
         """Raises `Leave`, `Lost`, `Refused`."""
-        self._say(f"Ctrl+C leaves, which stops nothing; {STOP} and Enter stops the run.")
+        self._say(f"Ctrl+C leaves, which stops nothing; {STOP} and Enter stops the run, {NOW} asks its model at once.")
         self._listening = asyncio.create_task(self._listen())
         try:
             while True:
@@ -183,7 +187,7 @@ class Chat:
         try:
             async with aclosing(self._server.follow(self._path, self._view.last_seq, inf)) as frames:
                 async for _, frame in frames:
-                    if frame["type"] not in PIECES:
+                    if _is_news(frame):
                         self._news.set()
         finally:
             self._news.set()
@@ -230,8 +234,8 @@ class Chat:
         if not (line := typed.result()):
             raise Leave
         run = active_run(self._view)
-        if run is not None and line.strip() == STOP:
-            await self._send(f"{self._path}/runs/{run.run_id}/cancel", {})
+        if run is not None and (action := {STOP: "cancel", NOW: "try-now"}.get(line.strip())) is not None:
+            await self._send(f"{self._path}/runs/{run.run_id}/{action}", {})
             raise Changed
         return line.strip()
 

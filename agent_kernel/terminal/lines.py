@@ -116,14 +116,19 @@ class Printer:
                     self._terminal.line(message.content, first="> " if message.role == "user" else None)
                 self.typed = ""
             for call in (calls[call_id] for call_id in message.tool_calls if call_id in calls):
-                is_shown = call.state not in ("proposed", "approved") and key_of(call) not in asked
-                if is_shown and self._is_new(key_of(call)):
-                    self.show_call(call, is_whole=self._arguments.get(call.tool_call_id) != call.tool_input)
+                if call.state not in ("proposed", "approved") and key_of(call) not in asked:
+                    self._show_new(call)
         for run in runs:
             if run.ended_at is not None and self._is_new(f"{run.run_id} {run.ended_at}"):
                 error = f"{words.error_words(run.error)} {run.error.message} " if run.error is not None else ""
                 said = f"{error}{words.run_word(run.status).capitalize()}. {' · '.join(spent(run.usage))}"
                 self._terminal.line(f"\n{one_line(said)}")
+
+    def _show_new(self, call: ToolCallView) -> None:
+        if self._is_new(key_of(call)):
+            self.show_call(call, is_whole=self._arguments.get(call.tool_call_id) != call.tool_input)
+        if call.waiting_behind is not None and self._is_new(f"{key_of(call)} {call.waiting_behind}"):
+            self._terminal.line(words.CARD["behindCell"].format(cell=call.waiting_behind))
 
     def _is_new(self, key: str) -> bool:
         is_new = key not in self._printed

@@ -89,12 +89,14 @@ async def test_a_person_asks_and_answers_all_that_waits(
     assert view["tool_calls"][1]["reason"] == "not now"
 
 
-async def test_a_delay_and_a_failure_are_said(api: Api, chat: Chat, model: FakeOpenAI) -> None:
-    model.add(rate_limited(retry_after="100"))
+async def test_a_delay_is_said_and_ended_by_now_and_a_failure_is_said(api: Api, chat: Chat, model: FakeOpenAI) -> None:
+    model.add(rate_limited(retry_after="100"), rate_limited(retry_after="100"))
     conversation_id = await api.new_conversation()
     await api.start_run(conversation_id)
     program = chat(conversation_id)
     await program.until("Rate limited, next try in ", "(try 2 of 4). Rate limit reached.")
+    program.type("/now")
+    await program.until("Rate limited, next try in ")
     program.type("/stop")
     await program.until("Stopped.", "Ask for something")
     model.add(failure(400, "no"))

@@ -40,6 +40,7 @@ describe("a call that runs", () => {
     const root = await show(runs);
     await settle(60_000);
     expect(shown(root).text).toMatch(/Running1 min \d+ s/);
+    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Running run_python, 1 min \d+ s$/);
   });
 
   test("is next in line while the user's own cell runs", async () => {
@@ -47,6 +48,7 @@ describe("a call that runs", () => {
     expect(shown(root)).toMatchObject({ state: "executing", buttons: ["Cancel"] });
     expect(shown(root).text).toContain("Approved, next in line");
     expect(shown(root).text).toContain("Your cell [9] is running. This call starts when it ends.");
+    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Waiting for your cell \[9\], \d s$/);
     await happens((run) => run.output("t1", 0, { name: "stdout", text: "1" }));
     expect(shown(root).text).toContain("Running");
     expect(shown(root).text).not.toContain("Your cell");

@@ -26,7 +26,7 @@ describe("a run whose model's service is asked again", () => {
     expect(said(bar(root))).toMatch(/next try in 1[34] s/);
     expect(buttons(bar(root)!)).toEqual(["Try now", "Stop"]);
     await settle(15_000);
-    expect(said(bar(root))).toContain("Rate limited, trying again (try 2 of 4). Rate limit reached");
+    expect(said(bar(root))).toMatch(/^Rate limited, trying again, [12] s \(try 2 of 4\)\. Rate limit reached/);
     expect(buttons(bar(root)!)).toEqual(["Stop"]);
   });
 
@@ -37,7 +37,8 @@ describe("a run whose model's service is asked again", () => {
     await press(bar(root)!, "Try now");
     expect(sent().filter((type) => type === "try_now")).toHaveLength(1);
     expect(buttons(bar(root)!)).toEqual(["Stop"]);
-    expect(said(bar(root))).toContain("trying again");
+    await settle(4_000); // from the press on
+    expect(said(bar(root))).toMatch(/trying again, [34] s/);
     expect(root.contains(document.activeElement)).toBe(true);
     await happens((run) => run.delay(limited(30, { attempt: 3 })));
     expect(said(bar(root))).toMatch(/next try in (30|29) s \(try 3 of 4\)/);
@@ -62,6 +63,14 @@ describe("a run whose model's service is asked again", () => {
     expect(buttons(bar(root)!)).toEqual(["Try now", "Stop"]);
     await press(bar(root)!, "Try now");
     expect(sent()).toContain("try_now");
+  });
+
+  test("says how long a slow model has been waited for, which nobody can hurry", async () => {
+    const slow = { kind: "slow", until: null, attempt: 1, tries: null, cause: "" };
+    const root = await show((run: Recording) => run.delay(limited(0, { ...slow, since: at(-12) })));
+    expect(said(root.querySelector(".ak-status"))).toBe("Waiting for the model’s answer");
+    expect(said(bar(root))).toMatch(/^Waiting for the model’s answer, 1[12] s\./);
+    expect(buttons(bar(root)!)).toEqual(["Stop"]);
   });
 
   test("is read out once for each wait, and not each second", async () => {

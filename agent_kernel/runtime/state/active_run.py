@@ -157,12 +157,12 @@ class ActiveRun:
         """Held by a call while it is judged and takes its decision from the script, so that calls take theirs in the
         model's order."""
         self._decisions: dict[str, ScriptedDecision] = {}
-        self._invalid_steps = 0
-        self._tasks = 0
-        """The number of tasks that work or wait: one per call, and one where the whole run waits for a person."""
+        self._invalid_steps, self._tasks = 0, 0
+        """`_tasks`: those that work or wait, one per call, and one where the whole run waits for a person."""
         self._streaming: asyncio.Task[object] | None = None
         self._delay: Delay | None = None
-        """What `view.delay` shows."""
+        self._slow: asyncio.TimerHandle | None = None
+        """What `view.delay` shows, and the timer that shows that the model is slow."""
 
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
@@ -273,6 +273,8 @@ class ActiveRun:
         """Ask the model for something, outside of the graph. `None` where it was cut off meanwhile."""
         task = self.outside_graph(work, f"{name} {self.run_id}")
         self._streaming = task
+        slow = Delay("slow", self.settings.slow_seconds, 1, None, "")
+        self._slow = timer = asyncio.get_running_loop().call_later(slow.seconds, self.delayed, slow)
         try:
             return await task
         except asyncio.CancelledError:
@@ -282,9 +284,12 @@ class ActiveRun:
             return None
         finally:
             self._streaming = None
+            timer.cancel()
 
     def delayed(self, delay: Delay | None) -> None:
-        """Show that the model is asked again, or, with `None`, that there is no need any more."""
+        """Show that the model is asked again, or slow, or, with `None`, that it answers."""
+        if self._slow is not None:
+            self._slow.cancel()
         before, self._delay = self._delay, delay
         if delay is None and before is None:
             return
@@ -388,8 +393,7 @@ class ActiveRun:
 
 
 def _shown(delay: Delay) -> DelayView:
-    until = None if delay.kind == "loading" else utc_now(delay.seconds)
+    until = None if delay.kind in ("loading", "slow") else utc_now(delay.seconds)
+    since = utc_now(-delay.seconds if delay.kind == "slow" else 0.0)
     cause = delay.cause[:_CAUSE_CHARACTERS]
-    return DelayView(
-        kind=delay.kind, since=utc_now(), until=until, attempt=delay.attempt, tries=delay.tries, cause=cause
-    )
+    return DelayView(kind=delay.kind, since=since, until=until, attempt=delay.attempt, tries=delay.tries, cause=cause)

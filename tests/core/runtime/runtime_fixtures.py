@@ -282,7 +282,7 @@ async def stage(
     secrets: tuple[str, ...] = (),
     **settings: Any,
 ) -> Stage:
-    chosen = RuntimeSettings(**{"pause_at_repeats": False} | settings)
+    chosen = RuntimeSettings(**{"pause_at_repeats": False, "slow_seconds": 600.0} | settings)
     resources = Resources(await Log.open(path), OneModel(model, secrets), chosen, attended, TaskOwner())
     runtime = Runtime(resources)
     conversation = await runtime.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")

@@ -137,6 +137,13 @@ def test_an_edited_call_is_shown_again() -> None:
     assert "Done, 0.3 s, edited and approved by ana" in done
 
 
+def test_a_call_that_waits_for_the_persons_own_cell_says_so_once() -> None:
+    page = Page()
+    for _ in range(2):
+        said = page.show("", a_call("executing", waiting_behind=5))
+    assert said.count("Your cell [5] is running. This call starts when it ends.") == 1
+
+
 def test_what_was_said_is_not_said_again_and_a_run_that_fails_twice_says_so_twice() -> None:
     page, failure = Page(40), {"status": "error", "error": ErrorView(code="LLM_ERROR", message="It is down.")}
     first = page.show("The quick brown fox jumps over the lazy dog.", **failure, ended_at=NOW)

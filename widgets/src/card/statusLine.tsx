@@ -4,7 +4,7 @@ import type { Call } from "../state";
 import { streamText } from "../state/outputs";
 import { timeOfDay } from "../text/format";
 import { errorLine } from "../text/traceback";
-import { byWhom } from "../text/words";
+import { byWhom, filled } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { useRun, type CallSignals } from "./context";
@@ -31,9 +31,7 @@ export function statusLine(card: CallSignals, folded: boolean): JSX.Element | nu
       if (call.waitingBehind === null) return null;
       return (
         <div class="ak-sub">
-          <p>
-            Your cell <code>[{call.waitingBehind}]</code> is running. This call starts when it ends.
-          </p>
+          <p>{filled(SHARED.card.behindCell, { cell: call.waitingBehind })}</p>
         </div>
       );
     case "cancelled":

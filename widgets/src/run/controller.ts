@@ -129,7 +129,7 @@ export class RunController implements CardRun {
   }
 
   tryNow(delay: DelayView): void {
-    this.store.hurried.value = delay.since;
+    this.store.hurried.value = { since: delay.since, at: new Date(this.now()).toISOString() };
     this.dispatch({ type: "try_now", run_id: this.runId });
   }
 

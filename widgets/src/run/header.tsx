@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import { byTheService, count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { approvedByRecordingWords, filled, modelWords, policyWords, recordedWords } from "../text/words";
+import { visible } from "../text/invisible";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Continues } from "./continues";
@@ -60,6 +61,7 @@ export function Header({ controller, prompt }: { controller: RunController; prom
         <span class="ak-status">
           <Icon name={status.icon} tone={status.tone} />
           {status.word}
+          <Since at={status.since} now={() => controller.now()} />
         </span>
         {run !== null && (
           <>
@@ -126,8 +128,15 @@ function Elapsed({ run, now }: { run: RunView; now: () => number }): JSX.Element
   return <span class="ak-num">{wholeSeconds(end - Date.parse(run.started_at))}</span>;
 }
 
+/** How long what the status says has gone on. */
+function Since({ at, now }: { at: string | null | undefined; now: () => number }): JSX.Element | null {
+  useSeconds(Boolean(at));
+  return at ? <span class="ak-num">, {wholeSeconds(now() - Date.parse(at))}</span> : null;
+}
+
 interface Status {
   readonly word: string;
+  readonly since?: string | null;
   readonly icon: IconName;
   readonly tone: string;
 }
@@ -150,8 +159,20 @@ function statusOf(store: RunStore): Status {
       if (store.delay.value !== null)
         return { word: SHARED.delays[store.delay.value.kind], icon: "clock", tone: "ak-calm" };
       if (run?.status === "queued") return { word: "Queued", icon: "clock", tone: "ak-calm" };
-      return { word: run === null ? "Starting" : "Running", ...calm };
+      return { word: run === null ? "Starting" : "Running", ...calm, ...doing(store) };
   }
+}
+
+/** What the kernel does for the run, or does first. */
+function doing(store: RunStore): { word: string; since: string | null } | null {
+  const calls = store.calls.value.map((card) => card.call.value).filter((call) => call.state === "executing");
+  const [first] = calls;
+  if (first === undefined) return null;
+  const { card } = SHARED;
+  const names = visible([...new Set(calls.map((call) => call.name))].join(", "));
+  const cell = first.waitingBehind;
+  const word = cell === null ? filled(card.running, { names }) : filled(card.waitsForCell, { cell });
+  return { word, since: first.startedAt };
 }
 
 /** `1.2k in · 340 out · $0.004`, and how much of its budget that is. */

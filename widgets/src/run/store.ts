@@ -59,8 +59,8 @@ export class RunStore implements RunSignals {
   readonly budgetSent = signal<{ readonly command: string; readonly pause: string } | null>(null);
   /** How much the run showed when it was last tried again: one click, one try. */
   readonly triedAt = signal(-1);
-  /** When the delay began that was hurried here last. */
-  readonly hurried = signal("");
+  /** When the delay began that was hurried here last, and when that was. */
+  readonly hurried = signal({ since: "", at: "" });
   private readonly models = new Map<string, CallModel>();
   /** What will show the events that have come, and whether at once. */
   private next: { readonly atOnce: boolean; cancel(): void } | null = null;
@@ -89,8 +89,8 @@ export class RunStore implements RunSignals {
   /** Why the model is asked again, as this view shows it: what it has hurried waits no more. */
   readonly delay = computed(() => {
     const delay = this.stopping.value || this.gone.value ? null : delayOf(this.state.value);
-    const hurried = delay?.until && this.hurried.value === delay.since;
-    return hurried ? { ...delay, until: delay.since } : delay;
+    const { since, at } = this.hurried.value;
+    return delay?.until && since === delay.since ? { ...delay, until: at } : delay;
   });
   readonly gone = computed(() => this.connection.value.status === "gone");
   readonly recorded = computed(() => this.run.value?.recorded === true);

@@ -68,11 +68,12 @@ export const SHARED = {
     "rate_limited": "Rate limited",
     "overloaded": "The service is overloaded",
     "loading": "The server is loading the model",
-    "failed": "The model did not answer"
+    "failed": "The model did not answer",
+    "slow": "Waiting for the model’s answer"
   },
   "delayed": {
     "next": "next try in {left}",
-    "now": "trying again",
+    "now": "trying again, {gone}",
     "count": "try {attempt} of {tries}"
   },
   "raised": {
@@ -133,6 +134,8 @@ export const SHARED = {
     "stored": "A stored outcome was given again.",
     "interrupted": "The kernel was interrupted; what ran before that stays.",
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
+    "waitsForCell": "Waiting for your cell [{cell}]",
+    "running": "Running {names}",
     "nothingLost": "Nothing is lost.",
     "costUnknown": "It is not known what this {of} costs.",
     "orStop": "Or stop the run; what is done stays.",

@@ -54,9 +54,12 @@ export function pausedWords({ of, repeated, unpriced }: PauseView): string {
 export function delayWords(delay: DelayView, now: number): { what: string; when: string; waits: boolean } {
   const what = SHARED.delays[delay.kind];
   const { attempt, tries, until } = delay;
-  if (!until) return { what, when: wholeSeconds(now - Date.parse(delay.since)), waits: true };
+  if (!until) return { what, when: wholeSeconds(now - Date.parse(delay.since)), waits: delay.kind !== "slow" };
   const left = Date.parse(until) - now;
-  const next = left > 0 ? filled(SHARED.delayed.next, { left: wholeSeconds(left + 999) }) : SHARED.delayed.now;
+  const next =
+    left > 0
+      ? filled(SHARED.delayed.next, { left: wholeSeconds(left + 999) })
+      : filled(SHARED.delayed.now, { gone: wholeSeconds(-left) });
   const count = tries ? ` (${filled(SHARED.delayed.count, { attempt, tries })})` : "";
   return { what, when: next + count, waits: left > 0 };
 }

@@ -10,7 +10,7 @@ import pytest
 
 from agent_kernel.errors import UnknownRun
 from agent_kernel.log import event_rows as logged
-from agent_kernel.models.base import Delay, ModelRequest
+from agent_kernel.models.base import Delay, ModelRequest, ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.budgets import BudgetLimits
@@ -18,6 +18,7 @@ from agent_kernel.protocol.commands import CancelCommand, TryNowCommand
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import ConversationView, DelayView
 from agent_kernel.record.story import make_story
+from agent_kernel.record.words import delayed
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.turns.summary import write_summary
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
@@ -124,6 +125,26 @@ async def test_try_now_changes_nothing_where_nothing_waits_and_is_refused_for_an
         with pytest.raises(UnknownRun):
             await stage.conversation.try_now("run_nowhere")
     assert len(server.requests) == 1
+
+
+async def test_a_slow_model_is_said_to_be_waited_for_since_it_was_asked_until_it_answers(stages: Stages) -> None:
+    seen = threading.Event()
+
+    def answers_once_that_was_seen(_request: dict[str, Any]) -> ModelTurn:
+        assert seen.wait(30)
+        return say("Hi")
+
+    async with model_of(answers_once_that_was_seen) as (model, _, __):
+        stage = await stages(model, slow_seconds=0.2)
+        handle = await stage.start()
+        [delay] = await stage.until(lambda: delays(stage))
+        started = (await snapshot(stage)).runs[0].started_at
+        assert (delay.kind, delay.until, delay.cause, delay.attempt) == ("slow", None, "", 1)
+        assert delay.since >= started
+        assert delayed(delay).startswith("Waiting for the model\u2019s answer, ")
+        seen.set()
+        result = await handle.wait()
+    assert (result.text, result.run.delay, len(delays(stage))) == ("Hi", None, 1)
 
 
 async def test_a_model_that_is_being_loaded_is_one_wait_however_often_it_is_asked(stages: Stages) -> None:
