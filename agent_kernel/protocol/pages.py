@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from agent_kernel.protocol.ids import CellId
 
 MOST_NOTEBOOKS = 200
+MOST_SHOWN = 500
+"""The most runs of a notebook that a page names."""
 MOST_READ = 500
 """The most cells of one answer."""
 MOST_OUTPUTS = 50
@@ -47,6 +49,10 @@ class CellState(PageModel):
 class OpenNotebook(PageModel):
     path: str = Field(max_length=4096)
     kernel_id: str | None = Field(default=None, max_length=200)
+    shared: bool = False
+    """Whether its document is the same one in all pages that have it open."""
+    shows: tuple[Annotated[str, Field(max_length=200)], ...] = Field(default=(), max_length=MOST_SHOWN)
+    """The runs that outputs show which are no records yet."""
 
 
 class NotebooksOpened(PageModel):
@@ -103,14 +109,28 @@ class RunCell(PageModel):
     expected: str
 
 
+class PutRun(PageModel):
+    """Puts how a run stands, or its record, into the document: in place of each output that shows the run.
+
+    A run that goes on stays drawn as it is. The answer is a success where there is such an output."""
+
+    type: Literal["put"] = "put"
+    run_id: str
+    outputs: tuple[dict[str, Any], ...]
+    """In nbformat: what shows the run, then its results, which are added to the cell where they are missing."""
+    elsewhere: dict[str, Any]
+    """What shows the run in further places: an output that contains its results."""
+
+
 AnyPageRequest = ReadCells | CellChange | RunCell
+"""About a cell: of a page, or of a file."""
 
 
 class PageRequest(PageModel):
     request_id: str
     path: str
     """The notebook, as the page has named it."""
-    ask: Annotated[AnyPageRequest, Field(discriminator="type")]
+    ask: Annotated[AnyPageRequest | PutRun, Field(discriminator="type")]
 
 
 PageMessage = NotebooksOpened | PageAnswer

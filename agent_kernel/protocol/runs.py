@@ -19,6 +19,8 @@ class RunResult:
     metrics: RunMetrics = field(default_factory=RunMetrics)
     cleared: bool = False
     """Whether the output of the run's cell was cleared, so that no results may be added there."""
+    placed: bool = False
+    """Whether a page has put the record and the results into its notebook, and no kernel needs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +36,5 @@ class RunProgress:
     """The run that a queued one waits for."""
     ahead_waits: bool
     """Whether that one waits for a person."""
+    waits: bool = False
+    """Whether this one does."""

@@ -8,7 +8,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
-from agent_kernel.protocol.pages import page_message_adapter
+from agent_kernel.protocol.pages import NotebooksOpened, page_message_adapter
 from agent_kernel_server.identity import may, until_refused
 from agent_kernel_server.notebooks.pages import Page
 from agent_kernel_server.service import Service
@@ -60,6 +60,8 @@ class PagesHandler(SocketHandler):
             self.close(UNREADABLE, "not a message of a page")
             return
         await self.service.pages.on_message(self._page, found)
+        if isinstance(found, NotebooksOpened):
+            self.service.tasks.spawn(self.service.documents.on_opened(self._page, found), "runs that a page shows")
 
     def on_close(self) -> None:
         service: Service | None = self.settings[self.name].service

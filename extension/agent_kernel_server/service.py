@@ -36,6 +36,7 @@ from agent_kernel_server.mcp_server.gate import Gate
 from agent_kernel_server.mcp_server.notebooks import Notebooks
 from agent_kernel_server.mcp_tools.servers import McpServers
 from agent_kernel_server.notebooks.cell_files import CellFiles
+from agent_kernel_server.notebooks.documents import Documents
 from agent_kernel_server.notebooks.pages import OpenPages
 from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
 
@@ -99,10 +100,10 @@ class Service:
         self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
         self.pages = OpenPages()
         self.page_sockets: set[Socket] = set()
+        self.documents = Documents(self.pages, self.records)
         files = CellFiles(contents_manager)
-        shared = Shared(
-            self.runtime, self.list_models, mcp_servers.view, self.is_shown, self.records, self.pages, files, logger
-        )
+        places = (self.records, self.pages, self.documents, files)
+        shared = Shared(self.runtime, self.list_models, mcp_servers.view, self.is_shown, *places, logger)
         self.kernels = ServedKernels(
             shared, kernel_manager, gateway_seconds=gateway_seconds, waiting_seconds=waiting_seconds
         )

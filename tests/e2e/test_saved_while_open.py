@@ -49,7 +49,8 @@ def test_the_cards_are_there_after_a_reload_and_the_record_at_the_end(
     expect(notebook.page.locator(DIALOGS)).to_have_count(0)
     notebook.press("Approve")
     expect(notebook.page.get_by_text("A plot of mass.").first).to_be_visible()
-    notebook.wait_for_end()
+    expect(notebook.record()).to_contain_text("A plot of mass.")
+    assert ["data-agent-record" in one["data"]["text/html"] for one in notebook.outputs(1)] == [True]
     assert_record_is_saved(notebook.save(), 1, "A plot of")
     notebook.reload()
     expect(notebook.record()).to_contain_text("A plot of mass.")

@@ -84,10 +84,10 @@ class OpenPage:
         self._socket = socket
         self._left = False
 
-    async def opens(self, *paths: str) -> None:
+    async def opens(self, *paths: str, **more: Any) -> None:
         if self._left:
             return
-        notebooks = [{"path": path, "kernel_id": None} for path in paths]
+        notebooks = [{"path": path, "kernel_id": None, **more} for path in paths]
         await self._socket.write_message(json.dumps({"type": "notebooks", "notebooks": notebooks}))
 
     async def asked(self) -> Any:

@@ -197,11 +197,11 @@ async def notebook(server: Server, api: Api, model: FakeOpenAI, kernel: Kernel) 
 async def open_page(server: Server) -> AsyncIterator[Callable[..., Awaitable[OpenPage]]]:
     opened: list[OpenPage] = []
 
-    async def open_it(*paths: str) -> OpenPage:
+    async def open_it(*paths: str, **more: Any) -> OpenPage:
         opened.append(OpenPage(await server.open_socket("agent-kernel", "api", "pages")))
         pages = server.extension.service.pages  # type: ignore[union-attr]
         known = len(pages._pages)
-        await opened[-1].opens(*paths)
+        await opened[-1].opens(*paths, **more)
         await until(lambda: len(pages._pages) == known + 1)
         return opened[-1]
 

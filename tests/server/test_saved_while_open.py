@@ -14,13 +14,14 @@ from nbconvert.exporters import HTMLExporter, MarkdownExporter
 from tornado.httpclient import HTTPClientError
 from tornado.web import HTTPError
 
-from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK
+from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RUN_VIEW
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import open_runs
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME, has_prompt, notebook_in
+from tests.server.cells import OpenPages
 from tests.server.client import Api, Fetch, Kernel, open_notebook
 from tests.waiting import until
 
@@ -146,6 +147,31 @@ async def test_a_page_that_loads_it_gets_the_cards_and_saves_as_before(
     assert says_that_it_waits(saved(folder))
     await page.load()  # what a page does after that
     assert "Chinstrap is light." in page.output()["data"]["text/plain"]
+
+
+async def test_the_document_of_an_open_page_says_what_waits_and_gets_the_record_whoever_saves_it(
+    api: Api, page: Page, model: FakeOpenAI, open_page: OpenPages
+) -> None:
+    model.add(call("run_python", code=CODE), say("Chinstrap is light."))
+    sharing, asked = [await open_page(PATH, shared=True) for _ in range(2)]
+    await page.run()
+    put = await asked.asked()
+    [output] = put["ask"]["outputs"]
+    assert (put["ask"]["type"], says_that_it_waits(output)) == ("put", True)
+    run_id = put["ask"]["run_id"]
+    assert output["data"][RUN_VIEW] == {"run_id": run_id}
+    await asked.answers(put, success=True)
+    waiting = await api.next_approval()
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    while RUN_VIEW in put["ask"]["outputs"][0]["data"]:
+        put = await asked.asked()
+        await asked.answers(put, success=True)
+    assert "Chinstrap is light." in put["ask"]["outputs"][0]["data"]["text/plain"]
+    # What follows comes straight after: nothing was asked of the page whose document is the same.
+    await asked.leave()
+    for path, shows in (("another.ipynb", run_id), (PATH, run_id)):
+        await sharing.opens(path, shows=[shows])
+    assert (await sharing.asked())["path"] == PATH
 
 
 async def test_a_save_between_the_end_and_the_record_waits_for_the_record(

@@ -26,6 +26,7 @@ export type {
   Preview,
   ReadCells,
   RuleOffer,
+  PutRun,
   RunCell,
   RunView,
   SessionEvent,

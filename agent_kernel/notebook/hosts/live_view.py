@@ -67,6 +67,8 @@ class LiveView:
 
         The bundle has no widget view: a saved notebook that has one shows "model not found" when it is opened again.
         """
+        if end.placed:
+            return
         placed = place_record(end.run, end.messages, end.tool_calls, below_prompt=self.prompt_in_cell)
         self._send("update_display_data", placed.record, {}, {"display_id": self._run_id})
         for result in () if end.cleared else placed.results:

@@ -103,4 +103,4 @@ def read_progress(sql: sqlite3.Connection, conversation: int, run_id: str) -> Ru
     for call in own:
         counts[call.state] -= 1
     ended = {state: count for state, count in counts.items() if count > 0}
-    return RunProgress(run, own, ended, ahead, waits)
+    return RunProgress(run, own, ended, ahead, waits, run.paused is not None or any(map(_wait_of, own)))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,8 @@ from agent_kernel_server.kernels.shared import Shared
 
 STATE_SECONDS = 0.25
 """A run's state is sent to the kernel at most this often."""
+DOCUMENT_SECONDS = 1.0
+"""Documents that show a run are changed at most this often."""
 
 
 class RunSync:
@@ -40,6 +43,7 @@ class RunSync:
         self._link = link
         self._page_is_open = page_is_open
         self._records = shared.records
+        self._documents = shared.documents
         self._tasks = tasks
         self._log = shared.log
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -59,18 +63,24 @@ class RunSync:
 
     async def _sync(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
         self.runs[spec.run_id] = conversation
-        subscription = conversation.subscribe()
-        updates = self._tasks.spawn(self._send_updates(spec.run_id, subscription, link), f"state of {spec.run_id}")
+        followed = [conversation.subscribe() for _ in range(2)]
+        work = (self._send_updates(spec.run_id, followed[0], link), self._put_progress(spec, followed[1]))
+        updates = [self._tasks.spawn(one, f"state of {spec.run_id}") for one in work]
         try:
             result = await handle.wait()
         finally:
             del self.runs[spec.run_id]
-            subscription.close()
-            updates.cancel()
-            await asyncio.gather(updates, return_exceptions=True)
-        await self._records.keep(spec, result, await self._notebook_of(spec))
+            for subscription, update in zip(followed, updates, strict=True):
+                subscription.close()
+                update.cancel()
+            await asyncio.gather(*updates, return_exceptions=True)
+        path = await self._notebook_of(spec)
+        await self._records.keep(spec, result, path)
         self._records.open_runs.on_end(spec)
-        finish = FinishRun(result=replace(result, cleared=self._records.is_cleared(spec.run_id)))
+        placed = await self._documents.put_end(spec.run_id, path, self._kernel_id)
+        keeps_cards = result.run.error is not None and result.run.error.code == "LLM_ERROR"
+        cleared = self._records.is_cleared(spec.run_id)
+        finish = FinishRun(result=replace(result, cleared=cleared, placed=placed and not keeps_cards))
         if isinstance(link.gone, Unreachable):
             # Sent over a new link, it arrives when the kernel is back, and a cell that waits for the run goes on.
             self._tasks.spawn(self.notify(self._link(), finish), f"end of {spec.run_id}")
@@ -79,6 +89,16 @@ class RunSync:
 
     async def _notebook_of(self, spec: RunSpec) -> str | None:
         return await self._records.notebook_path(self._kernel_id, (spec.cell_id,), spec.notebook_path)
+
+    async def _put_progress(self, spec: RunSpec, subscription: Any) -> None:
+        """Keep the documents up to date that show the run."""
+        if spec.widget_model_id is None:
+            return
+        put = partial(self._documents.put_progress, spec.run_id, partial(self._notebook_of, spec), self._kernel_id)
+        await put()
+        async for frame in subscription:
+            if '"type":"token"' not in frame and '"type":"reasoning"' not in frame and await put():
+                await asyncio.sleep(DOCUMENT_SECONDS)
 
     async def _send_updates(self, run_id: str, subscription: Any, link: KernelLink) -> None:
         async for frame in subscription:

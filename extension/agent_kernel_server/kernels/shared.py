@@ -7,6 +7,7 @@ from logging import Logger
 from agent_kernel.protocol.lists import ModelsView, ServersView
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.notebooks.cell_files import CellFiles
+from agent_kernel_server.notebooks.documents import Documents
 from agent_kernel_server.notebooks.pages import OpenPages
 from agent_kernel_server.notebooks.records import RecordKeeper
 
@@ -21,5 +22,6 @@ class Shared:
     """Whether an open page shows a run now."""
     records: RecordKeeper
     pages: OpenPages
+    documents: Documents
     files: CellFiles
     log: Logger

@@ -45,7 +45,9 @@ class OpenRun:
         self.spec = spec
         self.widget_model_id = widget_model_id
         self.conversation = conversation
-        self.bundle: dict[str, str] | None = None
+        self.bundle: dict[str, Any] | None = None
+        self.waits = False
+        """Whether it waits for a person."""
         self.has_record = asyncio.Event()
         """Set when the run has ended and its record is kept."""
         self._seen: int | None = None
@@ -67,7 +69,7 @@ class OpenRun:
                 await asyncio.wait_for(self.has_record.wait(), WAIT_SECONDS)
                 return
         self.bundle = await asyncio.to_thread(render_so_far, progress, below_prompt=self.spec.prompt_in_cell)
-        self._seen = last
+        self._seen, self.waits = last, progress.waits
 
 
 class OpenRuns:
@@ -109,6 +111,12 @@ class OpenRuns:
             self._ended[spec.run_id] = spec.widget_model_id
             while len(self._ended) > ENDED_RUNS:
                 self._ended.popitem(last=False)
+
+    def find(self, run_id: str) -> OpenRun | None:
+        return self._runs.get(run_id)
+
+    def widget_of_ended(self, run_id: str) -> str | None:
+        return self._ended.get(run_id)
 
     async def prepare(self, model: object) -> None:
         """Refresh the runs that a notebook shows, before a save. Other threads read and render, so that the hook only

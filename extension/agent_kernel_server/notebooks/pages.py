@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import count
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.protocol.pages import AnyPageRequest, NotebooksOpened, OpenNotebook, PageAnswer, PageRequest
+from agent_kernel.protocol.pages import AnyPageRequest, NotebooksOpened, OpenNotebook, PageAnswer, PageRequest, PutRun
 
 
 class PageGone(AgentKernelError):
@@ -22,7 +22,7 @@ class Page:
         self._asked: dict[str, asyncio.Future[PageAnswer]] = {}
         self.notebooks: tuple[OpenNotebook, ...] = ()
 
-    async def ask(self, notebook: OpenNotebook, request: AnyPageRequest) -> PageAnswer:
+    async def ask(self, notebook: OpenNotebook, request: AnyPageRequest | PutRun) -> PageAnswer:
         """Raises `PageGone`."""
         number = str(next(self._numbers))
         self._asked[number] = asyncio.get_running_loop().create_future()
@@ -83,6 +83,20 @@ class OpenPages:
         rest = self._left[path] + seconds - asyncio.get_running_loop().time()
         found = await self.wait_for(path, kernel_id, rest) if rest > 0 else None
         self._left.pop(path, None)
+        return found
+
+    def showing(self, path: str | None, kernel_id: str) -> list[tuple[Page, OpenNotebook]]:
+        """The pages that have a notebook open, by its path or its kernel. Of those that share its document it is the
+        one that was looked at last."""
+        found: list[tuple[Page, OpenNotebook]] = []
+        shared: set[str] = set()
+        for page in reversed(self._pages):
+            for notebook in page.notebooks:
+                if notebook.path in shared or not (notebook.path == path or notebook.kernel_id == kernel_id):
+                    continue
+                found.append((page, notebook))
+                if notebook.shared:
+                    shared.add(notebook.path)
         return found
 
     async def wait_for(self, path: str | None, kernel_id: str, seconds: float) -> tuple[Page, OpenNotebook] | None:

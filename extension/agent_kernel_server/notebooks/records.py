@@ -71,6 +71,8 @@ class Record:
     """The result of the run, until it is rendered."""
     below_prompt: bool = False
     """Whether the source of the run's cell has the prompt."""
+    keeps_cards: bool = False
+    """Whether pages go on showing cards, because the run can be tried again."""
     _rendered: Rendered | None = None
     outdated: Rendered | None = None
     """The outputs from before the run was tried again."""
@@ -147,6 +149,11 @@ class RecordKeeper:
         record = self._records.get(widget_model_id)
         return record is not None and record.path in (None, path)
 
+    def ended(self, run_id: str, path: str | None) -> Record | None:
+        """The record of a run that has ended, if it belongs to the notebook at `path`."""
+        record = self._records.get(self.open_runs.widget_of_ended(run_id) or "")
+        return record if record is not None and record.is_rendered and record.path in (None, path) else None
+
     def note_cleared(self, run_id: str, *, cleared: bool) -> None:
         """A page has removed the output of a run from its notebook, or shows it (again)."""
         self._cleared.pop(run_id, None)
@@ -174,7 +181,8 @@ class RecordKeeper:
         if before is not None:
             await before.render()  # it is already, unless the run was tried again at once
         outdated = before.rendered if before is not None else None
-        record = Record(path, result, below_prompt=spec.prompt_in_cell, outdated=outdated)
+        failed = result.run.error is not None and result.run.error.code == "LLM_ERROR"
+        record = Record(path, result, spec.prompt_in_cell, keeps_cards=failed, outdated=outdated)
         # Kept before it is rendered: a save right after the answer gets it, and waits for the rendering.
         self._records[widget_model_id] = record
         while len(self._records) > KEPT_RECORDS:

@@ -5,8 +5,10 @@ import type { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
 import type { NotebooksOpened, PageRequest } from "../../src/protocol";
 import { type Answer, changeCell, readCells, runOne } from "./cells";
+import { putRun, shownRuns } from "./documents";
 
 const TRY_EVERY_MS = 1_000;
+const MOST_SHOWN = 500;
 const TRY_AT_MOST_EVERY_MS = 60_000;
 
 export class OpenNotebooks {
@@ -68,6 +70,8 @@ export class OpenNotebooks {
     const notebooks: NotebooksOpened["notebooks"] = this.panels().map((panel) => ({
       path: panel.context.localPath,
       kernel_id: panel.sessionContext.session?.kernel?.id ?? null,
+      shared: panel.content.model?.collaborative === true,
+      shows: shownRuns(panel).slice(-MOST_SHOWN),
     }));
     const said = JSON.stringify({ type: "notebooks", notebooks } satisfies NotebooksOpened);
     if (this.socket === null || (said === this.said && !again)) return;
@@ -90,6 +94,7 @@ export class OpenNotebooks {
       if (panel === undefined) answer = { refusal: "closed" };
       else if (ask.type === "read") answer = readCells(panel, ask);
       else if (ask.type === "change") answer = changeCell(panel, ask);
+      else if (ask.type === "put") answer = putRun(panel, ask);
       else answer = await runOne(panel, ask, this.executor);
     } catch (error) {
       answer = { refusal: "failed", detail: String(error).slice(0, 500) };

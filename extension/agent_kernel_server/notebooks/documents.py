@@ -1,0 +1,87 @@
+"""`Documents`: has pages put how runs stand, and their records, into the notebooks that they have open.
+
+So the document itself says it, whoever saves it: a page, or a server that shares the document among pages. Files that
+no page has open are `RecordKeeper`'s.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from agent_kernel.protocol.pages import NotebooksOpened, OpenNotebook, PutRun
+from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RUN_VIEW
+from agent_kernel_server.notebooks.pages import OpenPages, Page, PageGone
+from agent_kernel_server.notebooks.records import RecordKeeper
+
+PAGE_SECONDS = 5.0
+"""How long a run's end waits for a page to take its record; then the kernel shows it, too."""
+FindPath = Callable[[], Awaitable[str | None]]
+
+
+class Documents:
+    def __init__(self, pages: OpenPages, records: RecordKeeper) -> None:
+        self._pages = pages
+        self._records = records
+        self._said: dict[str, dict[str, Any]] = {}
+        """By run, how it stood when its documents were last told, if it waited then."""
+
+    async def put_progress(self, run_id: str, find_path: FindPath, kernel_id: str) -> bool:
+        """Put how a run stands that waits for a person, or waits no more. Whether documents were told."""
+        run = self._records.open_runs.find(run_id)
+        if run is None:
+            return False
+        await run.refresh()
+        before = self._said.get(run_id)
+        if run.bundle is None or run.bundle is before or not (run.waits or before):
+            return False
+        self._said.pop(run_id, None)
+        if run.waits:
+            self._said[run_id] = run.bundle
+        shown = display(run.bundle | {RUN_VIEW: {"run_id": run_id}}, {OPEN_RUN_MARK: run_id})
+        put = PutRun(run_id=run_id, outputs=(shown,), elsewhere=shown)
+        await self._put(self._pages.showing(await find_path(), kernel_id), put)
+        return True
+
+    async def put_end(self, run_id: str, path: str | None, kernel_id: str) -> bool:
+        """Put a run's record in place of its cards. Whether a page has done that.
+
+        Cards that can be tried again stay: then the record is in the document, and not drawn."""
+        self._said.pop(run_id, None)
+        put = self._end_of(run_id, path)
+        return put is not None and await self._put(self._pages.showing(path, kernel_id), put)
+
+    async def on_opened(self, page: Page, opened: NotebooksOpened) -> None:
+        """A page shows runs that may have ended while no page had the notebook open."""
+        for notebook in opened.notebooks:
+            for run_id in notebook.shows:
+                if (put := self._end_of(run_id, notebook.path)) is not None:
+                    await self._put([(page, notebook)], put)
+
+    def _end_of(self, run_id: str, path: str | None) -> PutRun | None:
+        record = self._records.ended(run_id, path)
+        if record is None:
+            return None
+        rendered = record.rendered
+        if record.keeps_cards:
+            kept = display(rendered.alone | {RUN_VIEW: {"run_id": run_id}}, {OPEN_RUN_MARK: run_id})
+            return PutRun(run_id=run_id, outputs=(kept,), elsewhere=kept)
+        results = (result.output for result in rendered.results)
+        return PutRun(
+            run_id=run_id, outputs=(display(rendered.beside), *results), elsewhere=display(rendered.elsewhere)
+        )
+
+    async def _put(self, pages: Iterable[tuple[Page, OpenNotebook]], put: PutRun) -> bool:
+        answers = await asyncio.gather(*(self._ask(page, notebook, put) for page, notebook in pages))
+        return any(answers)
+
+    async def _ask(self, page: Page, notebook: OpenNotebook, put: PutRun) -> bool:
+        try:
+            async with asyncio.timeout(PAGE_SECONDS):
+                answer = await page.ask(notebook, put)
+        except (PageGone, TimeoutError):
+            return False
+        return answer.refusal is None and answer.success
+
+
+def display(data: dict[str, Any], metadata: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": data, "metadata": metadata or {}}
