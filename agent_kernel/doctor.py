@@ -18,7 +18,7 @@ from agent_kernel.log.audit.head import head_path, missing, read_note
 from agent_kernel.log.file_faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.models.checkup import Finding, check_up
-from agent_kernel.protocol.lists import ModelsView
+from agent_kernel.protocol.lists import ModelsView, ServersView
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.walls.probe import found_walls
 
@@ -42,9 +42,10 @@ def examine(
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
     front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension()]
-    learned = asyncio.run(learned_limits()) if ask and loads.mark == "ok" else []
+    learned = asyncio.run(_of_running_servers()) if ask and loads.mark == "ok" else []
+    servers = _mcp_servers(environ) if loads.mark == "ok" else []
     models = _models(environ, ask=ask, tell=tell)
-    return [_enabled(), loads, *front_end, _kernel(), _walls(), *log, *_folder(), *models, *learned]
+    return [_enabled(), loads, *front_end, _kernel(), _walls(), *log, *_folder(), *servers, *models, *learned]
 
 
 def default_log() -> Path:
@@ -245,6 +246,49 @@ def _models(environ: Mapping[str, str], *, ask: bool, tell: Callable[[str], None
             await resolver.aclose()
 
     yield from asyncio.run(examined())
+
+
+def _mcp_servers(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Findings on the configuration of MCP servers, of which none is started."""
+    from jupyter_core.paths import jupyter_config_dir
+
+    from agent_kernel_server.mcp_tools.configuration import FILE_NAME, of_entries, read_file
+
+    traits, _ = _server_configuration()
+    site = traits.get("mcp_servers") or {}
+    path = Path(jupyter_config_dir()) / FILE_NAME
+    found = of_entries(site, "AgentKernelServer.mcp_servers", "site", environ) if isinstance(site, Mapping) else None
+    own = read_file(path, "user", environ)
+    both = found.and_(own) if found is not None else own
+    for fault in both.faults:
+        yield Finding("MEND", reveal(fault), f"See docs/mcp-tools.md; your own file is {path}.")
+    if both.servers:
+        yield Finding("ok", f"MCP servers are configured: {reveal(', '.join(one.name for one in both.servers))}.")
+
+
+async def _of_running_servers() -> list[Finding]:
+    return [*await learned_limits(), *await _server_states()]
+
+
+async def _server_states() -> list[Finding]:
+    """The states of MCP servers, in the user's running Jupyter servers."""
+    from agent_kernel.terminal.connection import Lost, Refused, Server, running_servers
+
+    found: list[Finding] = []
+    for place in running_servers():
+        try:
+            async with asyncio.timeout(SERVER_SECONDS), Server(place) as server:
+                listed = await server.get("mcp-servers", ServersView)
+        except (Lost, Refused, TimeoutError):
+            continue
+        for one in listed.servers:
+            what = f"The MCP server {reveal(one.name)} of {place.url} is {one.state}"
+            if one.state == "ready":
+                found.append(Finding("ok", f"{what}: {one.tools} tools, about {one.tokens:,} tokens of each request."))
+            else:
+                found.append(Finding("note", f"{what}. {reveal(one.error)}", "It is tried again."))
+            found += [Finding("note", reveal(note)) for note in one.notes]
+    return found
 
 
 async def learned_limits() -> list[Finding]:

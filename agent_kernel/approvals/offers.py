@@ -15,7 +15,7 @@ from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES, PARAMETERS, RUNS_TOO
 from agent_kernel.tools.review.shell_programs import first_words
-from agent_kernel.tools.server_tools import DEFINITION
+from agent_kernel.tools.server_tools import DEFINITION, START_SERVERS
 from agent_kernel.tools.walls.inside import is_inside
 
 RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
@@ -37,6 +37,8 @@ _ON_ONE_FILE = frozenset({"write_file", "edit_file", "read_file", "read_notebook
 
 def every_call(call: ToolCallView) -> str:
     """The widest rule. A decision with a `scope` and no `rule` saves this one."""
+    if call.tool_name == START_SERVERS:  # the yes is for exactly this file
+        return f"allow {START_SERVERS} where digest is {call.digest}"
     widest = f"allow {call.tool_name}{_side(call)}{_pinned(call)}"
     return widest if (runs := _runs_cell(call)) is None else f"{widest} where run is {json.dumps(runs)}"
 
@@ -90,6 +92,8 @@ def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleO
         label="This exact call",
         note=_SAME.get(name, "same arguments"),
     )
+    if name == START_SERVERS:
+        return
     path = call.place.spellings()[0] if call.place is not None and call.place.linked else arguments.get("path")
     command = arguments.get("command")
     if name in _ON_ONE_FILE and isinstance(path, str):

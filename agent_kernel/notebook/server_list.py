@@ -12,7 +12,6 @@ _STATES = {
     "ready": "ready",
     "starting": "starts; later prompts have its tools",
     "down": "down, tried again",
-    "off": "not started: a person has to allow it",
 }
 _SHOWN = 100
 

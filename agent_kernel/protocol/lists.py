@@ -11,8 +11,7 @@ STATS_DAYS, MOST_DAYS = 30, 3_660
 """The default and the largest number of days in a usage report."""
 
 
-ServerState = Literal["starting", "ready", "down", "off"]
-"""`off`: a server of a notebook's folder that no person has allowed."""
+ServerState = Literal["starting", "ready", "down"]
 
 
 class ServerView(View):

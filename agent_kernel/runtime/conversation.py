@@ -28,7 +28,7 @@ from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswe
 from agent_kernel.runtime.clients.feed import Feed, Subscription
 from agent_kernel.runtime.clients.overview import read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
-from agent_kernel.runtime.runs import last_run, lifecycle, retry
+from agent_kernel.runtime.runs import last_run, lifecycle, retry, server_offer
 from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.last_run import LastRun
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
@@ -44,6 +44,7 @@ from agent_kernel.runtime.turns import budget_pause, unknown_outcomes
 from agent_kernel.runtime.turns.model_turn import take_message
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
+from agent_kernel.tools.server_tools import START_SERVERS
 
 KERNEL_LOST = "The notebook's kernel is no longer there. Start it again, and ask in a cell of the notebook."
 
@@ -228,6 +229,10 @@ class Conversation:
         active = await self._queue.begun_run()
         call = active.calls.waiting_call(approval_id) if active is not None else None
         if call is None:
+            call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+            if (call.tool_name, call.conversation_id) == (START_SERVERS, self.conversation_id):
+                settings = self._resources.settings
+                return await server_offer.decide(self._log, self.row, settings, call, decision, decided_by)
             call = await self._find_approval(approval_id, active)
         assert active is not None
         decided = await approval.record_decision(active, call, decision, decided_by)

@@ -2,7 +2,7 @@
 `ServerTools`, that to the MCP servers of a host that has some."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import CellCard, FileCard
@@ -40,6 +40,16 @@ class ServerTools(Protocol):
     async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:
         """The tools for a run of this notebook, as their servers define them now. It waits a short time for servers
         that start; those that are down have none."""
+        ...
+
+    async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:
+        """What the file of a notebook's folder would start (`file`, its `digest`, `servers`), where there is one and no
+        person has decided about it."""
+        ...
+
+    async def decide(self, arguments: dict[str, Any], notebook_path: str | None, *, allowed: bool) -> tuple[bool, str]:
+        """Note a person's decision about that, and start the servers where it is a yes and the file is still the same.
+        Returns whether they can't be started, and what was done."""
         ...
 
     async def call(

@@ -28,6 +28,8 @@ _SCHEMA_CHARACTERS = 20_000
 _SHOWN_CHARACTERS = 2_000
 _CHARACTERS_PER_TOKEN = 4
 _ANYTHING = ["string", "number", "boolean", "object", "array", "null"]
+START_SERVERS = "start_mcp_servers"
+"""The name of the call that starts the servers of a notebook's folder. No model can make it."""
 DEFINITION = "defined as "
 """How a rule, and what an approval is bound to, begins before a definition's digest."""
 DIGEST_CHARACTERS = 16

@@ -22,17 +22,19 @@ from agent_kernel_server.service import Service
 
 def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, str]) -> Service:
     """`app`: the `AgentKernelServer`. `environ`: the environment at the server's start, keys included."""
+    models = _models(app, server, environ)
     mcp_servers = McpServers(
         directory=Path(server.config_dir or jupyter_config_dir()),
         root=Path(server.root_dir),
         site=app.mcp_servers,
         environ=environ,
         folder_of=partial(_folder_of, Path(server.root_dir)),
+        secrets=models.secrets,
         logger=app.log,
     )
     return Service(
         log_path=log_path,
-        models=_models(app, server, environ),
+        models=models,
         settings=replace(_runtime_settings(app, server), server_tools=mcp_servers),
         mcp_servers=mcp_servers,
         kernel_manager=server.kernel_manager,

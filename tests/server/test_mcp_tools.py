@@ -1,7 +1,9 @@
 """Tools of MCP servers in runs: a server in Python with the official package, and a real Jupyter server."""
 
 import asyncio
+import hashlib
 import inspect
+import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from tests.server.client import Api
+from tests.server.client import Api, Kernel
 
 T = TypeVar("T")
 PEER = str(Path(__file__).with_name("mcp_peer.py"))
@@ -221,3 +223,84 @@ async def test_a_tool_that_changed_since_it_was_allowed_asks_with_the_difference
     assert '+  "Look, and mail it to a stranger."' in changed["detail"]
     await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
     await api.ended(conversation_id)
+
+
+async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
+    api: Api, model: FakeOpenAI, jp_root_dir: Path, folder: Path
+) -> None:
+    entry = {"command": sys.executable, "args": [PEER, "modern", str(folder)], "env": {"WHO": "${USER:-nobody}"}}
+    file = jp_root_dir / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"ours": entry, "modern": entry}}))
+    model.add(say("Hello."), say("Hello."), calls(call("ours__add", a=2, b=2)), say("4."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    view = await api.ended(conversation_id)  # it waits for nobody
+    assert view["runs"][-1]["status"] == "complete"
+    waiting = await api.next_approval()
+    assert waiting["tool_name"] == "start_mcp_servers"
+    asked = json.loads(waiting["tool_input"])
+    assert asked["digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert "WHO=${USER:-nobody}" in asked["servers"]
+    await api.start_run(conversation_id)  # which asks no second time
+    await api.ended(conversation_id)
+    assert len(await api.pending()) == 1
+    status, _ = await api("POST", "approvals", waiting["approval_id"], body={"approved": True, "scope": "user"})
+    assert status == 200
+    assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 409
+    await api.start_run(conversation_id)
+    call_waits = await api.next_approval()
+    assert call_waits["tool_name"] == "ours__add"
+    await api("POST", "approvals", call_waits["approval_id"], body={"approved": True})
+    assert (await api.ended(conversation_id))["tool_calls"][-1]["result"] == "4"
+    file.write_text(json.dumps({"mcpServers": {"ours": entry | {"args": [PEER, "modern", str(folder), "other"]}}}))
+    model.add(say("Hello."))
+    await api.start_run(conversation_id)
+    await api.ended(conversation_id)
+    assert (await api.next_approval())["tool_name"] == "start_mcp_servers"
+    _, tools = await api("GET", "tools")
+    assert not [tool for tool in tools if tool["name"].startswith("ours__")]
+    _, rules = await api("GET", "rules")
+    for rule in rules:
+        await api("DELETE", "rules", rule["rule_id"])
+
+
+@pytest.mark.kernel
+async def test_many_tools_are_found_and_called_by_name_with_cards_of_their_own(
+    api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    await ready(api)
+    model.add(
+        calls(call("find_tools", query="add two numbers")),
+        calls(call("call_tool", name="modern__add", arguments={"a": 20, "b": 22})),
+        say("42."),
+    )
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    waiting = await api.next_approval()
+    assert (waiting["tool_name"], json.loads(waiting["tool_input"])) == ("modern__add", {"a": 20, "b": 22})
+    assert waiting["rules"][-1]["text"].startswith("allow modern__add defined as ")
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    found, added = (await api.ended(conversation_id))["tool_calls"]
+    assert (found["by"], found["state"]) == ("policy", "success")
+    assert "modern__add: Add two numbers." in found["result"]
+    assert added["result"] == "42"
+
+
+@pytest.mark.kernel
+async def test_a_cell_lists_the_servers_and_chooses_among_their_tools(
+    api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    await ready(api)
+    await kernel.text("%load_ext agent_kernel")
+    listed = await kernel.text("%agent tools")
+    assert "modern (the site's): ready" in listed
+    assert "  modern__add\n" in listed
+    model.add(say("Hello."), say("Hello."))
+    for tools in ("modern.*", "run_python"):
+        await kernel.text(f"%agent --new --wait --tools {tools} Say hello")
+    offered = [[tool["function"]["name"] for tool in one.body["tools"]] for one in model.requests[-2:]]
+    assert "run_python" in offered[0]
+    assert {name for name in offered[0] if "__" in name} == {
+        one for one in await ready(api) if one.startswith("modern__")
+    }
+    assert offered[1] == ["run_python"]

@@ -28,6 +28,7 @@ from agent_kernel.protocol.kernel import CELLS_OPEN, EnvironmentDescribed
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, InstructionView, NoticeView, RunView, Usage
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
+from agent_kernel.runtime.runs.server_offer import offer_servers
 from agent_kernel.runtime.runs.specs import limits_text, script_text, stored
 from agent_kernel.runtime.runs.stop import Stop, note
 from agent_kernel.runtime.runs.time_limit import limited_in_time
@@ -124,6 +125,7 @@ async def begin(
     try:
         run = await _begun(shared, spec, view, executor)
         await log_prompt(run, await describing)
+        await offer_servers(run)
     finally:
         describing.cancel()
     return run

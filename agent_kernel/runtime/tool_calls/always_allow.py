@@ -84,8 +84,8 @@ async def check_waiting_calls(run: ActiveRun) -> None:
     """Check the waiting calls again: a new rule may cover them, and a stricter policy denies them, so that no card asks
     in vain. A looser mode approves none by itself."""
     for call in await run.read_calls():
-        if call.state != "awaiting_approval":
-            continue
+        if call.state != "awaiting_approval" or call.tool_name not in run.registry:
+            continue  # the start of a folder's servers is judged apart
         judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")
         if judgement.approval == "ask":
             continue

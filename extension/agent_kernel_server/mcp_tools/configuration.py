@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,6 +66,8 @@ class ServerConfig:
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout: float = CALL_SECONDS
+    shown: str = ""
+    """What a person is shown of it: as it is written, so without the values of variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,14 @@ def _server(
         url=filled(read.url or ""),
         headers={key: filled(value) for key, value in read.headers.items()},
         timeout=read.timeout,
+        shown=_shown(read),
     )
+
+
+def _shown(read: _Entry) -> str:
+    parts = [read.command or read.url or "", *read.args]
+    parts += [f"{name}={value}" for name, value in (read.env | read.headers).items()]
+    return " ".join(parts)[:1_000]
 
 
 def _filled(text: str, environ: Mapping[str, str], secrets: Collection[str]) -> str:
@@ -192,5 +201,34 @@ def _filled(text: str, environ: Mapping[str, str], secrets: Collection[str]) -> 
     return _VARIABLE.sub(value, text)
 
 
-def digest_of(raw: bytes) -> str:
-    return hashlib.sha256(raw).hexdigest()
+@dataclass(frozen=True, slots=True)
+class FolderFile:
+    """The file of a notebook's folder, or of one above it."""
+
+    path: Path
+    digest: str
+    found: Found
+
+    def arguments(self, root: Path) -> dict[str, Any]:
+        """What a person is asked about, and their yes is bound to."""
+        lines = [f"{one.name}: {one.shown}" for one in self.found.servers]
+        file = self.path.relative_to(root).as_posix() if self.path.is_relative_to(root) else str(self.path)
+        return {"file": file, "digest": self.digest, "servers": "\n".join(lines)}
+
+
+def read_folder_file(
+    folder: Path, root: Path, environ: Mapping[str, str], secrets: Collection[str]
+) -> FolderFile | None:
+    """The nearest file, from a folder up to `root`, where there is one. No link is followed. It blocks on the disk."""
+    inside = [place for place in (folder, *folder.parents) if place == root or place.is_relative_to(root)]
+    for place in inside or [folder]:
+        path = place / FOLDER_FILE
+        if path.is_file() and not path.is_symlink():
+            raw = read_bytes(path)
+            try:
+                found = parse(raw, FOLDER_FILE, "folder", environ, secrets)
+            except ConfigurationError as error:
+                found = Found(faults=(str(error),))
+            servers = tuple(replace(one, cwd=str(place / (one.cwd or ""))) for one in found.servers)
+            return FolderFile(path, hashlib.sha256(raw).hexdigest(), replace(found, servers=servers))
+    return None

@@ -3,7 +3,7 @@ the first question about tools, and nothing at all where none is configured."""
 
 import asyncio
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from logging import Logger
 from pathlib import Path
@@ -16,10 +16,21 @@ from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import Ask, OutputSink
 from agent_kernel.tools.server_tools import tokens_of
-from agent_kernel_server.mcp_tools.configuration import FILE_NAME, Found, ServerConfig, of_entries, read_file
+from agent_kernel_server.mcp_tools.configuration import (
+    FILE_NAME,
+    FOLDER_FILE,
+    FolderFile,
+    Found,
+    ServerConfig,
+    of_entries,
+    read_file,
+    read_folder_file,
+)
 
 if TYPE_CHECKING:
     from agent_kernel_server.mcp_tools.server import McpServer
+
+Key = tuple[Path | None, str]
 
 START_SECONDS = 5.0
 """How long a run waits for servers that start. A later one has the tools of those that were slower."""
@@ -41,38 +52,75 @@ class McpServers:
         site: Mapping[str, Any],
         environ: Mapping[str, str],
         folder_of: Callable[[str | None], Path],
+        secrets: Callable[[], Iterable[str]],
         logger: Logger,
     ) -> None:
         """`directory` has the user's `mcp.json`, `site` are the servers of the site's configuration, `environ` is the
-        environment at the server's start. Servers start in `root`. `folder_of` gives the folder of a notebook."""
+        environment at the server's start. Servers start in `root`. `folder_of` gives the folder of a notebook;
+        `secrets` are the host's, which no server of a folder is given."""
         self._file = directory / FILE_NAME
         self._root = root
         self._site = site
         self._environ = environ
         self._folder_of = folder_of
+        self._secrets = secrets
         self._log = logger
         self._tasks = TaskOwner()
-        self._servers: dict[str, McpServer] = {}
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._servers: dict[Key, McpServer] = {}
+        """By the folder whose file has it (`None`: the user's and the site's) and its name."""
+        self._running: dict[Key, asyncio.Task[None]] = {}
+        self._decided: dict[tuple[Path, str], bool] = {}
+        """By a folder's file and its digest, what a person has decided about it."""
         self._faults: tuple[str, ...] = ()
         self._reading = asyncio.Lock()
 
-    async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:  # noqa: ARG002 -- see `ServerTools`
-        await self._ready()
+    async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:
+        file = await self._folder_file(notebook_path)
+        await self._ready(file)
         found: dict[str, ToolDeclaration] = {}
-        for server in self._servers.values():
-            for tool in server.tools if server.state == "ready" else ():
+        for (folder, _), server in self._servers.items():
+            here = folder is None or (file is not None and folder == file.path.parent)
+            for tool in server.tools if here and server.state == "ready" else ():
                 found.setdefault(tool.name, tool)
         return list(found.values())
+
+    async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:
+        file = await self._folder_file(notebook_path)
+        if file is None or not file.found.servers or (file.path, file.digest) in self._decided:
+            return None
+        return file.arguments(self._root)
+
+    async def decide(self, arguments: dict[str, Any], notebook_path: str | None, *, allowed: bool) -> tuple[bool, str]:
+        file = await self._folder_file(notebook_path)
+        if file is None or file.digest != arguments.get("digest"):
+            return True, "The file was changed since. Nothing was started; the next run asks again."
+        self._decided[(file.path, file.digest)] = allowed
+        if not allowed:
+            return False, ""
+        await self._ready(file)
+        states = [f"{one.config.name} is {one.state}" for (folder, _), one in self._servers.items() if folder]
+        return False, f"Started: {', '.join(states)}. The next run has their tools."
+
+    async def _folder_file(self, notebook_path: str | None) -> FolderFile | None:
+        folder = self._folder_of(notebook_path)
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                return await in_own_thread(
+                    lambda: read_folder_file(folder, self._root, self._environ, tuple(self._secrets()))
+                )
+        except (TimeoutError, OSError) as error:
+            self._log.warning("The file %s of a notebook's folder can't be read: %s", FOLDER_FILE, error)
+            return None
 
     async def call(
         self, call: ApprovedCall, tool: ToolDeclaration, notebook_path: str | None, emit: OutputSink, ask: Ask
     ) -> Outcome:
         assert tool.origin is not None
-        server = self._servers.get(tool.origin.server)
-        if server is None:  # this process has not started it yet, or it is not configured any more
-            await self._ready()
-            server = self._servers.get(tool.origin.server)
+        file = await self._folder_file(notebook_path)
+        keys = [(None, tool.origin.server), (file.path.parent if file is not None else None, tool.origin.server)]
+        if not any(key in self._servers for key in keys):  # this process has not started it yet, or it is not wanted
+            await self._ready(file)
+        server = next((self._servers[key] for key in keys if key in self._servers), None)
         if server is None:
             return Outcome("error", f"The server {tool.origin.server} is not configured any more. Nothing ran.")
         return await server.call(call, tool, self._folder_of(notebook_path).resolve(), emit, ask)
@@ -82,7 +130,7 @@ class McpServers:
         await self._ready()
         servers = [
             ServerView(
-                name=name,
+                name=one.config.name,
                 whose=one.config.origin,
                 state=one.state,
                 error=one.error,
@@ -90,7 +138,7 @@ class McpServers:
                 tokens=tokens_of(one.tools),
                 notes=list(one.notes),
             )
-            for name, one in self._servers.items()
+            for one in self._servers.values()
         ]
         tools = [
             ServerToolView(
@@ -98,23 +146,32 @@ class McpServers:
                 description=tool.description,
                 parameters=tool.parameters,
                 approval=tool.approval,
-                server=name,
+                server=one.config.name,
                 server_state=one.state,
                 tool=tool.origin.tool if tool.origin is not None else None,
             )
-            for name, one in self._servers.items()
+            for one in self._servers.values()
             for tool in one.tools
         ]
         return ServersView(servers=servers, tools=tools, faults=list(self._faults))
 
-    async def _ready(self) -> None:
-        """Start what the configuration has now, and wait a short time for those that are tried for the first time."""
+    async def _ready(self, file: FolderFile | None = None) -> None:
+        """Start what the configuration has now, and of a folder's `file` what a person has allowed, and wait a short
+        time for those that are tried for the first time."""
         async with self._reading:
             found = await self._configured()
             self._faults = found.faults
-            if any(one.name not in self._servers for one in found.servers):
+            wanted: dict[Key, ServerConfig] = {(None, one.name): one for one in found.servers}
+            for key, server in self._servers.items():  # of other folders
+                if key[0] is not None and (file is None or key[0] != file.path.parent):
+                    wanted[key] = server.config
+            if file is not None and self._decided.get((file.path, file.digest)):
+                both = found.and_(file.found)
+                self._faults = both.faults
+                wanted |= {(file.path.parent, one.name): one for one in both.servers if one.origin == "folder"}
+            if wanted.keys() - self._servers.keys():
                 await in_own_thread(_import_package)
-            self._start(found.servers)
+            self._start(wanted)
         with suppress(TimeoutError):
             async with asyncio.timeout(START_SECONDS):
                 for server in list(self._servers.values()):
@@ -132,18 +189,18 @@ class McpServers:
             own = Found(kept, own.faults)
         return site.and_(own)
 
-    def _start(self, wanted: Sequence[ServerConfig]) -> None:
+    def _start(self, wanted: Mapping[Key, ServerConfig]) -> None:
         """Start the servers that are new or changed, and end those that are not wanted any more."""
-        configs = {config.name: config for config in wanted}
-        for name, server in list(self._servers.items()):
-            if configs.get(name) != server.config:
-                self._running.pop(name).cancel()
-                del self._servers[name]
-        for name in configs.keys() - self._servers.keys():
-            from agent_kernel_server.mcp_tools.server import McpServer  # which loads `mcp`
+        for key, server in list(self._servers.items()):
+            if wanted.get(key) != server.config:
+                self._running.pop(key).cancel()
+                del self._servers[key]
+        for key, config in wanted.items():
+            if key not in self._servers:
+                from agent_kernel_server.mcp_tools.server import McpServer  # which loads `mcp`
 
-            server = self._servers[name] = McpServer(configs[name], self._root, self._log)
-            self._running[name] = self._tasks.spawn(server.run(), f"MCP server {name}")
+                server = self._servers[key] = McpServer(config, self._root, self._log)
+                self._running[key] = self._tasks.spawn(server.run(), f"MCP server {config.name}")
 
     async def aclose(self) -> None:
         await self._tasks.aclose()

@@ -1,0 +1,116 @@
+"""The servers that a notebook's folder brings (`.mcp.json`) start only after a person's yes, which is for exactly this
+file. They are asked by a card of the run, which waits for nobody: the card stays when the run has ended, and the runs
+after a yes have the tools."""
+
+from agent_kernel.approvals.rules import weigh
+from agent_kernel.errors import InvalidArguments
+from agent_kernel.log import tool_calls
+from agent_kernel.log.runs import ConversationRow
+from agent_kernel.log.store import Log
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.ids import new_approval_id, new_tool_call_id
+from agent_kernel.protocol.views import Preview, ToolCallView
+from agent_kernel.protocol.vocabulary import CallState
+from agent_kernel.runtime.settings import RuntimeSettings
+from agent_kernel.runtime.state.active_run import ActiveRun
+from agent_kernel.runtime.state.commits import Commit, commit_to
+from agent_kernel.runtime.tool_calls import always_allow, transitions
+from agent_kernel.tools import outcome_texts
+from agent_kernel.tools.arguments import canonical, digest, parse
+from agent_kernel.tools.server_tools import START_SERVERS
+
+QUESTION = "Start the MCP servers of this folder?"
+NOT_HERE = "This server can't start them."
+NO_EDIT = "What a folder's file says can't be changed on the card. Change the file; nothing was decided."
+
+
+async def offer_servers(run: ActiveRun) -> None:
+    """Show the card, where the folder has servers that no person has decided about."""
+    servers = run.server_tools
+    strict = run.policy.default in ("deny", "plan")
+    if servers is None or not run.attended or run.script.given or run.spec.client_call is not None or strict:
+        return
+    found = await servers.unallowed(run.spec.notebook_path or run.conversation.notebook_path)
+    if found is None:
+        return
+    arguments = canonical(found)
+    said = weigh(run.policy.rules, START_SERVERS, found, digest(arguments))
+    if said.denied_by is not None:
+        return
+    proposal = tool_calls.Proposal(
+        tool_call_id=new_tool_call_id(),
+        approval_id=new_approval_id(),
+        run_id=run.run_id,
+        tool_name=START_SERVERS,
+        tool_input=arguments,
+        digest=digest(arguments),
+        read_only=False,
+        recorded=False,
+        preview=Preview(kind="text", text=str(found["servers"]), facts=[QUESTION]),
+    )
+
+    def work(commit: Commit) -> ToolCallView | None:
+        number = run.conversation.number
+        for call in tool_calls.list_calls(commit.sql, conversation=number):
+            if (call.tool_name, call.state) == (START_SERVERS, "awaiting_approval"):
+                if call.digest == proposal.digest:
+                    return None  # an earlier run asks already
+                text = outcome_texts.superseded()
+                transitions.settle(commit, call.tool_call_id, "superseded", text, reason="The file was changed.")
+        call = transitions.propose(commit, proposal, None)
+        if said.allows and not said.asks:
+            return _begin(commit, call, tool_calls.Verdict(True, "policy", source="rule"))
+        transitions.request_approval(commit, call, None)
+        return None
+
+    begun = await run.commit(work)
+    if begun is not None:
+        await _carry_out(run.log, run.conversation, run.settings, begun)
+
+
+async def decide(
+    log: Log,
+    row: ConversationRow,
+    settings: RuntimeSettings,
+    call: ToolCallView,
+    decision: Decision,
+    decided_by: str | None,
+) -> ToolCallView:
+    """A person's decision, also once the run is over. Raises `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
+    if decision.edited_input is not None and digest(canonical(parse(decision.edited_input))) != call.digest:
+        raise InvalidArguments(NO_EDIT)
+    verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope)
+    exact = f"allow {START_SERVERS} where digest is {call.digest}"
+    if decision.rule not in (None, exact):
+        raise InvalidArguments(f"The rule {decision.rule!r} was not offered for this call. Nothing was decided.")
+
+    def work(commit: Commit) -> ToolCallView:
+        if decision.approved and decision.scope != "once":
+            always_allow.save(commit.sql, row, decision.scope, exact, decided_by, settings.user_rules)
+        return _begin(commit, call, verdict, decision.digest)
+
+    decided = await commit_to(log, row, work)
+    return await _carry_out(log, row, settings, decided)
+
+
+def _begin(
+    commit: Commit, call: ToolCallView, verdict: tool_calls.Verdict, seen_digest: str | None = None
+) -> ToolCallView:
+    denial = outcome_texts.denied("by the user", verdict.reason)
+    decided = transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, seen_digest=seen_digest)
+    return transitions.start(commit, decided) if verdict.approved else decided
+
+
+async def _carry_out(log: Log, row: ConversationRow, settings: RuntimeSettings, call: ToolCallView) -> ToolCallView:
+    servers = settings.server_tools
+    allowed = call.state == "executing"
+    if servers is None:
+        failed, said = True, NOT_HERE
+    else:
+        failed, said = await servers.decide(parse(call.tool_input), row.notebook_path, allowed=allowed)
+    if not allowed:
+        return call
+    state: CallState = "error" if failed else "success"
+    text = outcome_texts.ended(call, state, said)
+    await commit_to(log, row, lambda commit: transitions.settle(commit, call.tool_call_id, state, text, duration_ms=0))
+    return call.model_copy(update={"state": "approved", "started_at": None})
