@@ -7,13 +7,14 @@ import argparse
 import sys
 import time
 
-from tests.faults import cell_rounds, page_rounds, runtime_rounds, server_rounds
+from tests.faults import cell_rounds, mcp_rounds, page_rounds, runtime_rounds, server_rounds
 from tests.faults.figures import Figures, table
 
 SUITES = {
     "runtime": (runtime_rounds.run, 0.45),
     "runtime-kernel-gone": (runtime_rounds.run_kernel_gone, 0.1),
     "server": (server_rounds.run_server, 0.1),
+    "mcp": (mcp_rounds.run_mcp, 0.05),
     "kernel": (server_rounds.run_kernel, 0.1),
     "habits": (page_rounds.run_habits, 0.1),
     "cells": (cell_rounds.run_cells, 0.05),

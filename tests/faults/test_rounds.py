@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults import cell_rounds, page_rounds, runtime_rounds, server_rounds
+from tests.faults import cell_rounds, mcp_rounds, page_rounds, runtime_rounds, server_rounds
 
 SEED = 3
 
@@ -16,6 +16,11 @@ def test_a_runtime_that_is_killed_at_any_moment_loses_nothing_and_does_nothing_t
 @pytest.mark.kernel
 def test_a_server_that_is_killed_at_any_moment_loses_nothing_and_does_nothing_twice() -> None:
     assert server_rounds.run_server(1, SEED).notes == []
+
+
+@pytest.mark.kernel
+def test_a_call_of_an_agent_outside_runs_once_or_honestly_not_whatever_the_server_goes_through() -> None:
+    assert mcp_rounds.run_mcp(1, SEED).notes == []
 
 
 @pytest.mark.kernel
