@@ -76,7 +76,7 @@ async def moment(chance: random.Random, counter: Path, asking: asyncio.Task[Any]
         return
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(20):
-            while not counter.exists() and not asking.done():  # noqa: ASYNC110 -- another process writes it
+            while not (await asyncio.to_thread(counter.exists) or asking.done()):  # noqa: ASYNC110 -- see `play`
                 await asyncio.sleep(0.005)
     await asyncio.sleep(chance.choice([0, 0.01, 0.1, 0.6]))
 
