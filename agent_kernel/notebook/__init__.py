@@ -36,12 +36,16 @@ def run_call_blocking(approval_id: str) -> None:
     run_on_this_loop(run_call(approval_id))
 
 
-def load(defaults: dict[str, str]) -> None:
+def load(defaults: dict[str, str], cell_id: str | None = None, source: str = "") -> None:
     """Load the extension where that was not done, before a cell that asks the agent. `defaults` are those of the page
     that runs it, as `%agent config` takes them; the kernel's own win. Raises what the extension raises."""
     from IPython.core.getipython import get_ipython
+
+    from agent_kernel.notebook.kernel.state import kernel_state
 
     shell: Any = get_ipython()
     if shell.find_cell_magic("agent") is None:
         shell.extension_manager.load_extension("agent_kernel")
     shell.magics_manager.registry["AgentMagics"].take_defaults_of_page(defaults)
+    if cell_id is not None:
+        kernel_state().cells.name(cell_id, source)

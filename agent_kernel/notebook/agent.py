@@ -12,7 +12,6 @@ from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.hosts.discovery import has_server, host_for
 from agent_kernel.notebook.kernel.cell_end import cell_end
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
-from agent_kernel.notebook.kernel.cells import current_request
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.kernel.wait import end_interrupted
@@ -86,7 +85,7 @@ class Agent:
         if not prompt.strip():
             raise ConfigurationError("The prompt is empty. Say what the agent should do.")
         host = host_for(self._kernel_state, self.model)
-        cell = current_request(self._kernel_state.shell)
+        cell = self._kernel_state.cells.current()
         if cell is not None and self._kernel_state.begins_conversation(cell, self.conversation_id):
             self.conversation_id = new_conversation_id()
         replaces = () if cell is None else self._kernel_state.replaced_by(cell, self.conversation_id)

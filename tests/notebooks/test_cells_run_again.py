@@ -76,6 +76,17 @@ def test_a_cell_that_is_run_again_has_the_server_end_its_run(served: TestKernel)
 
 @pytest.mark.kernel
 @pytest.mark.slow
+def test_a_cell_that_the_page_has_named_is_replaced_though_its_requests_do_not_name_it(served: TestKernel) -> None:
+    for _ in range(2):
+        served.run("__import__('agent_kernel.notebook', fromlist=['load']).load({}, 'a', '%agent go')", silent=True)
+        served.run("%agent go")
+    first, again = announced(served, 2)
+    assert cancels(served, 1) == [(first, "cell_run_again")]
+    assert declared(served, again)["cell_id"] == "a"
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
 def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_conversation(served: TestKernel) -> None:
     for cell in ("a", "b", "a"):
         served.result(served.send_cell(cell, "%agent go"))

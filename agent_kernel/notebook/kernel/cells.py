@@ -1,12 +1,13 @@
 """Ends the runs of cells that are run again or deleted, as far as the front end identifies cells.
 
 JupyterLab and Notebook 7 name the cell in each request to run it, and the cells that were deleted since the last one;
-VS Code names the cell. Where no cell is named, no run is ended.
+VS Code names the cell. Where a server runs cells (jupyter-server-documents), our JupyterLab extension says before which
+cell a source is of. Where no cell is named, no run is ended.
 """
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -18,15 +19,7 @@ from agent_kernel.protocol.kernel import MOST_CELLS_BEFORE
 
 _log = logging.getLogger(__name__)
 _NOTED_PAGES = 20
-
-
-def current_request(shell: InteractiveShell) -> CellRequest | None:
-    """The request that this thread is carrying out, if it names its cell."""
-    kernel = kernel_of(shell)
-    if kernel is None:
-        return None
-    parent = kernel.get_parent("shell")
-    return read_request(parent.get("header"), parent.get("metadata"))
+_NAMED_CELLS = 20
 
 
 class Cells:
@@ -39,10 +32,33 @@ class Cells:
         """By cell, the requests that have come and were not carried out yet, as far as they are known."""
         self._ran: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         """By page, the cells that it has run, the latest first."""
+        self._named: OrderedDict[str, str] = OrderedDict()
+        """By source, the cells that a page has named before they were run."""
         kernel = kernel_of(shell)
         if kernel is not None:
             shell.events.register("pre_run_cell", self._on_cell_start)
             watch_requests(kernel, self.on_request)
+
+    def name(self, cell_id: str, source: str) -> None:
+        """A page is about to have this cell run, by a request that may not name it."""
+        self._named.pop(source, None)
+        self._named[source] = cell_id
+        while len(self._named) > _NAMED_CELLS:
+            self._named.popitem(last=False)
+
+    def current(self) -> CellRequest | None:
+        """The request that this thread is carrying out, if its cell is known."""
+        kernel = kernel_of(self._shell)
+        return self._read(kernel.get_parent("shell")) if kernel is not None else None
+
+    def _read(self, message: Mapping[str, Any]) -> CellRequest | None:
+        content = message.get("content")
+        source = content.get("code") if isinstance(content, dict) else None
+        named = self._named.get(source) if isinstance(source, str) else None
+        metadata = message.get("metadata") or {}
+        if named is not None and isinstance(metadata, dict):
+            metadata = {"cellId": named, **metadata}
+        return read_request(message.get("header"), metadata)
 
     def on_run_started(self, run: RunState) -> None:
         """Cancel the run if there already is another request to run its cell."""
@@ -65,7 +81,7 @@ class Cells:
         """A hook of IPython's. An exception here would be printed above the output of the user's cell."""
         try:
             message = kernel_of(self._shell).get_parent("shell")  # type: ignore[union-attr]
-            request = read_request(message.get("header"), message.get("metadata"))
+            request = self._read(message)
             self._on_deleted(read_deleted(message.get("metadata")) - {request.cell_id if request is not None else ""})
             if request is not None:
                 self._note(request)

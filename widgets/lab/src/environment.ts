@@ -49,9 +49,11 @@ export function defaultsOf(settings: Readonly<Record<string, unknown>>): Default
   );
 }
 
-/** Loads the agent's magics where they are not there, with the page's settings. As the kernel knows code of ours. */
-export function loadCode(defaults: Defaults): string {
-  return `__import__("agent_kernel.notebook", fromlist=["load"]).load(${JSON.stringify(defaults)})`;
+/** Loads the agent's magics where they are not there, with the page's settings, and says which cell is run next: where
+ * the server runs cells, its requests do not. As the kernel knows code of ours. */
+export function loadCode(defaults: Defaults, cellId: string, source: string): string {
+  const given = [defaults, cellId, source].map((one) => JSON.stringify(one)).join(", ");
+  return `__import__("agent_kernel.notebook", fromlist=["load"]).load(${given})`;
 }
 
 /** From what `ASK_ENVIRONMENT` has printed; `null` where it is loaded. */

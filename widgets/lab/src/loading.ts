@@ -20,8 +20,10 @@ export function loadsWhereAsked(tracker: INotebookTracker, settings: Settings): 
   // The request to run the cell is sent straight after, so that the kernel carries it out with the agent loaded.
   NotebookActions.executionScheduled.connect((_, { notebook, cell }) => {
     const kernel = kernelOf(panelOf(tracker, notebook));
-    if (kernel !== null && isPython(notebook) && asksAgent(cell.model.sharedModel.getSource()))
-      void kernel.requestExecute({ code: loadCode(settings.defaults), ...SILENT }).done.catch(() => undefined);
+    const source = cell.model.sharedModel.getSource();
+    if (kernel === null || !isPython(notebook) || !asksAgent(source)) return;
+    const code = loadCode(settings.defaults, cell.model.id, source);
+    void kernel.requestExecute({ code, ...SILENT }).done.catch(() => undefined);
   });
   NotebookActions.executed.connect((_, { notebook, cell, success }) => {
     const panel = panelOf(tracker, notebook);
