@@ -133,6 +133,12 @@ class PageRequest(PageModel):
     ask: Annotated[AnyPageRequest | PutRun, Field(discriminator="type")]
 
 
+class RunsBegan(PageModel):
+    """Tells a page that a run has begun of which no cell told it."""
+
+    type: Literal["runs"] = "runs"
+
+
 PageMessage = NotebooksOpened | PageAnswer
 
 page_message_adapter: TypeAdapter[PageMessage] = TypeAdapter(

@@ -14,7 +14,7 @@ from pydantic_core import core_schema
 
 from agent_kernel.protocol.commands import ClientCommand
 from agent_kernel.protocol.events import ServerEvent
-from agent_kernel.protocol.pages import PageMessage, PageRequest
+from agent_kernel.protocol.pages import PageMessage, PageRequest, RunsBegan
 
 _REF = "#/$defs/{model}"
 
@@ -43,7 +43,7 @@ def protocol_schema() -> dict[str, Any]:
     adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
         ("event", "serialization", TypeAdapter(ServerEvent)),
         ("command", "validation", TypeAdapter(ClientCommand)),
-        ("page_request", "serialization", TypeAdapter(PageRequest)),
+        ("page_request", "serialization", TypeAdapter(PageRequest | RunsBegan)),
         ("page_message", "validation", TypeAdapter(PageMessage)),
     ]
     properties, document = TypeAdapter.json_schemas(

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,19 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.types import CallToolResult, Implementation, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    BlobResourceContents,
+    CallToolResult,
+    ImageContent,
+    Implementation,
+    TextContent,
+    TextResourceContents,
+)
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server.mcp_server import server as mcp_server
+from tests.server.cells import OpenPage
 from tests.server.client import Api
 from tests.server.serving import TOKEN, Server
 
@@ -281,3 +291,63 @@ async def test_a_program_that_starts_programs_is_led_to_the_server(server: Serve
         assert call["client"] == "Codex"
         await decide(api, call, approved=True)
         assert text_of(await asked) == "42"
+
+
+async def test_an_open_page_is_told_of_a_call_and_shows_what_is_read(
+    server: Server, api: Api, path: str, open_page: Callable[..., Awaitable[OpenPage]]
+) -> None:
+    page = await open_page(path)
+    async with connected(server) as client:
+        reading = asyncio.create_task(client.call_tool("read_notebook", {"notebook_path": path}))
+        assert await page.asked() == {"type": "runs"}
+        await page.shows("price = 'unsaved'")
+        assert "price = 'unsaved'" in text_of(await reading)
+
+
+PLOT = """
+from base64 import b64decode
+from IPython.display import Image, display
+display(Image(b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")))
+print("a line of the output\\n" * 3000)
+"""
+
+
+async def test_pictures_come_as_pictures_and_long_texts_in_pages(server: Server, api: Api, path: str) -> None:
+    async with connected(server) as client:
+        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": PLOT}))
+        await decide(api, await api.next_approval(), approved=True)
+        done = await asked
+        assert [block.mime_type for block in done.content if isinstance(block, ImageContent)] == ["image/png"]
+        first = text_of(done)
+        assert len(first.encode()) <= 25_000
+        found = re.search(r'\[Page 1 of (\d+)\. Next: wait_for_call with \{"handle": "(\w+)", "page": 2\}\]', first)
+        assert found is not None, first[-300:]
+        pages, handle = int(found[1]), found[2]
+        texts = [first]
+        for page in range(2, pages + 1):
+            texts.append(text_of(await client.call_tool("wait_for_call", {"handle": handle, "page": page})))
+            assert len(texts[-1].encode()) <= 25_000
+        assert sum(text.count("a line of the output\n") for text in texts) == 3000
+        beyond = await client.call_tool("wait_for_call", {"handle": handle, "page": 99})
+        assert "There is no page 99" in text_of(beyond)
+        outputs = (await client.read_resource(f"agent-kernel://calls/{handle}")).contents
+        assert [type(one) for one in outputs] == [TextResourceContents, BlobResourceContents]
+        listed = [one.uri for one in (await client.list_resources()).resources]
+        assert listed == [f"agent-kernel://notebooks/{path}"]
+        [notebook] = (await client.read_resource(listed[0])).contents
+        assert isinstance(notebook, TextResourceContents)
+        assert "# Sales" in notebook.text
+        with pytest.raises(MCPError, match="There is no resource"):
+            await client.read_resource("file:///etc/passwd")
+
+
+async def test_a_cell_is_changed_only_as_the_client_has_read_it(server: Server, api: Api, path: str) -> None:
+    here = {"notebook_path": path}
+    async with connected(server) as client:
+        unread = await client.call_tool("edit_cell", {**here, "cell_id": "one", "source": "price = 4"})
+        assert unread.is_error
+        await client.call_tool("read_notebook", here)
+        asked = asyncio.create_task(client.call_tool("edit_cell", {**here, "cell_id": "one", "source": "price = 4"}))
+        await decide(api, await api.next_approval(), approved=True)
+        assert not (await asked).is_error
+    assert nbformat.read(server.root / path, 4).cells[0].source == "price = 4"

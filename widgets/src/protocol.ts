@@ -28,6 +28,7 @@ export type {
   RuleOffer,
   PutRun,
   RunCell,
+  RunsBegan,
   RunView,
   SessionEvent,
   ToolCallView,

@@ -16,6 +16,7 @@ from agent_kernel.execution.kernel_executor import KernelCalls
 from agent_kernel.execution.link import KernelLink
 from agent_kernel.execution.notebook_executor import NotebookExecutor
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.protocol.pages import RunsBegan
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
@@ -104,6 +105,7 @@ class ClientCalls:
             )
             handle = await conversation.start_run(spec, self.executor(conversation, spec), asked_by=caller.user)
             self.follow(spec, handle)
+        self._pages.tell(RunsBegan())
         return Asked(spec.run_id, repeated=False)
 
     def executor(self, conversation: Conversation, spec: RunSpec) -> ClientExecutor:

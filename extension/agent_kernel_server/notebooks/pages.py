@@ -5,7 +5,15 @@ from collections.abc import Callable
 from itertools import count
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.protocol.pages import AnyPageRequest, NotebooksOpened, OpenNotebook, PageAnswer, PageRequest, PutRun
+from agent_kernel.protocol.pages import (
+    AnyPageRequest,
+    NotebooksOpened,
+    OpenNotebook,
+    PageAnswer,
+    PageRequest,
+    PutRun,
+    RunsBegan,
+)
 
 
 class PageGone(AgentKernelError):
@@ -31,6 +39,9 @@ class Page:
             return await self._asked[number]
         finally:
             del self._asked[number]
+
+    def tell(self, message: RunsBegan) -> None:
+        self._send(message.model_dump_json())
 
     def on_message(self, message: NotebooksOpened | PageAnswer) -> None:
         if isinstance(message, NotebooksOpened):
@@ -67,6 +78,11 @@ class OpenPages:
             self._pages = [*(one for one in self._pages if one is not page), page]
             async with self._changed:
                 self._changed.notify_all()
+
+    def tell(self, message: RunsBegan) -> None:
+        """Tell all pages."""
+        for page in self._pages:
+            page.tell(message)
 
     def find(self, path: str | None, kernel_id: str) -> tuple[Page, OpenNotebook] | None:
         """The page that has a notebook open, by its path, or else by its kernel: a path may just have been changed."""

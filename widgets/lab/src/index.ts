@@ -17,7 +17,7 @@ import { answerInsertions, insertBelow } from "./insert";
 import { addLauncher } from "./launcher";
 import { loadsWhereAsked } from "./loading";
 import { answerBeginnings } from "./newConversation";
-import { OpenNotebooks } from "./pages";
+import { OpenNotebooks, runsBegan } from "./pages";
 import { coloursPrompts } from "./prose";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
@@ -172,6 +172,7 @@ const waits: JupyterFrontEndPlugin<void> = {
     registry: ISettingRegistry | null,
   ) => {
     const waiting = new WaitingRuns(app, tracker, new Settings(registry));
+    runsBegan.connect(() => waiting.expect());
     offersTheRest(tracker, waiting);
     waiting.item.id = "agent-kernel-waits";
     // The status bar shows all its items when it is drawn again, but for those that say no.

@@ -3,13 +3,17 @@ import { URLExt } from "@jupyterlab/coreutils";
 import type { INotebookCellExecutor, INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import type { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
-import type { NotebooksOpened, PageRequest } from "../../src/protocol";
+import { Signal } from "@lumino/signaling";
+import type { NotebooksOpened, PageRequest, RunsBegan } from "../../src/protocol";
 import { type Answer, changeCell, readCells, runOne } from "./cells";
 import { putRun, shownRuns } from "./documents";
 
 const TRY_EVERY_MS = 1_000;
 const MOST_SHOWN = 500;
 const TRY_AT_MOST_EVERY_MS = 60_000;
+
+/** A run has begun of which no kernel tells this page: that of an agent outside. */
+export const runsBegan = new Signal<object, void>({});
 
 export class OpenNotebooks {
   private socket: WebSocket | null = null;
@@ -61,7 +65,11 @@ export class OpenNotebooks {
       this.socket = null;
       void this.poll.start();
     };
-    socket.onmessage = ({ data }) => void this.answer(JSON.parse(data as string) as PageRequest);
+    socket.onmessage = ({ data }) => {
+      const message = JSON.parse(data as string) as PageRequest | RunsBegan;
+      if ("request_id" in message) void this.answer(message);
+      else runsBegan.emit();
+    };
     this.say(true);
     await this.poll.stop();
   }
