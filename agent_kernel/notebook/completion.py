@@ -19,7 +19,21 @@ from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 
 _IDENTIFIER = "agent_kernel"
-COMMANDS = ("code", "config", "history", "models", "new", "rules", "show", "stats", "status", "stop", "undo")
+COMMANDS = (
+    "code",
+    "config",
+    "help",
+    "history",
+    "models",
+    "new",
+    "rules",
+    "show",
+    "stats",
+    "status",
+    "stop",
+    "tools",
+    "undo",
+)
 _NAMES = ("model", "policy", "effort", "tools", "wait", "new", "record", "on-change", "allow-failure")
 OPTIONS = tuple(f"--{name}" for name in _NAMES)
 TAB_SECONDS = 0.4

@@ -49,6 +49,7 @@ HELP = """\
 %agent undo run             put back the files and cells that the last run changed
 %agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
+%agent help                 this; so do %%agent without a prompt, and --help
 
   --model M       a model's name, replay:FILE, or demo (recorded, needs no key)
   --wait          hold the cell until the run has ended (--wait=false: not, where that is the default)
@@ -64,6 +65,7 @@ The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.run
 
 
 NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
+_NO_BODY = re.compile(r"%%agent(?!\S)")
 _REMOVE = re.compile(r"rules\s+remove\s+(\S+)")
 
 
@@ -104,7 +106,7 @@ class AgentMagics(Magics):
     @line_cell_magic
     def agent(self, line: str, cell: str | None = None) -> None:
         """Ask an agent that works in this notebook. `%agent` alone shows how."""
-        if cell is None and not line.strip():
+        if _asks_for_help(line.strip(), cell or ""):
             defaults = self._defaults.line()
             _print(f"{_last_run()}\n" + (f"Defaults (%agent config): {defaults}\n" if defaults else "") + f"\n{HELP}")
             return
@@ -254,6 +256,15 @@ def _print(text: str) -> None:
         sys.stdout.write(f"{text}\n")
 
 
+def _asks_for_help(line: str, cell: str) -> bool:
+    return line in ("--help", "-h") or (line in ("", "help") and not cell.strip())
+
+
+def _with_body(lines: list[str]) -> list[str]:
+    """IPython refuses a cell of a magic alone, and asks whether another one was meant."""
+    return [*lines, "\n"] if len(lines) == 1 and _NO_BODY.match(lines[0]) else lines
+
+
 def _last_run() -> str:
     run = last_run()
     return "No agent has run in this kernel yet." if run is None else f"The last run: {run!r}"
@@ -264,10 +275,14 @@ def load(shell: InteractiveShell) -> None:
     look_for_server(kernel_state())
     warm_up(kernel_state())
     shell.register_magics(AgentMagics)
+    if _with_body not in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.append(_with_body)
     completion.load(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
     for magics in shell.magics_manager.magics.values():
         magics.pop("agent", None)
+    if _with_body in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.remove(_with_body)
     completion.unload(shell)

@@ -6,9 +6,9 @@ from typing import assert_never
 
 from agent_kernel.record import words
 from agent_kernel.record.formulas import from_latex
-from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
+from agent_kernel.record.markdown import code_span, escape_markdown, fence, markdown_message, safe_markdown
 from agent_kernel.record.record_outputs import RecordOutput
-from agent_kernel.record.safety import clean, escape, escape_prose, render
+from agent_kernel.record.safety import clean, escape, escape_message, escape_prose, render
 from agent_kernel.record.story import Aside, Part, RecordCall, Story, text_of
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
@@ -87,7 +87,7 @@ def _html_parts(parts: Sequence[Part]) -> str:
 
 def _html_error(text: str) -> str:
     if "\n" not in text:
-        return f'<p data-role="error">{escape_prose(text)}</p>'
+        return f'<p data-role="error">{escape_message(text)}</p>'
     return f'<pre data-role="error"{OUTPUT_LOOK}>{escape(text)}</pre>'
 
 
@@ -199,7 +199,7 @@ def to_markdown(story: Story) -> str:
         parts.append(_markdown_prompt(story.prompt))
     if story.error:
         error = truncate(story.error, _NOTE).text
-        parts.append(fence(error, "text") if "\n" in error else escape_markdown(error))
+        parts.append(fence(error, "text") if "\n" in error else markdown_message(error))
     if story.never_begun:
         return "\n\n".join([*parts, *map(escape_markdown, _why_never_begun(story))])
     parts.extend(_markdown_prose(answer, room) for answer in story.answers)

@@ -196,6 +196,18 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"^(\d*)([#+>=.)-])", r"\1\\\2", line)
 
 
+def markdown_message(text: str) -> str:
+    """A message of ours as one line, with code between backticks."""
+    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
+    return "".join(code_span(part[1:-1]) if number % 2 else _escape_within(part) for number, part in enumerate(parts))
+
+
+def _escape_within(part: str) -> str:
+    """A part of a line, with the spaces at its ends."""
+    text = part.strip()
+    return part.replace(text, escape_markdown(text)) if text else part
+
+
 def code_span(text: str) -> str:
     """A code span, with a longer run of backticks than any inside it."""
     line = " ".join(reveal(text).split())

@@ -122,6 +122,9 @@ _MARKDOWN = with_formulas(MarkdownIt("commonmark", {"html": False}, renderer_cls
 _MARKDOWN.enable(["table", "strikethrough"]).inline.ruler.before("escape", "formula", _inline_formula)
 
 
+_CODE_IN_MESSAGE = re.compile(r"`([^`\n]+)`")
+
+
 def escape(text: str) -> str:
     """Escape text for HTML, with hidden characters written out."""
     return html.escape(reveal(text))
@@ -129,6 +132,11 @@ def escape(text: str) -> str:
 
 def escape_prose(text: str) -> str:
     return _no_formulas(html.escape(reveal_in_prose(text)))
+
+
+def escape_message(text: str) -> str:
+    """A message of ours as prose, with code between backticks."""
+    return _CODE_IN_MESSAGE.sub(r"<code>\1</code>", escape_prose(text))
 
 
 def clean(markup: str) -> str:

@@ -188,7 +188,7 @@ def test_a_kernel_that_lacks_the_package_is_named_with_the_command_that_installs
         lacks = page.locator(".agent-kernel-missing").last
         expect(lacks).to_contain_text(f"{sys.executable}, in the environment {sys.prefix}.")
         expect(lacks.locator("code")).to_have_text(f"{sys.executable} -m pip install agent-kernel")
-        expect(lacks.get_by_role("button", name="Load it and run again")).to_be_visible()
+        expect(lacks.get_by_role("button", name="Run again, once it is installed")).to_be_visible()
         page.evaluate(SET_SOURCE, [2, "%load_ext agent_kernel"])
     expect(page.locator(".agent-kernel-missing")).to_have_count(2)
     assert "pip install" not in str(notebook.save())

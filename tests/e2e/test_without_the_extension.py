@@ -37,6 +37,8 @@ def test_a_card_is_answered_while_the_cell_waits_once_the_notebook_is_trusted(
     expect(notebook.cards()).to_have_count(0)
     page.get_by_role("button", name="Trust this notebook to see the cards").click()
     page.locator(".jp-Dialog").get_by_role("button", name="Trust").click()
+    expect(page.locator("[data-role=unserved]")).to_contain_text("A prompt holds its cell here")
+    expect(page.locator("[data-role=unserved] code")).to_have_text("agent-kernel doctor")
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("It is 42.")
     notebook.run(2)

@@ -42,7 +42,6 @@ def magic_kernel(shared_kernel: TestKernel) -> TestKernel:
         ("%%agent --effort most\nhi", "There is no effort 'most'. Use low, medium or high."),
         ("%%agent --tools nosuch\nhi", "There is no tool 'nosuch'. The built-in tools are: run_python"),
         ("%%agent --model\nhi", "--model wants a value"),
-        ("%%agent\n   \n", "The prompt is empty"),
         ("%agent --wait", "The prompt is empty"),
     ],
 )
@@ -64,8 +63,9 @@ def test_without_a_model_the_cell_says_how_to_configure_one_and_offers_the_demo(
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_agent_alone_shows_its_options(magic_kernel: TestKernel) -> None:
-    assert "--policy P" in magic_kernel.run("%agent").streams()
+def test_help_is_shown_by_its_names_and_by_an_empty_prompt(magic_kernel: TestKernel) -> None:
+    for cell in ("%agent", "%agent help", "%%agent", "%%agent \n  \n", "%%agent --help", "%%agent -h\nCount."):
+        assert "--policy P" in magic_kernel.run(cell).streams(), cell
 
 
 @pytest.mark.kernel

@@ -40,6 +40,8 @@ class AgentRun(anywidget.AnyWidget):
     run_id = traitlets.Unicode().tag(sync=True)
     prompt = traitlets.Unicode().tag(sync=True)
     transport = traitlets.Enum(("server", "kernel"), default_value="server").tag(sync=True)
+    unserved = traitlets.Bool(False).tag(sync=True)
+    """Whether the runtime is in the kernel for no other reason than that no server with the extension serves it."""
 
     def __init__(self, *, transport: str = "server", **state: Any) -> None:
         """Raises `ImportError` where the front end is not built."""

@@ -15,9 +15,17 @@ import css from "./styles.css";
 
 const STYLE_ID = "agent-kernel-styles";
 
+interface Traits {
+  readonly conversation_id: string;
+  readonly run_id: string;
+  readonly prompt: string;
+  readonly transport: string;
+  readonly unserved: boolean;
+}
+
 interface Model extends MessageModel {
   readonly widget_manager?: WidgetManager | undefined;
-  get(trait: "conversation_id" | "run_id" | "prompt" | "transport"): string;
+  get<Trait extends keyof Traits>(trait: Trait): Traits[Trait];
 }
 
 /** Held for as long as the model lives: frames of the embedded host come to the model, whether or not it is shown. */
@@ -28,7 +36,12 @@ function initialize({ model }: { model: Model }): (() => void) | undefined {
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const { channel, release } = lease(model);
   const drawings = new Drawings(model.widget_manager);
-  const run = h(Run, { channel, runId: model.get("run_id"), prompt: model.get("prompt") });
+  const run = h(Run, {
+    channel,
+    runId: model.get("run_id"),
+    prompt: model.get("prompt"),
+    unserved: model.get("unserved"),
+  });
   const typeset = typesetterOf(model.widget_manager);
   const typesetting = h(TypesetContext.Provider, { value: typeset, children: run });
   mount(h(DrawingsContext.Provider, { value: drawings, children: typesetting }), el);

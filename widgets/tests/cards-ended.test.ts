@@ -41,6 +41,16 @@ describe("a call that runs", () => {
     await settle(60_000);
     expect(shown(root).text).toMatch(/Running1 min \d+ s/);
     expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Running run_python, 1 min \d+ s$/);
+    // Without a connection the page does not know whether it still runs.
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(1_000);
+    const { text } = shown(root);
+    await settle(30_000);
+    expect(shown(root).text).toBe(text);
+    PlayedSocket.refuse = false;
+    await settle(60_000);
+    expect(shown(root).text).toMatch(/Running2 min \d+ s/);
   });
 
   test("is next in line while the user's own cell runs", async () => {

@@ -84,8 +84,11 @@ describe("a run whose model's service is asked again", () => {
   });
 
   test("shows no HTML of a service, and nothing once the run has ended", async () => {
-    const root = await show((run: Recording) => run.delay(limited(24, { cause: "<img src=x onerror=alert(1)>" })));
+    const root = await show((run: Recording) =>
+      run.delay(limited(24, { cause: "<img src=x onerror=alert(1)> `%agent new` helps." })),
+    );
     expect(bar(root)!.querySelector("img")).toBeNull();
+    expect([...bar(root)!.querySelectorAll("code")].map(said)).toEqual(["%agent new"]);
     await happens((run) => run.finish("cancelled"));
     expect(bar(root)).toBeNull();
   });

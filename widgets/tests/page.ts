@@ -147,9 +147,10 @@ export function view(recording: Recording): HTMLElement {
     run_id: recording.run,
     prompt: "prompt",
     transport: "server",
+    unserved: false,
   };
   const model = {
-    get: (name: keyof typeof traits) => traits[name],
+    get: <Name extends keyof typeof traits>(name: Name) => traits[name],
     on: () => undefined,
     off: () => undefined,
     send: () => undefined,
@@ -177,9 +178,10 @@ export function kernelView(recording: Recording): KernelView {
     run_id: recording.run,
     prompt: "p",
     transport: "kernel",
+    unserved: true,
   };
   const model = {
-    get: (name: keyof typeof traits) => traits[name],
+    get: <Name extends keyof typeof traits>(name: Name) => traits[name],
     on: (event: string, callback: (message: unknown) => void) => void callbacks.set(event, callback),
     off: () => undefined,
     send: (content: unknown) => void sent.push(content),

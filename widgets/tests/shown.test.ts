@@ -30,9 +30,10 @@ test("says so when the last view of a run goes, and when it is back", async () =
     run_id: "run_other",
     prompt: "p",
     transport: "server",
+    unserved: false,
   };
   const model = {
-    get: (name: keyof typeof traits) => traits[name],
+    get: <Name extends keyof typeof traits>(name: Name) => traits[name],
     on: () => undefined,
     off: () => undefined,
     send: () => undefined,

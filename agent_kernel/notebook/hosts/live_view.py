@@ -32,12 +32,14 @@ class LiveView:
         self.prompt_in_cell = is_in_cell(run.prompt, self._parent)
         self._elsewhere: list[str] = []
         self.model_id = uuid.uuid4().hex
-        self._state = {
+        self._state: dict[str, Any] = {
             "conversation_id": run.conversation_id,
             "run_id": run.run_id,
             "prompt": run.prompt,
             "transport": transport,
         }
+        if transport == "kernel":
+            self._state["unserved"] = run.model is None or isinstance(run.model, str)
         self._drawn_by_server = {"run_id": run.run_id} if transport == "server" else {}
         self.widget: Any = None
         """Set by `open`."""

@@ -219,6 +219,10 @@ def test_every_end_of_a_run_has_its_word() -> None:
     assert failed.startswith("Agent run: failed. ")
     assert "The model did not answer. gpt-5.2 returned 429." in failed
     changed = ErrorView(code="LLM_ERROR", message=f"{RECORDING_CHANGED}: sum.jsonl:4 answers something else.")
+    helps = ErrorView(code="LLM_ERROR", message="It is too long_ (`%agent new <b>`). Use another_one.")
+    shown = bundle([], status="error", error=helps)
+    assert "It is too long_ (<code>%agent new &lt;b&gt;</code>). Use another_one." in shown["text/html"]
+    assert "It is too long\\_ (`%agent new <b>`\\). Use another\\_one." in shown["text/markdown"]
     assert f"\n{RECORDING_CHANGED}: sum.jsonl:4" in bundle([], status="error", error=changed)["text/plain"]
     cut = bundle([], status="error", error=ErrorView(code="LLM_ERROR", message=f"{CUT_OFF} after 4 words."))
     assert "\nThe answer was cut off after 4 words." in cut["text/plain"]

@@ -85,7 +85,7 @@ async function showHelp(panel: NotebookPanel, cell: CodeCell): Promise<void> {
   }
   const again = document.createElement("button");
   again.type = "button";
-  again.textContent = "Load it and run again";
+  again.textContent = lacking?.missing === true ? "Run again, once it is installed" : "Load it and run again";
   again.addEventListener("click", () => void runAgain(panel, cell));
   help.append(again);
   output.append(help);

@@ -229,8 +229,7 @@ export class Channel {
   }
 
   private lost(nextTryAt: number): void {
-    const since = this.connection.status === "open" ? Date.now() : this.connection.since;
-    this.connection = { status: "lost", since, nextTryAt, why: this.connection.why };
+    this.connection = { status: "lost", since: this.lostAt(), nextTryAt, why: this.connection.why };
     this.decisions.lineLost();
     this.unsure = new Set([...this.byId].filter(([, { status }]) => status === "sent").map(([id]) => id));
     this.changed();
@@ -243,8 +242,12 @@ export class Channel {
   }
 
   private ended(status: "refused" | "gone"): void {
-    this.connection = { status, since: Date.now(), nextTryAt: null, why: null };
+    this.connection = { status, since: this.lostAt(), nextTryAt: null, why: null };
     this.changed();
+  }
+
+  private lostAt(): number {
+    return this.connection.status === "open" ? Date.now() : this.connection.since;
   }
 
   private frame(text: string): void {

@@ -27,8 +27,10 @@ export class RunController implements CardRun {
     this.focus = new FocusOrder(this.store, root);
   }
 
+  /** The runtime's present moment (ms), or the last one that is known of: without a connection the clocks stand still. */
   now(): number {
-    return Date.now() - this.channel.skew;
+    const { status, since } = this.store.connection.value;
+    return (status === "open" ? Date.now() : since) - this.channel.skew;
   }
 
   openPanel(card: CallModel, panel: Panel): void {

@@ -5,7 +5,8 @@ import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
 import { useSeconds } from "../ui/seconds";
-import { Plain } from "../ui/untrustedText";
+import { visible } from "../text/invisible";
+import { Message } from "../ui/untrustedText";
 import type { RunController } from "./controller";
 
 export function DelayBar({ controller }: { controller: RunController }): JSX.Element | null {
@@ -22,7 +23,7 @@ export function DelayBar({ controller }: { controller: RunController }): JSX.Ele
         <b>{what}</b>
         <span class="ak-num">, {when}.</span>{" "}
         <span class="ak-muted">
-          <Plain text={delay.cause} />
+          <Message text={visible(delay.cause)} />
         </span>
       </span>
       {waits && <Button name={SHARED.actions.tryNow} small onPress={() => controller.tryNow(delay)} />}

@@ -40,6 +40,20 @@ export function Note({ text, detail }: { text: string; detail: string }): JSX.El
   );
 }
 
+/** Why a prompt holds its cell, in a page of a Jupyter server. */
+export function UnservedNote(): JSX.Element | null {
+  if (document.getElementById("jupyter-config-data") === null) return null;
+  return (
+    <div class="ak-bar" role="status" data-role="unserved">
+      <Icon name="clock" tone="ak-calm" />
+      <span class="ak-grow">
+        <b>A prompt holds its cell here,</b> because its agent works in the kernel: this server’s extension of Agent
+        Kernel is off, or not there. <code>agent-kernel doctor</code> says what to do.
+      </span>
+    </div>
+  );
+}
+
 /** The summary in place of older messages from here on, to be opened and read. */
 function SummaryCard({ text, detail }: { text: string; detail: string }): JSX.Element {
   const [open, setOpen] = useState(false);
@@ -97,7 +111,7 @@ export function ConnectionBar({ controller }: { controller: RunController }): JS
       <div class="ak-bar" role="alert">
         <Icon name="offline" tone="ak-warn" />
         <span class="ak-grow">
-          <b>Agent Kernel does not work on this server.</b> {connection.why}
+          <b>Agent Kernel does not work on this server.</b> <Message text={visible(connection.why)} />
         </span>
         <Button name="Try again" small onPress={retry} />
       </div>

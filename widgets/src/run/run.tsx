@@ -21,7 +21,7 @@ import { RunController } from "./controller";
 import { DelayBar } from "./delay";
 import { Groups } from "./cardGroups";
 import { Header } from "./header";
-import { ConnectionBar, Note, Notice } from "./notices";
+import { ConnectionBar, Note, Notice, UnservedNote } from "./notices";
 import type { RunStore } from "./store";
 import { Thinking } from "./thinking";
 
@@ -38,9 +38,11 @@ interface Props {
   channel: Channel;
   runId: string;
   prompt: string;
+  /** Only because no server with the extension serves the kernel, the run is in there. */
+  unserved?: boolean;
 }
 
-export function Run({ channel, runId, prompt }: Props): JSX.Element {
+export function Run({ channel, runId, prompt, unserved = false }: Props): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
   const controller = useMemo(() => new RunController(channel, runId, () => root.current), [channel, runId]);
   const { store } = controller;
@@ -63,6 +65,7 @@ export function Run({ channel, runId, prompt }: Props): JSX.Element {
         >
           <Header controller={controller} prompt={prompt} />
           <ConnectionBar controller={controller} />
+          {unserved && !store.ended.value && <UnservedNote />}
           <Interrupting store={store} />
           <RunAheadBar
             ahead={store.ahead.value}

@@ -6,7 +6,8 @@ export function Plain({ text }: { text: string }): JSX.Element {
   return <>{plain(text)}</>;
 }
 
-/** A message that may have several lines. Lines that are indented stay below each other, as the columns that they are. */
+/** A message of the runtime, which may have several lines, and code between backticks. Lines that are indented stay below
+ * each other, as the columns that they are. */
 export function Message({ text }: { text: string }): JSX.Element {
   const [first, ...rest] = text.split("\n");
   const parts: { columns: boolean; lines: string[] }[] = [];
@@ -18,12 +19,20 @@ export function Message({ text }: { text: string }): JSX.Element {
   }
   return (
     <>
-      {first}
+      {coded(first ?? "")}
       {parts.map(({ columns, lines }) =>
-        columns ? <pre class="ak-columns">{lines.join("\n")}</pre> : <span class="ak-next">{lines[0]}</span>,
+        columns ? (
+          <pre class="ak-columns">{lines.join("\n")}</pre>
+        ) : (
+          <span class="ak-next">{coded(lines[0] ?? "")}</span>
+        ),
       )}
     </>
   );
+}
+
+function coded(line: string): ComponentChild[] {
+  return line.split(/`([^`]+)`/).map((part, index) => (index % 2 === 0 ? part : <code>{part}</code>));
 }
 
 /** The same without a component, where there are many: what is shown of most texts is the text. */
