@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from agent_kernel.execution.display_text import PICTURES, display_text, widget_in
+from agent_kernel.execution.long_tables import long_table
 from agent_kernel.execution.stream_text import StreamText, plain
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.executor import OutputSink
@@ -91,9 +92,13 @@ class OutputReader:
         self._send_pending()
         self._clear_if_asked()
         bundle = {str(mime): value.rstrip("\n") if mime in PICTURES else value for mime, value in data.items()}
-        size = sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
+        room = DISPLAY_CHARACTERS - self._sent_display
+        if (table := long_table(bundle.get("text/html"))) is not None:
+            bundle["text/html"] = table.with_whole
+            bundle["text/html"] = table.with_whole if _size(bundle) <= room else table.first
+        size = _size(bundle)
         about = dict(metadata) if len(json.dumps(metadata)) <= METADATA_CHARACTERS else {}
-        fits = self._sent_display + size <= DISPLAY_CHARACTERS
+        fits = size <= room
         self._keep_display(display_id, display_text(bundle, shown=fits))
         if fits:
             self._sent_display += size
@@ -146,6 +151,10 @@ class OutputReader:
             self._emit(OutputView(kind="stream", name=name, text=piece))
         if len(text) > room:
             self._emit(OutputView(kind="stream", name="stderr", text=_LIVE_NOTE))
+
+
+def _size(bundle: Mapping[str, Any]) -> int:
+    return sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in bundle.values())
 
 
 def _widget_text(output: Mapping[str, Any]) -> str:

@@ -73,6 +73,8 @@ def to_html(story: Story) -> str:
         for item in story.transcript:
             parts.append(_html_aside(item, room) if isinstance(item, Aside) else _html_call(item, room, pictures))
         parts.append("</details>")
+    if story.growth:
+        parts.append(f"<p{_VARIES}>{escape(story.growth)}</p>")
     return "\n".join([*parts, "</div>"])
 
 
@@ -208,6 +210,7 @@ def to_markdown(story: Story) -> str:
         for item in story.transcript:
             parts.append(_markdown_call(item, room) if isinstance(item, RecordCall) else _markdown_aside(item, room))
         parts.append("</details>")
+    parts.append(story.growth)
     return "\n\n".join(part for part in parts if part)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agent_kernel.execution.long_tables import WHOLE
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.record import words
 from agent_kernel.record.results import WIDGET_VIEW, Results, joined
@@ -110,7 +111,7 @@ def _display(data: dict[str, Any]) -> Iterator[RecordOutput]:
     if (image := _image(data)) is not None:
         yield RecordOutput("image", plain or "Image", image_type=image[0], image=image[1], name=name)
         return
-    html, markdown = _content(data, "text/html"), _content(data, "text/markdown")
+    html, markdown = _content(data, "text/html").partition(WHOLE)[0], _content(data, "text/markdown")
     if latex := _content(data, "text/latex").strip():
         yield RecordOutput("latex", _bounded(latex), plain=plain, name=name)
     elif html and len(html) <= _HTML:

@@ -109,6 +109,11 @@ class Story:
     results: tuple[Result, ...]
     """The displays that may follow the record as outputs of the notebook."""
 
+    @property
+    def growth(self) -> str:
+        """A sentence on how much larger the results make the notebook, where that is much."""
+        return words.growth(sum(result.size for result in self.results))
+
 
 def alone(story: Story) -> Story:
     """The story for a record without outputs after it: the last plots and tables are next to the answer, the others in

@@ -195,6 +195,8 @@ OWN_TITLES = (RECORDING_CHANGED, CUT_OFF)
 NOT_KEPT = "(HTML that a record does not keep)"
 PROMPT = "Prompt"
 WIDGET = "A widget: only this text of it is kept."
+MUCH = 1_000_000
+"""Bytes that a run may add to a notebook without a word of it."""
 LEFT_OUT = "Left out: this record is too long."
 
 
@@ -371,6 +373,11 @@ def stored(cached_at: str, ended_at: str) -> str:
 Place = Literal["here", "above", "below", "left out"]
 """Where a display is: in the transcript, next to the answer, below the record as an output of the notebook, or left out
 for lack of room."""
+
+
+def growth(size: int) -> str:
+    """The sentence `The outputs below add 2.7 MB to this notebook.`; empty for less than 1 MB. `size` is in bytes."""
+    return f"The outputs below add {size / 1e6:.1f} MB to this notebook." if size > MUCH else ""
 
 
 def elsewhere(place: Place, name: str) -> str:

@@ -27,7 +27,11 @@ PICTURE = "import matplotlib.pyplot as plt\nplt.figure(figsize=(3, 1.5)).gca().p
 SLIDER = "import ipywidgets\nslider = ipywidgets.IntSlider(value=3)\nslider"
 INTERACT = "interaction = ipywidgets.interact(lambda x: print('x is', x), x=3)"
 PROGRESS = "from tqdm.auto import tqdm\nfor _ in tqdm(range(80)): pass"
-ALL = [CHART, STYLED, TABLE, FORMULA, DRAWING, PICTURE, SLIDER, INTERACT, PROGRESS]
+ROWS = (
+    "pd.set_option('display.max_rows', None)\n"
+    "pd.DataFrame({name: range(5_000) for name in ('one', 'two', 'three', 'four')})"
+)
+ALL = [CHART, STYLED, TABLE, FORMULA, DRAWING, PICTURE, SLIDER, INTERACT, PROGRESS, ROWS]
 CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it.", "slider.value"]
 TRUSTED = "() => window.jupyterapp.shell.currentWidget.content.widgets.every(cell => cell.model.trusted)"
 
@@ -87,6 +91,17 @@ def assert_told(outputs: Locator) -> None:
     expect(outputs).not_to_contain_text("model not found")
 
 
+def assert_rows_a_press_away(outputs: Locator) -> None:
+    rows, press = outputs.locator("tr", has_text="4999"), outputs.get_by_text("Show all 5,000 rows")
+    expect(outputs.locator("tr", has_text="29")).to_be_visible()
+    expect(rows).to_have_count(0)
+    press.click()
+    expect(rows).to_be_visible()
+    expect(outputs.locator("tr", has_text="4998")).to_have_count(1)
+    press.click()
+    expect(rows).to_be_hidden()
+
+
 def assert_exported(path: Path) -> None:
     """What has HTML only shows them too."""
     html, _ = HTMLExporter().from_filename(str(path))
@@ -104,12 +119,13 @@ def test_a_reopened_notebook_draws_what_its_runs_have_shown_and_widgets_live_as_
     end.open()
     expect(notebook.record()).to_be_visible()
     expect(notebook.record()).to_contain_text("Shown below: Plotly chart.")
+    assert_rows_a_press_away(cell(notebook))
     assert_drawn(cell(notebook))
     saved = notebook.save()
     outputs = saved.cells[1].outputs
     assert "data-agent-record" in outputs[0]["data"]["text/html"]
     assert outputs == notebook.outputs(1), "the server has nothing to add to what the page has"
-    assert calls_of(outputs) == [*range(1, 10)]
+    assert calls_of(outputs) == [*range(1, 11)]
     assert [number for number, output in enumerate(outputs) if WIDGET in output["data"]] == [7, 8, 9]
     nbformat.validate(saved)
     assert_live(notebook, 3)

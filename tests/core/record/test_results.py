@@ -7,6 +7,7 @@ from typing import Any
 import nbformat
 import pytest
 
+from agent_kernel.execution.long_tables import SHOWN_ROWS, long_table
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import RESULT_MARK as MARK
 from agent_kernel.record import Placed, place_record, render_record
@@ -113,6 +114,33 @@ def test_charts_in_json_are_kept_whatever_their_version_under_a_name_that_a_note
     shown = placed(a_call(outputs=[bundle(**{kind: chart, "text/plain": text}) for kind in kinds]))
     assert [list(result.data) for result in shown.results] == [[kinds[n], "text/plain"] for n in (0, 0, 2)]
     assert shown.record["text/plain"].count("Shown below: Vega chart.") == 2
+
+
+def test_pages_and_scripts_of_libraries_stay_as_they_are_and_the_record_says_how_much_they_add() -> None:
+    bokeh = {"application/javascript": "embed()", "application/vnd.bokehjs_exec.v0+json": ""}
+    outputs = [
+        displayed(text_html=f"<script>{'x' * 1_000_000}</script>", text_plain="<IPython.core.display.HTML object>"),
+        displayed(text_html='<div><iframe srcdoc="&lt;script&gt;map()&lt;/script&gt;"></iframe></div>'),
+        displayed(text_html="<div id='altair-viz-1'></div><script>(function() { embed() })()</script>"),
+        OutputView(kind="display", data=bokeh, metadata={"application/vnd.bokehjs_exec.v0+json": {"id": "p1"}}),
+    ]
+    shown = placed(a_call(outputs=outputs))
+    assert [result.data for result in shown.results] == [output.data for output in outputs]
+    assert shown.results[3].metadata["application/vnd.bokehjs_exec.v0+json"] == {"id": "p1"}
+    for kind in ("text/html", "text/markdown"):
+        assert "The outputs below add 1.0 MB to this notebook." in shown.record[kind]
+    assert "MB" not in "".join(alone(a_call(outputs=outputs)).values())
+    assert "MB" not in "".join(placed(a_call(outputs=outputs[1:])).record.values())
+
+
+def test_a_record_alone_has_the_first_rows_of_a_long_table() -> None:
+    row = f"<tr><td>{'1' * 100}</td></tr>"
+    found = long_table(f"<table>{row * 5_000}</table>")
+    assert found is not None
+    html = alone(a_call(outputs=[displayed(text_html=found.with_whole, text_plain="1")]))["text/html"]
+    assert html.count("<td>") == SHOWN_ROWS
+    assert f"The first {SHOWN_ROWS} of 5,000 rows." in html
+    assert "Show all" not in html
 
 
 def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
