@@ -16,7 +16,7 @@ ROW = "<tr>\n      <th>{0}</th>\n      <td>row {0}</td>\n      <td>{0:40}</td>\n
 
 def table(rows: int, before: str = "<thead><tr><th></th></tr></thead><tbody>", after: str = "</tbody>") -> str:
     body = "".join(ROW.format(number) for number in range(rows))
-    return f"{HEAD}{before}{body}{after}\n</table>\n<p>{rows} rows × 1 columns</p>\n</div>"
+    return f"{HEAD}{before}{body}{after}\n</table>\n<p>{rows} rows in 2 columns</p>\n</div>"
 
 
 def shown(html: Any, **others: Any) -> str:
