@@ -1,4 +1,4 @@
-"""Makes the rules that Always allow offers for a call, from narrow to wide. Each covers the call it is offered for."""
+"""Makes the rules that are offered for a call, from narrow to wide. Each covers the call it is offered for."""
 
 import glob
 import itertools
@@ -14,11 +14,12 @@ from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES, PARAMETERS, RUNS_TOO
+from agent_kernel.tools.review.preview import titles
 from agent_kernel.tools.review.shell_programs import first_words
 from agent_kernel.tools.server_tools import DEFINITION, START_SERVERS
 from agent_kernel.tools.walls.inside import is_inside
 
-RULE_SCOPES: tuple[Scope, ...] = ("conversation", "project", "user")
+RULE_SCOPES: tuple[Scope, ...] = ("run", "conversation", "project", "user")
 
 _SAME = {
     "run_python": "same code",
@@ -27,6 +28,10 @@ _SAME = {
     "edit_file": "same path, same change",
 }
 _ANY = {"write_file": "any content", "edit_file": "any change"}
+_READING = "a reading, and no wall"
+_HARMLESS = "Python that, as far as it can be read, writes no files, uses no network and no shell"
+_NOT_READ = frozenset({"Not checked", "Runs code it builds", "Hidden characters"})
+"""Warnings of code of which a reading says too little for a rule."""
 _LIKE = {None: "", True: " that also runs the cell", False: " that runs nothing"}
 _LONGEST_COMMAND = 500
 _LONGEST_VALUE = 60
@@ -75,7 +80,8 @@ def offered_rules(call: ToolCallView) -> list[RuleOffer]:
         arguments = parse(call.tool_input)
     except InvalidArguments:
         return []
-    return [offer for offer in _candidates(call, arguments) if _covers(offer.text, call, arguments)]
+    found = [offer for offer in _candidates(call, arguments) if _covers(offer.text, call, arguments)]
+    return [offer if offer.scopes else offer.model_copy(update={"scopes": list(RULE_SCOPES)}) for offer in found]
 
 
 def with_offers(call: ToolCallView) -> ToolCallView:
@@ -87,10 +93,13 @@ def with_offers(call: ToolCallView) -> ToolCallView:
 
 def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleOffer]:
     name = call.tool_name
+    if name == "run_python":
+        yield from _code_like(call)
     yield RuleOffer(
         text=f"allow {name}{_side(call)}{_pinned(call)} where digest is {call.digest}",
         label="This exact call",
         note=_SAME.get(name, "same arguments"),
+        scopes=list(RULE_SCOPES[1:]),
     )
     if name == START_SERVERS:
         return
@@ -107,6 +116,19 @@ def _candidates(call: ToolCallView, arguments: dict[str, Any]) -> Iterator[RuleO
         label=f"Every {name} call{_side(call)}{_LIKE[_runs_cell(call)]}",
         note="any file, anywhere" if name in _ON_ONE_FILE else "any arguments",
     )
+    yield RuleOffer(text="allow *", label="Every call", note="of every tool, within walls", scopes=["run"])
+
+
+def _code_like(call: ToolCallView) -> Iterator[RuleOffer]:
+    """Code that a card warns of no more than of this."""
+    found = titles(call.warnings)
+    if _NOT_READ.isdisjoint(found):
+        others = ", ".join(title[0].lower() + title[1:] for title in found)
+        yield RuleOffer(
+            text=f"allow run_python where warnings within {json.dumps(found)}",
+            label=f"Python that, as far as it can be read, does no more than this: {others}" if found else _HARMLESS,
+            note=_READING,
+        )
 
 
 def _files_like(name: str, path: str) -> Iterator[RuleOffer]:

@@ -7,6 +7,7 @@
     allow run_python where digest is 9f2c...        (this exact call)
     allow run_shell inside walls where command matches "make *"
     allow github__search defined as 9f2c...         (as the server defines the tool now)
+    allow run_python where warnings within ["Writes files"]    (code that a card warns of no more than that)
 
 A rule is a verb, a tool's name or `*`, and at most one condition on an argument. `is` compares JSON values: `true`,
 `3`, `null`, a text with or without quotes, a list, an object; a bare word such as `true` also matches the text "true".
@@ -23,6 +24,8 @@ that allows and says neither covers no call that asks to run outside (`outside` 
 
 A rule that allows a tool of an MCP server may name the definition that a person saw: `Always allow` saves no other. It
 covers no call of the tool once its server describes it otherwise.
+
+`warnings within` is a plain reading of the code of `run_python`, as the card shows it: help for a person, and no wall.
 
 A rule that allows and can't be evaluated covers nothing; one that denies or asks and can't be evaluated asks.
 """
@@ -43,12 +46,13 @@ from agent_kernel.protocol.json_once import RepeatedName, unique
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
+from agent_kernel.tools.review.preview import titles, warnings
 
 _RULE = re.compile(
     r"(?P<verb>allow|ask|deny)\s+(?P<tool>\*|[A-Za-z0-9_-]+)"
     r"(?:(?<=\srun_shell)\s+(?P<walls>inside|outside)\s+walls)?"
     r"(?:\s+defined\s+as\s+(?P<definition>[0-9a-f]{16}))?"
-    r"(?:\s+where\s+(?P<argument>\w+)\s+(?P<relation>matches|is)\s+"
+    r"(?:\s+where\s+(?P<argument>\w+)\s+(?P<relation>matches|is|within)\s+"
     r"(?:\"(?P<quoted>.*)\"|(?P<json>[\[{].*)|(?P<bare>\S+)))?"
 )
 _SECOND_CONDITION = re.compile(r"\"\s+(?:and|or|where)\s+\w+\s+(?:matches|is)\s")
@@ -60,7 +64,7 @@ class Rule:
     verb: Approval
     tool: str
     argument: str | None = None
-    relation: Literal["matches", "is"] = "is"
+    relation: Literal["matches", "is", "within"] = "is"
     value: str = ""
     """The text after the relation, without quotes."""
     quoted: bool = True
@@ -83,7 +87,13 @@ class Rule:
         if pinned and (verb != "allow" or found["tool"] == "*"):
             raise _not_understood(text)
         rule = cls(verb, found["tool"], found["argument"], relation, value, found["quoted"] is not None, walls, pinned)
-        if found["json"] is not None and re.search(r"\s", value) and (relation != "is" or rule._json() is _MISSING):
+        if (
+            found["json"] is not None
+            and re.search(r"\s", value)
+            and (relation == "matches" or rule._json() is _MISSING)
+        ):
+            raise _not_understood(text)
+        if relation == "within" and not rule._is_on_warnings():
             raise _not_understood(text)
         return rule
 
@@ -118,6 +128,8 @@ class Rule:
     ) -> Cover:
         if self.argument is None:
             return "yes"
+        if self.relation == "within":
+            return "yes" if set(titles(warnings(tool, arguments))) <= set(self._json()) else "no"
         actual = digest if self.argument == "digest" else self._actual(arguments, parameters)
         if actual is _MISSING:
             known = parameters is not None and self.argument not in _properties(parameters)
@@ -128,6 +140,11 @@ class Rule:
         if self.relation == "matches":
             return "unclear"
         return "yes" if any(same_json(actual, value) for value in self._values()) else "no"
+
+    def _is_on_warnings(self) -> bool:
+        named = self._json()
+        texts = isinstance(named, list) and all(isinstance(one, str) for one in named)
+        return texts and (self.tool, self.argument) == ("run_python", "warnings")
 
     def is_on_command(self, tool: str) -> bool:
         """Whether it is a condition on the `command` of `run_shell`."""
@@ -248,7 +265,7 @@ def check_rules(texts: Iterable[str], own: Iterable[ToolDeclaration] | None = No
     tools = {tool.name: tool.parameters for tool in (*BUILTIN_TOOLS, *(own or ()))}
     for text in texts:
         rule = Rule.parse(text)
-        if rule.argument is None or rule.argument == "digest":
+        if rule.argument is None or rule.argument == "digest" or rule.relation == "within":
             continue
         if rule.tool == "*":
             judged = list(tools.values()) if own is not None else []

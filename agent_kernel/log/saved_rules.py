@@ -13,8 +13,10 @@ from agent_kernel.protocol.vocabulary import Scope
 
 _IN_FORCE = (
     "SELECT rule_id, scope, text, created_at, made_by, scope_key FROM rules "
-    "WHERE revoked_at IS NULL ORDER BY created_at"
+    "WHERE revoked_at IS NULL AND (scope != 'run' OR scope_key IN (SELECT run_id FROM runs "
+    "WHERE status IN ('queued', 'running'))) ORDER BY created_at"
 )
+"""A rule of a run ends with it."""
 
 
 def add_rule(sql: sqlite3.Connection, scope: Scope, scope_key: str, text: str, made_by: str | None) -> tuple[str, str]:
@@ -53,6 +55,7 @@ def all_rules(sql: sqlite3.Connection) -> list[ListedRule]:
             **_values(row),
             conversation_id=row[5] if row[1] == "conversation" else None,
             folder=row[5] if row[1] == "project" else None,
+            run_id=row[5] if row[1] == "run" else None,
         )
         for row in sql.execute(_IN_FORCE)
     ]

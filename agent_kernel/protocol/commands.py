@@ -104,10 +104,12 @@ class PolicyChoice(Body):
     """A new policy mode for a conversation. It can't exceed the site's cap."""
 
     mode: PolicyMode
+    decide_waiting: bool = False
+    """Whether calls that wait, and that the new mode allows, are approved. Those that it denies are denied anyway."""
 
 
 class PolicyCommand(Command, PolicyChoice):
-    """Switch the policy of this conversation. It approves no waiting call."""
+    """Switch the policy of this conversation."""
 
     type: Literal["policy"] = "policy"
 

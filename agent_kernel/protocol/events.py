@@ -108,6 +108,8 @@ class PolicyEvent(Event):
     before: PolicyMode
     mode: PolicyMode
     decided_by: str | None = None
+    decide_waiting: bool = False
+    """Whether calls that waited, and that the new mode allows, were approved with it."""
 
 
 class ToolStateEvent(Event):

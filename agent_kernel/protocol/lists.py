@@ -102,6 +102,8 @@ class ListedRule(RuleView):
     """Set for a rule that applies to one conversation."""
     folder: str | None = None
     """Set for a rule that applies to the notebooks of one folder."""
+    run_id: str | None = None
+    """Set for a rule that ends with a run."""
 
 
 class ChangeView(View):

@@ -152,13 +152,15 @@ class RuleView(View):
 
 
 class RuleOffer(View):
-    """A rule that Always allow can save for a call."""
+    """A rule that a decision on a call can save."""
 
     text: str
     """The rule as it is saved."""
     label: str
     """What it allows, for display: `CSV files in exports/`."""
     note: str = ""
+    scopes: list[Scope] = Field(default_factory=list)
+    """Where it can be saved, from narrow to wide."""
 
 
 class PolicyView(View):
@@ -280,7 +282,7 @@ class ToolCallView(View):
     scopes: list[Scope] = Field(default_factory=list)
     """While the call waits: the scopes that a decision may have."""
     rules: list[RuleOffer] = Field(default_factory=list)
-    """While the call waits: the rules that Always allow can save."""
+    """While the call waits: the rules that a decision can save."""
     undo: str | None = None
     """As in `ToolCompleteEvent`."""
     undone: bool = False

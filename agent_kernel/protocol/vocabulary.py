@@ -50,7 +50,7 @@ ErrorKind = Literal["invalid", "failed", "timed_out", "unknown"]
 TokenKind = Literal["input", "cached", "output", "reasoning"]
 """The tokens of measures. `cached` is a part of `input`, `reasoning` of `output`."""
 
-Scope = Literal["once", "conversation", "project", "user"]
+Scope = Literal["once", "run", "conversation", "project", "user"]
 Approval = Literal["ask", "allow", "deny"]
 RuleOrigin = Literal["saved", "code", "site", "folder"]
 """Who made a rule: a person by Always allow, the notebook's code, the site's configuration, or a file in the notebook's

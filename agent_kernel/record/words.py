@@ -128,6 +128,8 @@ ACTIONS = {
     "deny": "Deny",
     "edit": "Edit",
     "allow": "Always allow",
+    "dontAsk": "Don\u2019t ask again",
+    "allowInRun": "Approve, and don\u2019t ask again",
     "saveRule": "Save rule and approve",
     "back": "Back",
     "approveAll": "Approve all",
@@ -169,6 +171,7 @@ CARD = {
     "anotherTab": "another tab",
 }
 SCOPES: dict[Scope, dict[str, str]] = {
+    "run": {"name": "This run", "note": "until it ends", "rule": "in this run"},
     "conversation": {"name": "This conversation", "note": "until it is deleted", "rule": "in this conversation"},
     "project": {"name": "This project", "note": "every notebook in this one\u2019s folder", "rule": "in this project"},
     "user": {"name": "All my notebooks", "note": "on this server", "rule": "in all my notebooks"},
@@ -285,6 +288,7 @@ def policy_words(run: RunView) -> str:
 
 _WHERE: dict[Scope, str] = {
     "once": "this call",
+    "run": "this run",
     "conversation": "this conversation",
     "project": "this project",
     "user": "all notebooks",

@@ -255,20 +255,27 @@ class Conversation:
         """Remove an always-allow rule that covers this conversation. Calls that have not started are judged without it.
         Raises `UnknownRule`."""
         kept = self._resources.settings.user_rules
+        active = await self._queue.begun_run()
+        run_id = active.run_id if active is not None else ""
         await self._log.write(
-            lambda t: always_allow.remove(t.sql, rule_id, decided_by, self.row, by=by, user_rules=kept)
+            lambda t: always_allow.remove(t.sql, rule_id, decided_by, self.row, run_id, by=by, user_rules=kept)
         )
         await always_allow.rules_changed(self._resources.active)
 
-    async def switch_policy(self, mode: PolicyMode, *, decided_by: str | None = None) -> PolicySwitchView:
+    async def switch_policy(
+        self, mode: PolicyMode, *, decided_by: str | None = None, decide_waiting: bool = False
+    ) -> PolicySwitchView:
         """Switch the policy of the active run, and of later prompts that name none. Raises `InvalidArguments` for a
         mode above the site's cap, `CarriedOutElsewhere`."""
-        policy_switch.refuse_above(self._resources.settings, mode)
+        settings = self._resources.settings
+        policy_switch.refuse_above(settings, mode)
         await self.refuse_elsewhere()
         await self._queue.until_begun()
         active = await self._queue.begun_run()
-        policy_switch.refuse_above(self._resources.settings, mode, active)
-        switched = await policy_switch.switch(self._log, self._resources.settings, self.row, active, mode, decided_by)
+        policy_switch.refuse_above(settings, mode, active)
+        switched = await policy_switch.switch(
+            self._log, settings, self.row, active, mode, decided_by, decide=decide_waiting
+        )
         begun = self._queue.active
         if begun is not None and begun is not active:  # it has read the policy before the switch
             await always_allow.rules_changed([begun])

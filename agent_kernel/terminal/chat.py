@@ -284,7 +284,14 @@ class Chat:
             return (f"{path}/result", {"output": answers.get(typed, typed)}) if typed else (f"{path}/cancel", {})
         question = f"{one_line(call.tool_name, 60)}: {CARD['exactly']}"
         digest = {"digest": call.digest}  # that of what is on screen: nothing else is decided on
-        if await self._pick(question, {"a": ACTIONS["approve"], "d": ACTIONS["deny"]}) == "a":
+        choices = {"a": ACTIONS["approve"], "d": ACTIONS["deny"]}
+        if offer := next((rule for rule in call.rules if "run" in rule.scopes), None):
+            covered = f" in this run. {offer.label}" + (f" ({offer.note})" if offer.note else "")
+            choices["r"] = one_line(ACTIONS["allowInRun"] + covered, 240)
+        typed = await self._pick(question, choices)
+        if typed == "r" and offer is not None:
+            return path, {"approved": True, "scope": "run", "rule": offer.text} | digest
+        if typed == "a":
             return path, {"approved": True} | digest
         reason = await self._line(f"{CARD['reason']} ({CARD['reasonNote']}):")
         return path, {"approved": False, "reason": reason or None} | digest

@@ -314,7 +314,10 @@ class PolicyHandler(AgentKernelHandler):
     async def post(self, conversation_id: str) -> None:
         choice = self.read_body(PolicyChoice)
         conversation = await (await self.runtime()).conversation(conversation_id)
-        self.send(await conversation.switch_policy(choice.mode, decided_by=self.person))
+        switched = await conversation.switch_policy(
+            choice.mode, decided_by=self.person, decide_waiting=choice.decide_waiting
+        )
+        self.send(switched)
 
 
 class RunAnswerHandler(AgentKernelHandler):

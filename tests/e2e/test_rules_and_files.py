@@ -2,6 +2,7 @@
 
 from playwright.sync_api import expect
 
+from agent_kernel.record.words import ACTIONS
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LOAD_READY
@@ -14,7 +15,13 @@ def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
     def write(path: str) -> Gate:
         return Gate(call("write_file", path=path, content="week,orders\n"))
 
-    turns = [write("exports/a.csv"), write("exports/b.csv"), write("b.csv"), write("exports/c.csv")]
+    turns = [
+        write("exports/a.csv"),
+        write("exports/b.csv"),
+        write("b.csv"),
+        write("exports/c.csv"),
+        write("exports/d.csv"),
+    ]
     turns[0].open()
     answer = Gate(say("Written."))
     model.says(*turns, answer)
@@ -41,16 +48,18 @@ def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
     notebook.press("Approve", 2)
     turns[3].open()
     notebook.wait_for_state("awaiting_approval", 3)  # in the folder, without the rule
-    notebook.press_until_reason("Enough", 3)
+    notebook.press(ACTIONS["dontAsk"], 3)
+    expect(notebook.card(3)).to_contain_text(f"{rule} in this run")
+    notebook.press(ACTIONS["allowInRun"], 3)
+    turns[4].open()
+    notebook.wait_for_state("success", 4)
+    expect(badge).to_be_visible()
     answer.open()
     expect(notebook.record()).to_contain_text("Written.")
     folder = notebook.path.parent
-    assert [(folder / name).exists() for name in ("exports/a.csv", "exports/b.csv", "b.csv", "exports/c.csv")] == [
-        True,
-        True,
-        True,
-        False,
-    ]
+    assert [(folder / name).exists() for name in ("exports/a.csv", "exports/b.csv", "b.csv", "exports/d.csv")] == [
+        True
+    ] * 4
 
 
 def test_a_folders_instructions_are_named_and_switched_off_for_the_next_prompts(

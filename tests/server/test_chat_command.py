@@ -65,14 +65,15 @@ async def test_a_person_asks_and_answers_all_that_waits(
     program.type("Do both.")
     await program.until("Both, please.", "* run_python print(6 * 7): Waiting for you\n  │ print(6 * 7)\n", APPROVES)
     program.type("yes")
-    await program.until("Type one of a, d", APPROVES)
+    await program.until("Type one of a, d, r", APPROVES)
     program.type("a")
     await program.until("* run_shell", "  │ echo gone\n", APPROVES)
     program.type("d")
     await program.until("Reason (optional")
     program.type("not now")
     await program.until("Done, ", "\n    42\n", "Denied by ", "Reason: not now. Nothing ran.", "1 / 0", APPROVES)
-    program.type("a")
+    await program.until("again in this run. Python that, as far as it can be read")
+    program.type("r")
     await program.until(
         "Failed, ", "ZeroDivisionError: division by zero", "Which?\n  1  CSV\n  2  Parquet\n", "Your answer"
     )
@@ -87,6 +88,7 @@ async def test_a_person_asks_and_answers_all_that_waits(
     states = ["success", "denied", "error", "success", "cancelled"]
     assert [one["state"] for one in view["tool_calls"]] == states
     assert view["tool_calls"][1]["reason"] == "not now"
+    assert [rule["scope"] for rule in view["runs"][-1]["policy"]["rules"]] == ["run"]
 
 
 async def test_a_delay_is_said_and_ended_by_now_and_a_failure_is_said(api: Api, chat: Chat, model: FakeOpenAI) -> None:
@@ -120,7 +122,7 @@ async def test_a_call_that_is_decided_elsewhere_is_taken_back_and_a_line_that_wa
     await program.until("answered elsewhere, and is not asked any more", "Reason: elsewhere. Nothing ran.")
     await program.until("print('second')", APPROVES)
     program.type("")
-    await program.until("Type one of a, d", APPROVES)
+    await program.until("Type one of a, d, r", APPROVES)
     assert [one["state"] for one in await api.pending()] == ["awaiting_approval"]
     waiting = await api.next_approval()
     await api("POST", "approvals", waiting["approval_id"], body={"approved": False})

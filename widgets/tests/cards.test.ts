@@ -27,7 +27,7 @@ describe("each state says what is known, and has no dead button", () => {
       "path is missing",
       [],
     ],
-    ["awaiting_approval", asks, "Waiting for you", ["Approve", "Deny", "Edit", "Always allow"]],
+    ["awaiting_approval", asks, "Waiting for you", ["Approve", "Don’t ask again", "Deny", "Edit", "Always allow"]],
     ["approved", (run) => asks(run).answer("t1", true), "Approved, next in line", ["Cancel"]],
     ["executing", runs, "Running", ["Cancel"]],
     ["success", (run) => runs(run).end("t1", "run_python", "success", { duration_ms: 300 }), "Done0.3 s", []],
@@ -192,6 +192,24 @@ describe("a waiting call", () => {
         scope: "project",
         digest: "digest_t1",
         rule: 'allow write_file where path matches "exports/*.csv"',
+      });
+    });
+
+    test("is beside what is not asked again in this run, from narrow to wide, and never the exact call", async () => {
+      const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+      await press(card(root, "t1"), "Don’t ask again");
+      expect(choices(root)).toEqual([
+        "Python that, as far as it can be read, writes no files, uses no network and no shella reading, and no wall",
+        "Every run_python callany arguments",
+        "Every callof every tool, within walls",
+      ]);
+      expect(rule(root)).toBe("allow run_python where warnings within [] in this run");
+      await press(card(root, "t1"), "Approve, and don’t ask again");
+      expect(decisions()[0]).toMatchObject({
+        approved: true,
+        scope: "run",
+        digest: "digest_t1",
+        rule: "allow run_python where warnings within []",
       });
     });
 

@@ -119,6 +119,14 @@ describe("on the page", () => {
     expect(document.activeElement).toBe(card(root, "t1"));
   });
 
+  test("R opens what is not asked again in this run, and L in its place Always allow", async () => {
+    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+    await key(card(root, "t1"), "r");
+    expect(card(root, "t1").querySelector("[role=dialog]")?.getAttribute("aria-label")).toContain("in this run");
+    await key(card(root, "t1"), "l");
+    expect(card(root, "t1").querySelector("[role=dialog]")?.getAttribute("aria-label")).toBe("Always allow");
+  });
+
   test("L opens Always allow only where a rule may be saved", async () => {
     const root = await show((run) =>
       run.ask("t1", "run_python", { code: "1" }).ask("t2", "run_python", { code: "2" }, { scopes: ["once"] }),

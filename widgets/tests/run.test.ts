@@ -316,15 +316,26 @@ describe("the run", () => {
     expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
     allow!.click();
     await settle();
-    expect(root.querySelector(".ak-rules")?.textContent).toContain("1 call still waits for you.");
+    expect(root.querySelector(".ak-rules")?.textContent).toContain("1 call still waits for you, unless");
     await press(root, "Switch to Allow");
-    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "policy", mode: "allow" });
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "policy", mode: "allow", decide_waiting: false });
     expect(button(root, "Switching…").getAttribute("aria-disabled")).toBe("true");
     await happens((run) =>
       run.send({ type: "run", run: { ...run.view, policy: { mode: "allow", rules: [], cap: null } } }),
     );
     expect(accessibleName(root.querySelector(".ak-badge")!)).toBe("Policy: Acts without asking");
     expect(root.querySelector(".ak-rules .ak-btn")).toBeNull();
+  });
+
+  test("lets a looser policy decide the calls that wait, where a person says so", async () => {
+    const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
+    (await openPolicy(root))[3]!.click();
+    await settle();
+    expect(buttons(root).filter((name) => name.startsWith("Switch"))).toEqual(["Switch to Plan"]);
+    [...root.querySelectorAll<HTMLElement>(".ak-rules label")][1]!.click();
+    await settle();
+    await press(root, "Switch, and decide what waits by it");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "policy", mode: "edit", decide_waiting: true });
   });
 
   test("offers no policy above the site's cap, and says so", async () => {

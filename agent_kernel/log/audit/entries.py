@@ -108,6 +108,7 @@ def record_policy(sql: sqlite3.Connection, conversation_id: str, switch: PolicyE
         "run_id": switch.run_id,
         "before": switch.before,
         "after": switch.mode,
+        **({"decide_waiting": True} if switch.decide_waiting else {}),
         "by": "user",
         "decided_by": switch.decided_by,
     }

@@ -169,7 +169,7 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
         case RuleRemoveCommand():
             await conversation.remove_rule(command.rule_id, decided_by=person)
         case PolicyCommand():
-            await conversation.switch_policy(command.mode, decided_by=person)
+            await conversation.switch_policy(command.mode, decided_by=person, decide_waiting=command.decide_waiting)
         case InstructionsCommand():
             await conversation.switch_instructions(command.file, off=command.off)
         case BudgetCommand() | RunRetryCommand() | TryNowCommand() | CancelCommand():

@@ -16,17 +16,11 @@ from agent_kernel.runtime.tool_calls.policy_check import check_policy
 from agent_kernel.runtime.tool_calls.tool_call import commit_verdict
 
 
-def save(
-    sql: sqlite3.Connection,
-    row: ConversationRow,
-    scope: Scope,
-    text: str,
-    decided_by: str | None,
-    user_rules: UserRules | None = None,
-) -> None:
+def save(sql: sqlite3.Connection, run: ActiveRun, scope: Scope, text: str, decided_by: str | None) -> None:
     """Put a rule in force, in the transaction of its decision. Raises `InvalidArguments` where it can't be saved, which
     rolls the decision back."""
-    rule_id, now = add_rule(sql, scope, scope_keys(row)[scope], text, decided_by)
+    row, user_rules = run.conversation, run.settings.user_rules
+    rule_id, now = add_rule(sql, scope, scope_keys(row, run.run_id)[scope], text, decided_by)
     if scope == "user" and user_rules is not None:
         try:
             user_rules.add(UserRule(rule_id, text, now, decided_by))
@@ -42,13 +36,15 @@ def remove(
     rule_id: str,
     decided_by: str | None,
     row: ConversationRow | None = None,
+    run_id: str = "",
     *,
     by: DecidedBy = "user",
     user_rules: UserRules | None = None,
 ) -> None:
-    """Take a rule out of force; with a conversation, only one that covers it. Raises `UnknownRule`,
+    """Take a rule out of force; with a conversation, only one that covers it, or its
+    run. Raises `UnknownRule`,
     `ConfigurationError`."""
-    rule = revoke_rule(sql, rule_id, scope_keys(row) if row is not None else None)
+    rule = revoke_rule(sql, rule_id, scope_keys(row, run_id) if row is not None else None)
     if rule.scope == "user" and user_rules is not None:
         user_rules.remove(rule_id)
     entries.record_rule(
@@ -80,13 +76,15 @@ async def _refresh(run: ActiveRun) -> None:
         await check_waiting_calls(run)
 
 
-async def check_waiting_calls(run: ActiveRun) -> None:
+async def check_waiting_calls(run: ActiveRun, *, decide: bool = False) -> None:
     """Check the waiting calls again: a new rule may cover them, and a stricter policy denies them, so that no card asks
-    in vain. A looser mode approves none by itself."""
+    in vain. A looser mode approves those that it allows where a person has said so with `decide`."""
     for call in await run.read_calls():
         if call.state != "awaiting_approval" or call.tool_name not in run.registry:
             continue  # the start of a folder's servers is judged apart
-        judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited, cap="ask")
+        judgement = await check_policy(
+            run, call.tool_name, call.tool_input, edited=call.edited, cap=None if decide else "ask"
+        )
         if judgement.approval == "ask":
             continue
         # Bound to the place that the rule covers; when the card was shown the path may have led to another one.

@@ -26,7 +26,6 @@ async def record_decision(
     edit = await _edit(run, call, decision) if decision.approved else None
     verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
     denial = outcome_texts.denied("by the user", decision.reason)
-    row = run.conversation
 
     def work(commit: Commit) -> ToolCallView:
         decided = transitions.apply_verdict(
@@ -34,8 +33,7 @@ async def record_decision(
         )
         if decision.approved and decision.scope != "once":
             chosen = _chosen_rule(decided, decision)
-            kept = run.settings.user_rules
-            always_allow.save(commit.sql, row, decision.scope, chosen, decided_by, kept)
+            always_allow.save(commit.sql, run, decision.scope, chosen, decided_by)
         return decided
 
     now = await run.commit(work)
@@ -46,11 +44,11 @@ async def record_decision(
 
 
 def _chosen_rule(call: ToolCallView, decision: Decision) -> str:
-    """The rule to save: one of those that the card offered."""
+    """The rule to save: one of those that the card offered for the scope."""
     widest = every_call(call)
     if decision.rule is None or decision.rule == widest:
         return widest
-    if decision.rule not in [offer.text for offer in offered_rules(call)]:
+    if decision.rule not in [offer.text for offer in offered_rules(call) if decision.scope in offer.scopes]:
         raise InvalidArguments(f"The rule {decision.rule!r} was not offered for this call. Nothing was decided.")
     return decision.rule
 

@@ -23,12 +23,12 @@ logger = logging.getLogger(__name__)
 _MOST_NAMED = 10
 
 
-def scope_keys(conversation: ConversationRow) -> dict[Scope, str]:
-    """The key of each scope of rules: the conversation (for a client's, its first one in the notebook), the notebook's
-    folder, all of this user."""
+def scope_keys(conversation: ConversationRow, run_id: str) -> dict[Scope, str]:
+    """The key of each scope of rules: the run, the conversation (for a client's, its first one in the notebook),
+    the notebook's folder, all of this user."""
     folder = str(PurePosixPath(conversation.notebook_path or "").parent)
     own = conversation.client_home or conversation.conversation_id
-    return {"conversation": own, "project": folder, "user": ""}
+    return {"run": run_id, "conversation": own, "project": folder, "user": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StoredPolicy:
 
 
 def read_stored_policy(sql: sqlite3.Connection, row: ConversationRow, run_id: str) -> StoredPolicy:
-    return StoredPolicy(policy_of_run(sql, run_id), rules_in_force(sql, scope_keys(row)))
+    return StoredPolicy(policy_of_run(sql, run_id), rules_in_force(sql, scope_keys(row, run_id)))
 
 
 async def take_in_user_rules(log: Log, settings: RuntimeSettings) -> None:

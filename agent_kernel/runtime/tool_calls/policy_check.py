@@ -100,9 +100,9 @@ async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
     saved = {rule.rule_id for rule in rules if rule.rule_id is not None}
     if not saved:
         return None
-    row = run.conversation
+    keys = scope_keys(run.conversation, run.run_id)
     await take_in_user_rules(run.log, run.settings)
-    in_force = {rule.rule_id for rule in await run.log.read(lambda sql: rules_in_force(sql, scope_keys(row)))}
+    in_force = {rule.rule_id for rule in await run.log.read(lambda sql: rules_in_force(sql, keys))}
     if saved <= in_force:
         return None
     kept = [rule for rule in rules if rule.rule_id is None or rule.rule_id in in_force]

@@ -1,7 +1,8 @@
 """Switches the policy of a conversation while a run is under way.
 
 A stricter policy applies before its commit, a looser one after it, so that no call starts under a policy that the log
-does not have. A switch approves no waiting call; those that the new policy denies are denied.
+does not have. Waiting calls that the new policy denies are denied; those that it allows are approved only where the
+switch says so.
 """
 
 from agent_kernel.approvals.policy import Policy, exceeds
@@ -38,8 +39,11 @@ async def switch(
     run: ActiveRun | None,
     mode: PolicyMode,
     decided_by: str | None,
+    *,
+    decide: bool = False,
 ) -> PolicySwitchView:
-    """`run` is the one that is under way, if any. A switch to the mode in force changes nothing."""
+    """`run` is the one that is under way, if any. A switch to the mode in force changes nothing. With
+    `decide`, the waiting calls that the mode allows are approved."""
     if run is None:
         before = await _mode_in_force(log, settings, row)
         switched = PolicyEvent(before=before, mode=mode, decided_by=decided_by)
@@ -47,9 +51,12 @@ async def switch(
     else:
         async with run.policy_lock:
             before = run.policy.default
-            if before != mode:
-                await _put_in_force(run, before, mode, decided_by)
-                await check_waiting_calls(run)
+            if before != mode or decide:
+                event = PolicyEvent(
+                    run_id=run.run_id, before=before, mode=mode, decided_by=decided_by, decide_waiting=decide
+                )
+                await _put_in_force(run, event)
+                await check_waiting_calls(run, decide=decide)
     run_id = run.run_id if run is not None else None
     waiting = await log.read(lambda sql: tool_calls.list_calls(sql, conversation=row.number, state="awaiting_approval"))
     return PolicySwitchView(
@@ -62,12 +69,11 @@ async def _mode_in_force(log: Log, settings: RuntimeSettings, row: ConversationR
     return Policy(default=chosen or "ask").capped(settings.policy_cap).default
 
 
-async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, decided_by: str | None) -> None:
+async def _put_in_force(run: ActiveRun, event: PolicyEvent) -> None:
     policy, view = run.policy, run.view
-    switched = Policy(policy.rules, mode)
-    if exceeds(before, mode):
+    switched = Policy(policy.rules, event.mode)
+    if exceeds(event.before, event.mode):
         run.policy = switched
-    event = PolicyEvent(run_id=run.run_id, before=before, mode=mode, decided_by=decided_by)
     _show(run, event)
 
     def work(commit: Commit) -> None:
@@ -86,13 +92,14 @@ async def _put_in_force(run: ActiveRun, before: PolicyMode, mode: PolicyMode, de
 def _note(commit: Commit, row: ConversationRow, switched: PolicyEvent) -> None:
     """Write the switch: for the conversation, the audit trail and the clients."""
     runs.choose_policy(commit.sql, commit.number, switched.mode)
-    if switched.before != switched.mode:
+    if switched.before != switched.mode or switched.decide_waiting:
         entries.record_policy(commit.sql, row.conversation_id, switched)
         commit.emit(switched)
 
 
 def _show(run: ActiveRun, switched: PolicyEvent) -> None:
     whom = f" by {switched.decided_by}" if switched.decided_by is not None else ""
-    said = f"The policy was switched{whom}: from {switched.before} to {switched.mode}."
+    waiting = " It decided the calls that waited." if switched.decide_waiting else ""
+    said = f"The policy was switched{whom}: from {switched.before} to {switched.mode}.{waiting}"
     policy = run.view.policy.model_copy(update={"mode": switched.mode})
     run.change(policy=policy, notices=[*run.view.notices, run.notice(said)])

@@ -1,6 +1,6 @@
 """Makes the preview of a call (code or a diff in place of JSON) and its warnings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agent_kernel.errors import InvalidArguments
@@ -57,6 +57,11 @@ def preview(name: str, arguments: str | dict[str, Any]) -> Preview | None:
 def warnings(name: str, arguments: str | dict[str, Any]) -> list[Warning]:
     """The warnings found by reading a call. It may do more."""
     return gather(_findings(name, _read(arguments)))
+
+
+def titles(found: Iterable[Warning]) -> list[str]:
+    """What a rule `within` warnings calls them: `Writes files`."""
+    return [warning.title.rstrip(":") for warning in found]
 
 
 def diff(old: str, new: str, path: str) -> ShownDiff:

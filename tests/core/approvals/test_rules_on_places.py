@@ -97,12 +97,13 @@ def test_a_linked_file_is_offered_by_where_it_is() -> None:
     assert [offer.text for offer in offered_rules(call)] == [
         'allow write_file where path matches "/big/disk/*.csv"',
         "allow write_file",
+        "allow *",
     ]
 
 
 def test_a_hidden_file_is_offered_no_rule_that_would_cover_hidden_files_at_large() -> None:
     call = waiting("write_file", path="data/.x.csv", content="x").model_copy(update={"place": inside("data/.x.csv")})
-    assert [offer.label for offer in offered_rules(call)] == ["This exact call", "Every write_file call"]
+    assert [offer.label for offer in offered_rules(call)] == ["This exact call", "Every write_file call", "Every call"]
 
 
 async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Stages) -> None:

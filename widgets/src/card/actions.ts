@@ -10,11 +10,13 @@ const SEND_LINE = { keys: ["Control+Enter", "Enter"] } as const;
 
 export const ACTIONS = {
   approve: { name: NAMES.approve, keys: ["A", "Control+Enter"], hint: "A" },
+  dontAsk: { name: NAMES.dontAsk, keys: ["R"], hint: "R", after: "…" },
   deny: { name: NAMES.deny, keys: ["D"], hint: "D" },
   edit: { name: NAMES.edit, keys: ["E"], hint: "E" },
   allow: { name: NAMES.allow, keys: ["L"], hint: "L", after: "…" },
   approveEdited: { name: NAMES.approve, ...SEND },
   denyForReason: { name: NAMES.deny, ...SEND_LINE, hint: "Enter" },
+  allowInRun: { name: NAMES.allowInRun, ...SEND },
   saveRule: { name: NAMES.saveRule, ...SEND },
   back: { name: NAMES.back, keys: ["Escape"], hint: "Esc" },
   approveAll: { name: NAMES.approveAll, keys: ["Shift+A"], hint: "⇧A" },

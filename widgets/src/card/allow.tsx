@@ -1,4 +1,4 @@
-/** Always allow: the rule is chosen and shown as it will be saved, before it is saved. */
+/** Rules that a decision saves, for this run or beyond it: each is chosen and shown as it will be saved, before it is. */
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
@@ -10,12 +10,15 @@ import { ACTIONS } from "./actions";
 import { useRun, type CallSignals } from "./context";
 import { Plain } from "../ui/untrustedText";
 
-type RuleScope = Exclude<Scope, "once">;
+export type RuleScope = Exclude<Scope, "once">;
 
 const SCOPES = SHARED.scopes;
 
-export function mayAlwaysAllow(call: Call): boolean {
-  return call.rules.length > 0 && ruleScopes(call).length > 0;
+/** The panels: for the rest of this run, and for longer. */
+export type RulePanel = "run" | "allow";
+
+export function maySaveRule(call: Call, panel: RulePanel): boolean {
+  return ruleScopes(call, panel).length > 0;
 }
 
 /** The scope of a rule, in the words that follow its text. */
@@ -23,17 +26,23 @@ export function scopeWords(scope: Scope): string {
   return scope === "once" ? "once" : SCOPES[scope].rule;
 }
 
-/** Scopes that save a rule, in the order from narrow to wide. */
-function ruleScopes(call: Call): RuleScope[] {
-  return (Object.keys(SCOPES) as RuleScope[]).filter((scope) => call.scopes.includes(scope));
+/** Scopes for which a panel has a rule to save, in the order from narrow to wide. */
+function ruleScopes(call: Call, panel: RulePanel): RuleScope[] {
+  return (Object.keys(SCOPES) as RuleScope[]).filter(
+    (scope) =>
+      (scope === "run") === (panel === "run") &&
+      call.scopes.includes(scope) &&
+      call.rules.some((rule) => rule.scopes.includes(scope)),
+  );
 }
 
-export function AllowPanel({ card }: { card: CallSignals }): JSX.Element | null {
+export function AllowPanel({ card, panel }: { card: CallSignals; panel: RulePanel }): JSX.Element | null {
   const run = useRun();
   const call = card.call.value;
-  const scopes = ruleScopes(call);
+  const scopes = ruleScopes(call, panel);
   const [scope, setScope] = useState<RuleScope>(scopes[0] ?? "conversation");
-  const [chosen, choose] = useState<RuleOffer | undefined>(call.rules[0]);
+  const rules = call.rules.filter((rule) => rule.scopes.includes(scope));
+  const [chosen, choose] = useState<RuleOffer | undefined>(rules[0]);
   const root = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => root.current?.querySelector("input")?.focus(), []);
   const save = (): void => {
@@ -41,12 +50,17 @@ export function AllowPanel({ card }: { card: CallSignals }): JSX.Element | null 
   };
   if (chosen === undefined) return null;
   return (
-    <div class="ak-pop" role="dialog" aria-label="Always allow" ref={root}>
+    <div
+      class="ak-pop"
+      role="dialog"
+      aria-label={panel === "run" ? "Don’t ask again in this run" : "Always allow"}
+      ref={root}
+    >
       <dl>
         <dt>What</dt>
         <dd>
           <Choices name="What">
-            {call.rules.map((rule) => ({
+            {rules.map((rule) => ({
               key: rule.text,
               label: rule.label,
               note: rule.note,
@@ -55,18 +69,22 @@ export function AllowPanel({ card }: { card: CallSignals }): JSX.Element | null 
             }))}
           </Choices>
         </dd>
-        <dt>Where</dt>
-        <dd>
-          <Choices name="Where">
-            {scopes.map((one) => ({
-              key: one,
-              label: SCOPES[one].name,
-              note: SCOPES[one].note,
-              checked: one === scope,
-              choose: () => setScope(one),
-            }))}
-          </Choices>
-        </dd>
+        {panel === "allow" && (
+          <>
+            <dt>Where</dt>
+            <dd>
+              <Choices name="Where">
+                {scopes.map((one) => ({
+                  key: one,
+                  label: SCOPES[one].name,
+                  note: SCOPES[one].note,
+                  checked: one === scope,
+                  choose: () => setScope(one),
+                }))}
+              </Choices>
+            </dd>
+          </>
+        )}
         <dt>Rule</dt>
         <dd>
           <pre class="ak-rule">
@@ -75,7 +93,7 @@ export function AllowPanel({ card }: { card: CallSignals }): JSX.Element | null 
         </dd>
       </dl>
       <div class="ak-actions">
-        <Button {...ACTIONS.saveRule} look="primary" onPress={save} />
+        <Button {...(panel === "run" ? ACTIONS.allowInRun : ACTIONS.saveRule)} look="primary" onPress={save} />
         <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
         <span class="ak-note">{SHARED.card.rulesWin} Remove it under the policy badge.</span>
       </div>

@@ -292,12 +292,12 @@ function Waiting({ card, draft }: PartProps): JSX.Element {
           queued={pending.status === "queued"}
           onTakeBack={() => run.takeBack(pending.command.approval_id)}
         />
-      ) : open === "none" || open === "allow" ? (
+      ) : open === "none" || open === "run" || open === "allow" ? (
         <DecisionRow card={card} />
       ) : null}
       {open === "edit" && <EditActions card={card} draft={draft} />}
       {open === "reason" && <ReasonPanel card={card} draft={draft.reason} />}
-      {open === "allow" && <AllowPanel card={card} />}
+      {(open === "run" || open === "allow") && <AllowPanel key={open} card={card} panel={open} />}
     </>
   );
 }

@@ -4,13 +4,13 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { PendingDecision } from "../channel/decisions";
 import type { Receives } from "../channel/transport";
-import type { ClientCommand } from "../protocol";
+import type { ClientCommand, Scope } from "../protocol";
 import type { Call } from "../state";
 import type { Typeset } from "../ui/typesetting";
 import { Drawings } from "./drawings";
 import type { Fold } from "./folding";
 
-export type Panel = "none" | "reason" | "edit" | "allow";
+export type Panel = "none" | "reason" | "edit" | "run" | "allow";
 
 /** Whether a call that failed, or whose outcome is unknown, can be asked for again. */
 export type Retry = "no" | "offered" | "sent" | "asked";
@@ -22,7 +22,7 @@ export type Choice =
   | { readonly kind: "approve" }
   | { readonly kind: "deny"; readonly reason: string }
   | { readonly kind: "edit"; readonly input: Record<string, unknown> | string }
-  | { readonly kind: "always"; readonly scope: "conversation" | "project" | "user"; readonly rule: string };
+  | { readonly kind: "always"; readonly scope: Exclude<Scope, "once">; readonly rule: string };
 
 /** One call on one view. A component of its card renders when a signal that it reads has changed. */
 export interface CallSignals {

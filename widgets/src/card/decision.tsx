@@ -5,7 +5,7 @@ import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/ids";
 import { ACTIONS } from "./actions";
-import { mayAlwaysAllow } from "./allow";
+import { maySaveRule, type RulePanel } from "./allow";
 import { useRun, type CallSignals } from "./context";
 import { useHeldBack } from "./kernelBusy";
 
@@ -22,6 +22,16 @@ export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
   const panel = card.panel.value;
   const first = card.current.value && panel === "none";
   const common = { offBecause: off.value ? id : guarded.value ? "" : undefined };
+  const ruleButton = (opens: RulePanel): JSX.Element | null =>
+    maySaveRule(card.call.value, opens) ? (
+      <Button
+        {...(opens === "run" ? ACTIONS.dontAsk : ACTIONS.allow)}
+        {...common}
+        look="quiet"
+        expanded={panel === opens}
+        onPress={() => run.openPanel(card, panel === opens ? "none" : opens)}
+      />
+    ) : null;
   return (
     <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
       <Button
@@ -30,17 +40,10 @@ export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
         look={first ? "primary" : "plain"}
         onPress={() => run.decide(card, { kind: "approve" })}
       />
+      {ruleButton("run")}
       <Button {...ACTIONS.deny} {...common} onPress={() => run.openPanel(card, "reason")} />
       <Button {...ACTIONS.edit} {...common} look="quiet" onPress={() => run.openPanel(card, "edit")} />
-      {mayAlwaysAllow(card.call.value) && (
-        <Button
-          {...ACTIONS.allow}
-          {...common}
-          look="quiet"
-          expanded={panel === "allow"}
-          onPress={() => run.openPanel(card, panel === "allow" ? "none" : "allow")}
-        />
-      )}
+      {ruleButton("allow")}
       {off.value ? (
         <span class="ak-note" id={id}>
           Off until the connection is back.

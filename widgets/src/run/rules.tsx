@@ -71,10 +71,11 @@ function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
   const cap = policy.cap ?? null;
   const folderCap = policy.folder_cap ?? null;
   const offered = MODES.slice(Math.max(...[cap, folderCap].map((one) => (one === null ? 0 : MODES.indexOf(one)))));
-  const send = (): void => {
+  const send = (decide_waiting = false): void => {
     setSent(true);
-    run.send({ type: "policy", mode: chosen });
+    run.send({ type: "policy", mode: chosen, decide_waiting });
   };
+  const mayDecide = waiting > 0 && (chosen === "allow" || chosen === "edit");
   return (
     <>
       <Choices name="Policy of this conversation">
@@ -93,7 +94,10 @@ function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
           {sent ? (
             <PressedButton name="Switching…" />
           ) : (
-            <Button name={`Switch to ${NAMES[chosen]}`} small onPress={send} />
+            <>
+              <Button name={`Switch to ${NAMES[chosen]}`} small onPress={() => send()} />
+              {mayDecide && <Button name="Switch, and decide what waits by it" small onPress={() => send(true)} />}
+            </>
           )}
           <span class="ak-note">
             For this run, and later prompts of this conversation that name no policy. {consequence(chosen, waiting)}
@@ -110,6 +114,9 @@ function consequence(mode: PolicyMode, waiting: number): string {
   switch (mode) {
     case "allow":
     case "edit":
+      return one
+        ? "1 call still waits for you, unless it is decided by the switch."
+        : `${waiting} calls still wait for you, unless they are decided by the switch.`;
     case "ask":
       return one ? "1 call still waits for you." : `${waiting} calls still wait for you.`;
     case "plan":

@@ -103,6 +103,8 @@ export const SHARED = {
     "deny": "Deny",
     "edit": "Edit",
     "allow": "Always allow",
+    "dontAsk": "Don’t ask again",
+    "allowInRun": "Approve, and don’t ask again",
     "saveRule": "Save rule and approve",
     "back": "Back",
     "approveAll": "Approve all",
@@ -143,6 +145,11 @@ export const SHARED = {
     "anotherTab": "another tab"
   },
   "scopes": {
+    "run": {
+      "name": "This run",
+      "note": "until it ends",
+      "rule": "in this run"
+    },
     "conversation": {
       "name": "This conversation",
       "note": "until it is deleted",

@@ -5,12 +5,23 @@ const SAME = {
   write_file: "same path, same content",
   edit_file: "same path, same change",
 };
+const LASTING = ["conversation", "project", "user"];
+const SCOPES = ["run", ...LASTING];
+const LIKE = {
+  text: "allow run_python where warnings within []",
+  label: "Python that, as far as it can be read, writes no files, uses no network and no shell",
+  note: "a reading, and no wall",
+  scopes: SCOPES,
+};
+
 function rulesFor(id, tool, input) {
   const rules = [
+    ...(tool === "run_python" ? [LIKE] : []),
     {
       text: `allow ${tool} where digest is digest_${id}`,
       label: "This exact call",
       note: SAME[tool] ?? "same arguments",
+      scopes: LASTING,
     },
   ];
   const [, folder, ending] = /^(?:(.+)\/)?[^/]*?(?:\.(\w+))?$/.exec(input.path ?? "") ?? [];
@@ -19,10 +30,17 @@ function rulesFor(id, tool, input) {
       text: `allow ${tool} where path matches "${folder}/*.${ending}"`,
       label: `${ending.toUpperCase()} files in ${folder}/`,
       note: "any content",
+      scopes: SCOPES,
     });
   return [
     ...rules,
-    { text: `allow ${tool}`, label: `Every ${tool} call`, note: folder ? "any file, anywhere" : "any arguments" },
+    {
+      text: `allow ${tool}`,
+      label: `Every ${tool} call`,
+      note: folder ? "any file, anywhere" : "any arguments",
+      scopes: SCOPES,
+    },
+    { text: "allow *", label: "Every call", note: "of every tool, within walls", scopes: ["run"] },
   ];
 }
 
@@ -121,7 +139,7 @@ export class Recording {
       digest: `digest_${id}`,
       warnings: [],
       preview: null,
-      scopes: ["once", "conversation", "project", "user"],
+      scopes: ["once", ...SCOPES],
       rules: rulesFor(id, tool_name, input),
       expires_at: null,
       ...extra,

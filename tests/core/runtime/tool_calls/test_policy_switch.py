@@ -12,6 +12,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent, RunEvent, ToolCompleteEvent
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, Stages, stage
 
 YES = Decision(approved=True)
@@ -39,6 +40,26 @@ async def test_the_next_call_is_not_asked_about_and_the_one_on_screen_still_is(s
     assert (entry["before"], entry["after"], entry["decided_by"]) == ("ask", "allow", "ana")
     [event] = stage.of(PolicyEvent)
     assert (event.before, event.mode, event.decided_by) == ("ask", "allow", "ana")
+
+
+async def test_a_switch_that_is_to_decide_what_waits_approves_what_the_new_mode_allows(stages: Stages) -> None:
+    turn = calls(call("run_python", code="1", call_id="p"), call("write_file", call_id="w", path="a.csv", content="1"))
+    with ScriptedModel([turn, say("done")]) as model:
+        stage = await stages(model, executor=FunctionExecutor(edits=True))
+        handle = await stage.start(tools=BUILTIN_TOOLS)
+        await stage.requests(2)
+        edits = await stage.conversation.switch_policy("edit", decided_by="ana", decide_waiting=True)
+        assert (edits.mode, edits.waiting) == ("edit", 1)
+        same = await stage.conversation.switch_policy("edit", decide_waiting=True)
+        assert same.waiting == 1
+        await stage.conversation.switch_policy("allow", decide_waiting=True)
+        result = await handle.wait()
+        entries = await switches(stage)
+    assert [(c.state, c.by) for c in result.tool_calls] == [("success", "policy")] * 2
+    assert [(one["before"], one["after"], one["decide_waiting"]) for one in entries][::2] == [
+        ("ask", "edit", True),
+        ("edit", "allow", True),
+    ]
 
 
 @pytest.mark.parametrize(("cap", "mode"), [("ask", "edit"), ("plan", "ask"), ("deny", "plan")])

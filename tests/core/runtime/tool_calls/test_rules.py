@@ -1,12 +1,14 @@
 """Always allow: what is offered, what is saved, and how a rule is taken back."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.approvals.offers import offered_rules
 from agent_kernel.approvals.rules import Rule
-from agent_kernel.errors import InvalidArguments, UnknownRule
+from agent_kernel.approvals.scripted import ScriptedDecision
+from agent_kernel.errors import ConfigurationError, InvalidArguments, UnknownRule
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, RunEvent
@@ -15,7 +17,9 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
+from agent_kernel.tools.review.preview import warnings
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stages
+from tests.core.runtime.runtime_fixtures import stage as make_stage
 
 ALWAYS = Decision(approved=True, scope="conversation")
 
@@ -31,18 +35,83 @@ def waiting(tool: str, **arguments: Any) -> ToolCallView:
         tool_input=text,
         digest=digest(text),
         state="awaiting_approval",
+        warnings=warnings(tool, text),
         created_at="",
     )
 
 
 def offered(tool: str, **arguments: Any) -> list[tuple[str, str]]:
-    return [(offer.label, offer.text) for offer in offered_rules(waiting(tool, **arguments))]
+    found = offered_rules(waiting(tool, **arguments))
+    return [(offer.label, offer.text) for offer in found if "conversation" in offer.scopes]
 
 
-def test_code_is_offered_as_this_exact_call_first_and_as_every_call_last() -> None:
-    exact, every = offered("run_python", code="1")
-    assert exact == ("This exact call", f"allow run_python where digest is {digest(canonical({'code': '1'}))}")
-    assert every == ("Every run_python call", "allow run_python")
+EXACT, EVERY = "This exact call", "Every run_python call"
+HARMLESS = "Python that, as far as it can be read, writes no files, uses no network and no shell"
+
+
+@pytest.mark.parametrize(
+    ("code", "like"),
+    [
+        ("df.head()", [(HARMLESS, "allow run_python where warnings within []")]),
+        (
+            "df.to_csv('a.csv')",
+            [
+                (
+                    "Python that, as far as it can be read, does no more than this: writes files",
+                    'allow run_python where warnings within ["Writes files"]',
+                )
+            ],
+        ),
+        ("eval(text)", []),
+        ("del x, (", []),  # it can't be read
+        ("x = 'a\u202eb'", []),
+    ],
+)
+def test_code_is_offered_by_what_a_reading_warns_of_first_and_as_every_call_last(
+    code: str, like: list[tuple[str, str]]
+) -> None:
+    found = offered_rules(waiting("run_python", code=code))
+    *first, exact, every, everything = [(offer.label, offer.text) for offer in found]
+    assert first == like
+    assert exact == (EXACT, f"allow run_python where digest is {digest(canonical({'code': code}))}")
+    assert [every, everything] == [(EVERY, "allow run_python"), ("Every call", "allow *")]
+    assert [offer.label for offer in found if "run" not in offer.scopes] == [EXACT]
+    assert [offer.label for offer in found if "user" not in offer.scopes] == ["Every call"]
+
+
+@pytest.mark.parametrize(
+    ("code", "covered"),
+    [
+        ("df.describe()", True),
+        ("df.to_csv('b.csv')", True),
+        ("import os; os.remove('b.csv')", False),
+        ("!ls", False),
+        ("import requests; requests.get('http://a')", False),
+        ("exec(text)", False),
+        ("(", False),
+    ],
+)
+def test_a_rule_for_code_like_this_covers_no_code_that_is_warned_of_more(code: str, covered: bool) -> None:
+    rule = Rule.parse('allow run_python where warnings within ["Writes files"]')
+    arguments = {"code": code}
+    assert rule.weigh("run_python", arguments, "") == ("yes" if covered else "no")
+    assert rule.weigh("run_shell", {"command": "ls"}, "") == "no"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "allow run_shell where warnings within []",
+        "allow * where warnings within []",
+        "allow run_python where code within []",
+        "allow run_python where warnings within nothing",
+        "allow run_python where warnings within [1]",
+        'allow run_python where warnings within {"a": 1}',
+    ],
+)
+def test_a_reading_is_a_condition_on_code_only(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        Rule.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +234,7 @@ async def test_the_exact_call_runs_unasked_the_next_time_and_another_one_asks(st
         stage = await stages(model)
         handle = await stage.start()
         [first] = await stage.requests()
-        exact = first.rules[0].text
+        exact = first.rules[1].text
         await stage.conversation.route_decision(first.approval_id, ALWAYS.model_copy(update={"rule": exact}))
         _, other = await stage.requests(2)
         assert other.tool_call_id == "c"
@@ -277,3 +346,66 @@ async def test_a_rule_for_the_project_reaches_the_other_notebooks_in_its_folder_
         await neighbour.remove_rule(rule.rule_id)
         with pytest.raises(UnknownRule):
             await stage.conversation.remove_rule(rule.rule_id)
+
+
+async def test_a_rule_of_a_run_is_seen_survives_a_restart_is_taken_back_and_ends_with_the_run(tmp_path: Path) -> None:
+    turn = calls(call("run_python", code="a = 1", call_id="a"), call("run_python", code="b = 2", call_id="b"))
+    writes = call("run_python", code="df.to_csv('x.csv')", call_id="w")
+    with ScriptedModel(
+        [turn, writes, call("run_python", code="c = 3"), say("done"), call("run_python", code="d = 4"), say("ok")]
+    ) as m:
+        before = await make_stage(m, tmp_path / "log.sqlite")
+        await before.start()
+        first, _ = await before.requests(2)
+        rule = "allow run_python where warnings within []"
+        like = Decision(approved=True, scope="run", rule=rule)
+        exact = Decision(approved=True, scope="run", rule=f"allow run_python where digest is {first.digest}")
+        with pytest.raises(InvalidArguments):  # it is not offered for the run
+            await before.conversation.route_decision(first.approval_id, exact)
+        await before.conversation.route_decision(first.approval_id, like, decided_by="ana")
+        warned = (await before.requests(3))[-1]
+        assert warned.tool_call_id == "w", "what is warned of asks"
+        assert before.of(RunEvent)[-1].run.policy.rules[0].scope == "run"
+        saved = [one for one in await before.audit() if one["kind"] == "rule"]
+        assert [(one["scope"], one["rule"], one["decided_by"]) for one in saved] == [("run", rule, "ana")]
+        decided = [one for one in await before.audit() if one["kind"] == "decision"]
+        assert [(one["tool_call_id"], one["scope"], one["by"]) for one in decided] == [
+            ("a", "run", "user"),
+            ("b", "once", "policy"),
+        ]
+        await before.close()
+        after = await make_stage(m, tmp_path / "log.sqlite")
+
+        async def executor_for(*_: Any) -> FunctionExecutor:
+            return after.executor
+
+        [(_, conversation, handle)] = (await after.runtime.recover(executor_for)).continued
+        await conversation.route_decision(warned.approval_id, Decision(approved=True))
+        result = await handle.wait()
+        assert [one.by for one in result.tool_calls] == ["user", "policy", "user", "policy"]
+        assert [one.text for one in await after.runtime.list_rules()] == []
+        spec = RunSpec(run_id="later", prompt="Go", tools=(RUN_PYTHON,), script=(ScriptedDecision(approved=False),))
+        [asked] = (await (await conversation.start_run(spec, after.executor)).wait()).tool_calls
+        assert (asked.state, asked.by) == ("denied", "script"), "the next run asks"
+        await after.close()
+
+
+async def test_every_call_of_a_run_is_no_longer_asked_about_until_that_is_taken_back(stages: Stages) -> None:
+    turns = [call("run_python", code="a"), call("run_shell", command="ls"), call("run_python", code="eval(x)")]
+    outside = call("run_shell", command="ls", outside=True)
+    with ScriptedModel([*turns, outside, call("run_python", code="b"), say("done")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(tools=BUILTIN_TOOLS)
+        [request] = await stage.requests()
+        every = Decision(approved=True, scope="run", rule="allow *")
+        await stage.conversation.route_decision(request.approval_id, every)
+        outside_request = (await stage.requests(2))[-1]
+        assert [ran.tool_name for ran in stage.executor.ran] == ["run_python", "run_shell", "run_python"]
+        [rule] = stage.of(RunEvent)[-1].run.policy.rules
+        assert rule.rule_id is not None
+        await stage.conversation.remove_rule(rule.rule_id)
+        await stage.conversation.route_decision(outside_request.approval_id, Decision(approved=True))
+        last = (await stage.requests(3))[-1]
+        assert last.tool_input == '{"code":"b"}'
+        await stage.conversation.route_decision(last.approval_id, Decision(approved=False))
+        await handle.wait()
