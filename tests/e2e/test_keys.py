@@ -158,7 +158,7 @@ def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_o
 
     keyboard.press_for_nothing(notebook.card(), INERT_WHILE_ONE_WAITS)
     notebook.card().focus()
-    keyboard.wait_for_hints("A", "D", "E", "L")
+    keyboard.wait_for_hints("A", "R", "D", "E", "L")
     press_in_panels(keyboard)
     keyboard.press("Control+Enter")
     notebook.wait_for_state("executing")

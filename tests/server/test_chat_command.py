@@ -72,7 +72,7 @@ async def test_a_person_asks_and_answers_all_that_waits(
     await program.until("Reason (optional")
     program.type("not now")
     await program.until("Done, ", "\n    42\n", "Denied by ", "Reason: not now. Nothing ran.", "1 / 0", APPROVES)
-    await program.until("again in this run. Python that, as far as it can be read")
+    await program.until("[r] Approve, and don")
     program.type("r")
     await program.until(
         "Failed, ", "ZeroDivisionError: division by zero", "Which?\n  1  CSV\n  2  Parquet\n", "Your answer"
