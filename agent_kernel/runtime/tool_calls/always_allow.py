@@ -16,11 +16,19 @@ from agent_kernel.runtime.tool_calls.policy_check import check_policy
 from agent_kernel.runtime.tool_calls.tool_call import commit_verdict
 
 
-def save(sql: sqlite3.Connection, run: ActiveRun, scope: Scope, text: str, decided_by: str | None) -> None:
+def save(
+    sql: sqlite3.Connection,
+    row: ConversationRow,
+    scope: Scope,
+    text: str,
+    decided_by: str | None,
+    *,
+    run_id: str = "",
+    user_rules: UserRules | None = None,
+) -> None:
     """Put a rule in force, in the transaction of its decision. Raises `InvalidArguments` where it can't be saved, which
     rolls the decision back."""
-    row, user_rules = run.conversation, run.settings.user_rules
-    rule_id, now = add_rule(sql, scope, scope_keys(row, run.run_id)[scope], text, decided_by)
+    rule_id, now = add_rule(sql, scope, scope_keys(row, run_id)[scope], text, decided_by)
     if scope == "user" and user_rules is not None:
         try:
             user_rules.add(UserRule(rule_id, text, now, decided_by))

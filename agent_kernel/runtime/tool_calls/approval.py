@@ -27,13 +27,16 @@ async def record_decision(
     verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope, edit)
     denial = outcome_texts.denied("by the user", decision.reason)
 
+    row = run.conversation
+
     def work(commit: Commit) -> ToolCallView:
         decided = transitions.apply_verdict(
             commit, call.approval_id, verdict, denial=denial, seen_digest=decision.digest
         )
         if decision.approved and decision.scope != "once":
             chosen = _chosen_rule(decided, decision)
-            always_allow.save(commit.sql, run, decision.scope, chosen, decided_by)
+            kept = run.settings.user_rules
+            always_allow.save(commit.sql, row, decision.scope, chosen, decided_by, run_id=run.run_id, user_rules=kept)
         return decided
 
     now = await run.commit(work)

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _MOST_NAMED = 10
 
 
-def scope_keys(conversation: ConversationRow, run_id: str) -> dict[Scope, str]:
+def scope_keys(conversation: ConversationRow, run_id: str = "") -> dict[Scope, str]:
     """The key of each scope of rules: the run, the conversation (for a client's, its first one in the notebook),
     the notebook's folder, all of this user."""
     folder = str(PurePosixPath(conversation.notebook_path or "").parent)
