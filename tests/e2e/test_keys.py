@@ -16,7 +16,7 @@ from tests.programs import wait_until
 
 CELLS = ["%load_ext agent_kernel", "%%agent\nLook at it.", "mine = 1"]
 RUN, MINE = 1, 2
-ON_CARDS = "adel"  # letters that do something on a card that waits
+ON_CARDS = "adelr"  # letters that do something on a card that waits
 LETTERS = [letter for letter in string.ascii_lowercase for _ in range(2)]  # D, D and I, I are the notebook's
 DIGITS = [digit for digit in string.digits for _ in range(2)]
 CAPITALS = [f"Shift+{letter}" for letter in string.ascii_uppercase if letter not in "AD"]
