@@ -81,12 +81,12 @@ async def decide(
         raise InvalidArguments(NO_EDIT)
     verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope)
     exact = f"allow {START_SERVERS} where digest is {call.digest}"
-    if decision.rule not in (None, exact):
+    if decision.rule not in (None, exact) or decision.scope == "run":
         raise InvalidArguments(f"The rule {decision.rule!r} was not offered for this call. Nothing was decided.")
 
     def work(commit: Commit) -> ToolCallView:
         if decision.approved and decision.scope != "once":
-            always_allow.save(commit.sql, row, decision.scope, exact, decided_by, settings.user_rules)
+            always_allow.save(commit.sql, row, decision.scope, exact, decided_by, user_rules=settings.user_rules)
         return _begin(commit, call, verdict, decision.digest)
 
     decided = await commit_to(log, row, work)
