@@ -153,9 +153,11 @@ def offered(tools: Sequence[ToolDeclaration], *, lean: bool = False) -> Offered:
     """All tools, or, where there are too many, the search in place of those of servers. A model whose context is small
     (`lean`) always gets the search."""
     theirs = [tool for tool in tools if tool.origin is not None]
+    ours = tuple(tool for tool in tools if tool.origin is None and tool.name not in (FIND_TOOLS, CALL_TOOL))
+    if recorded := [tool for tool in theirs if tool.name in (FIND_TOOLS, CALL_TOOL)]:
+        return Offered((*ours, *recorded), searched=True)
     if not theirs or (len(tools) <= MOST_OFFERED and not lean):
         return Offered(tuple(tools), searched=False)
-    ours = tuple(tool for tool in tools if tool.origin is None and tool.name not in (FIND_TOOLS, CALL_TOOL))
     return Offered((*ours, *_search_of(theirs)), searched=True)
 
 

@@ -28,6 +28,7 @@ from agent_kernel.models.recordings.differences import left_by_other_cells, part
 from agent_kernel.models.recordings.format import Placed, Recording
 from agent_kernel.models.recordings.occurrences import Occurrences
 from agent_kernel.models.recordings.recorded_pictures import images_of
+from agent_kernel.models.recordings.server_results import RecordedServerTools
 from agent_kernel.models.retry_policy import Clock, SystemClock
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED, OnChange
@@ -130,6 +131,8 @@ class RecordedModel:
     ) -> None:
         self._finder = Finder(recording)
         self._reader = Reader(recording.header.patterns)
+        self.server_tools = RecordedServerTools(recording)
+        """Stands in for the MCP servers whose tools were called."""
         self._name = name
         self._on_change = on_change
         self._pace = pace

@@ -38,6 +38,7 @@ from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN
 from agent_kernel.runtime.state.history import History
 from agent_kernel.runtime.state.lean import wants_lean
+from agent_kernel.runtime.state.recorded_servers import with_recorded_servers
 from agent_kernel.runtime.state.spending import conversation_budget, filled_up
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
@@ -189,6 +190,7 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
         await model.learn()
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
         resources.tasks.spawn(asyncio.to_thread(load), "prices")
+    spec = with_recorded_servers(spec, model)
     spec = await _with_folder_limits(resources, row, spec)
     spec = await _with_instructions(resources, row, spec)
     await take_in_user_rules(resources.log, resources.settings)

@@ -30,6 +30,7 @@ from agent_kernel.runtime.state.history import Histories, History
 from agent_kernel.runtime.state.inbox import Inbox
 from agent_kernel.runtime.state.lean import lean
 from agent_kernel.runtime.state.outcome_cache import OutcomeCache
+from agent_kernel.runtime.state.recorded_servers import recorded_servers
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
 from agent_kernel.runtime.state.run_calls import RunCalls
@@ -39,7 +40,7 @@ from agent_kernel.runtime.state.spending import Meter
 from agent_kernel.runtime.state.transcript import Transcript
 from agent_kernel.runtime.state.waits import PersonWaits
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.tools.executor import ToolExecutor
+from agent_kernel.tools.executor import ServerTools, ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 
 T = TypeVar("T")
@@ -134,7 +135,7 @@ class ActiveRun:
         self.seen_cells = shared.seen_cells
         self.log, self.settings, self.attended = shared.runtime.log, shared.runtime.settings, shared.runtime.attended
         self.model, self.executor = model, executor
-        self.server_tools = shared.runtime.settings.server_tools
+        self.server_tools: ServerTools | None = recorded_servers(model) or shared.runtime.settings.server_tools
         """Carries out the calls of tools of MCP servers."""
         self._shared = shared
         self.begun, self.prompted = start.begun, start.prompted

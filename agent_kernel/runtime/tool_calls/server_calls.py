@@ -9,7 +9,7 @@ from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.server_questions import ask_person
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.executor import OutputSink
-from agent_kernel.tools.server_tools import DEFINITION, FIND_TOOLS, definition_digest, find
+from agent_kernel.tools.server_tools import DEFINITION, definition_digest, find
 
 NO_SERVERS = "The server of this tool is not configured here. Nothing ran."
 REDEFINED = "The server defines this tool otherwise now than when the call was approved. Nothing ran."
@@ -31,9 +31,9 @@ class ServerCalls:
 
     async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         run = self._run
-        if call.tool_name == FIND_TOOLS:
-            return Outcome("success", find(run.registry, str(parse(call.arguments_json).get("query", ""))))
         tool, servers = run.registry.declaration(call.tool_name), run.server_tools
+        if tool.origin is None:  # the search, unless a recording has its results
+            return Outcome("success", find(run.registry, str(parse(call.arguments_json).get("query", ""))))
         if servers is None:
             return Outcome("error", NO_SERVERS)
         if call.base != f"{DEFINITION}{definition_digest(tool)}":

@@ -8,11 +8,13 @@ import mcp_types as types
 
 from agent_kernel.tools.executor import Ask
 
-MOST_FIELDS = 10
+MOST_FIELDS = 20
 _SECRET = re.compile(
     r"pass(?:word|phrase|wd|code)|secret|token|credential|api.?key|private.?key|\bpin\b|\botp\b|cvv|card.?number|ssn",
     re.IGNORECASE,
 )
+_WARNING = re.compile(r"\b(?:do not|don't|never) (?:give|share|enter|send|provide|include)\b[^.;)]*", re.IGNORECASE)
+"""A sentence that warns of secrets asks for none."""
 NO_SECRETS = (
     "Refused: it asks for a secret, and what is answered here stays in the notebook's log. Give the server its secrets "
     "in its configuration (env, headers)."
@@ -66,7 +68,8 @@ def asks_for_secret(message: str, fields: Mapping[Any, Any]) -> bool:
     for name, described in fields.items():
         texts.append(str(name))
         if isinstance(described, Mapping):
-            texts += [str(described.get(key, "")) for key in ("title", "description", "format")]
+            texts += [str(described.get(key, "")) for key in ("title", "format")]
+            texts.append(_WARNING.sub("", str(described.get("description", ""))))
     return any(_SECRET.search(text.replace("_", " ")) or _SECRET.search(text) for text in texts)
 
 

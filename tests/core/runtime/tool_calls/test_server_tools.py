@@ -1,0 +1,106 @@
+"""Calls of MCP servers' tools in a run: without a kernel, bound to a definition, and in a replay without the server."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ToolCompleteEvent
+from agent_kernel.protocol.tools import ToolDeclaration
+from agent_kernel.testing import ScriptedModel, call, calls, record, say
+from agent_kernel.tools.executor import Ask, OutputSink
+from agent_kernel.tools.server_tools import declared
+from tests.core.runtime.runtime_fixtures import InterruptibleExecutor, Stage, Stages
+
+OBJECT: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string"}}}
+
+
+class Servers:
+    """Servers whose tools answer with what they were asked."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.tools = [declared("docs", f"search{n}", f"Searches {n}.", OBJECT) for n in range(count)]
+        self.called: list[str] = []
+
+    async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:
+        return self.tools
+
+    async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:
+        return None
+
+    async def decide(self, arguments: dict[str, Any], notebook_path: str | None, *, allowed: bool) -> tuple[bool, str]:
+        return True, ""
+
+    async def call(
+        self, call: ApprovedCall, tool: ToolDeclaration, notebook_path: str | None, emit: OutputSink, ask: Ask
+    ) -> Outcome:
+        self.called.append(tool.name)
+        if "wait" in call.arguments_json:
+            await asyncio.Event().wait()
+        return Outcome("success", f"{notebook_path}: {call.arguments_json}")
+
+
+async def approve(stage: Stage, count: int = 1) -> None:
+    for request in await stage.requests(count):
+        decision = Decision(approval_id=request.approval_id, approved=True)
+        await stage.conversation.route_decision(request.approval_id, decision)
+
+
+@pytest.mark.parametrize("searched", [False, True])
+async def test_a_replay_has_the_results_and_needs_no_server(stages: Stages, tmp_path: Path, searched: bool) -> None:
+    path = tmp_path / "run.jsonl"
+    found = call("docs__search0", query="pandas")
+    if searched:
+        found = call("call_tool", name="docs__search0", arguments={"query": "pandas"})
+    turns = [calls(call("find_tools", query="search")), calls(found)] if searched else [calls(found)]
+    servers = Servers(60 if searched else 1)
+    live = await stages(record(path, ScriptedModel([*turns, say("Found.")])), server_tools=servers)
+    handle = await live.start()
+    await approve(live)
+    then = await handle.wait()
+    assert servers.called == ["docs__search0"]
+
+    replay = await stages(RecordedModel(load(path), name="replay"))
+    now = await (await replay.start()).wait()
+    assert (now.run.status, now.text) == ("complete", "Found."), now.run.error
+    shown = [[(one.tool_name, one.result, one.state) for one in run.tool_calls] for run in (then, now)]
+    assert shown[0] == shown[1]
+
+
+async def test_a_call_of_a_server_does_not_wait_for_the_kernel(stages: Stages) -> None:
+    model = ScriptedModel([calls(call("run_python", code="1"), call("docs__search0", query="x")), say("Done.")])
+    executor = InterruptibleExecutor()
+    stage = await stages(model, executor=executor, server_tools=Servers())
+    handle = await stage.start(policy="allow")
+    await stage.until_runs()
+    await stage.until(lambda: [one for one in stage.of(ToolCompleteEvent) if one.tool_name == "docs__search0"])
+    await executor.interrupt(executor.ran[0].approval_id)
+    assert [one.state for one in (await handle.wait()).tool_calls] == ["cancelled", "success"]
+
+
+async def test_a_call_that_never_answers_is_ended_by_its_time_limit(stages: Stages) -> None:
+    model = ScriptedModel([calls(call("docs__search0", query="wait")), say("It took too long.")])
+    stage = await stages(model, server_tools=Servers(), tool_timeouts={"docs__search0": 0.05})
+    handle = await stage.start(policy="allow")
+    [one] = (await handle.wait()).tool_calls
+    assert (one.state, one.result) == (
+        "error",
+        "Error: Timed out after 0.05 s.\nThe server was told to stop; what it had done by then is not known.",
+    )
+
+
+async def test_plan_denies_and_a_rule_by_hand_allows(stages: Stages) -> None:
+    model = ScriptedModel(
+        [calls(call("docs__search0", query="x")), say("No."), calls(call("docs__search0")), say("Yes.")]
+    )
+    stage = await stages(model, server_tools=Servers())
+    [one] = (await (await stage.start(policy="plan")).wait()).tool_calls
+    assert one.state == "denied"
+    [one] = (await (await stage.start(rules=("allow docs__search0",))).wait()).tool_calls
+    assert (one.state, one.by) == ("success", "policy")
