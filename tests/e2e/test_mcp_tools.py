@@ -53,9 +53,11 @@ def test_a_servers_tools_are_cards_with_pictures_progress_and_questions(
     question = page.locator("[aria-label='Tool call: ask_user']")
     expect(question).to_contain_text("How large?")
     question.get_by_role("textbox").fill("7")
-    page.keyboard.press("Enter")
+    page.screenshot(path="/tmp/mcpt_card.png", full_page=True)
+    question.get_by_role("button", name="Send answer").click()
     expect(page.locator("[data-tool-call-id=ask]")).to_contain_text("size 7")
     drop.get_by_role("button", name="Deny", exact=True).click()
+    page.screenshot(path="/tmp/mcpt_card2.png", full_page=True)
     end.open()
     expect(notebook.record()).to_contain_text("There it is.")
     assert model.tool_results()[-1] == "size 7"
