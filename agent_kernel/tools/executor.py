@@ -43,7 +43,7 @@ class ServerTools(Protocol):
         ...
 
     async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:
-        """What the file of a notebook's folder would start (`file`, its `digest`, `servers`), where there is one and no
+        """What the file of a notebook's folder would start (`file`, its `sha256`, `servers`), where there is one and no
         person has decided about it."""
         ...
 

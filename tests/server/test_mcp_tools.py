@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
+from tests.ports import free_port
 from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 
 T = TypeVar("T")
 PEER = str(Path(__file__).with_name("mcp_peer.py"))
@@ -239,7 +241,7 @@ async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
     waiting = await api.next_approval()
     assert waiting["tool_name"] == "start_mcp_servers"
     asked = json.loads(waiting["tool_input"])
-    assert asked["digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert asked["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     assert "WHO=${USER:-nobody}" in asked["servers"]
     await api.start_run(conversation_id)  # which asks no second time
     await api.ended(conversation_id)
@@ -304,3 +306,91 @@ async def test_a_cell_lists_the_servers_and_chooses_among_their_tools(
         one for one in await ready(api) if one.startswith("modern__")
     }
     assert offered[1] == ["run_python"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "mcp.json is not JSON"),
+        ('{"mcpServers": []}', 'mcp.json has no "mcpServers"'),
+        ('{"mcpServers": {"a": {"command": "x", "command": "y"}}}', "has a name twice"),
+        ('{"mcpServers": {"a": {}}}', 'it needs either a "command" or a "url"'),
+        ('{"mcpServers": {"a": {"command": 3}}}', "command: Input should be a valid string"),
+        ('{"mcpServers": {"a": {"command": "no-such-program-here"}}}', "there is no program 'no-such-program-here'"),
+        ('{"mcpServers": {"a": {"url": "https://x.example", "headers": {"A": "${NO_SUCH}"}}}}', "NO_SUCH is not set"),
+        ('{"mcpServers": {"modern": {"command": "sh"}}}', "The user's server modern is left out"),
+    ],
+)
+async def test_a_mistake_in_the_file_is_told_and_the_others_work(
+    api: Api, server: Server, content: str, said: str
+) -> None:
+    await ready(api)
+    file = Path(server.app.config_dir) / "mcp.json"
+    file.write_text(content)
+    try:
+        _, found = await api("GET", "mcp-servers")
+        assert said in " ".join(found["faults"])
+        assert [one["state"] for one in found["servers"]] == ["ready", "ready"]
+    finally:
+        file.unlink()
+    assert (await api("GET", "mcp-servers"))[1]["faults"] == []
+
+
+async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
+    api: Api, model: FakeOpenAI, server: Server, folder: Path
+) -> None:
+    port = free_port()
+    arguments = [sys.executable, PEER, "http", str(folder), str(port)]
+    program = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
+    entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": {"X-Who": "${HOME}"}}
+    file = Path(server.app.config_dir) / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"web": entry}}))
+    try:
+        view = await run_calls(api, model, call("web__add", a=2, b=3), call("web__ask_secret"), call("web__work"))
+        states = [(one["state"], one["result"]) for one in view["tool_calls"]]
+        assert states[0] == ("success", "5")
+        assert states[1][0] == "error"
+        assert states[2] == ("success", "worked")
+        program.kill()
+        await program.wait()
+        model.add(calls(call("web__add", a=2, b=3)), say("So it is."))
+        conversation_id = await api.new_conversation()
+        await api.start_run(conversation_id)
+        waiting = await api.next_approval()
+        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        await until_unknown(api, conversation_id)
+
+        async def down() -> bool:
+            _, found = await api("GET", "mcp-servers")
+            return {one["name"]: one["state"] for one in found["servers"]}["web"] != "ready"
+
+        await until(down)
+    finally:
+        file.unlink()
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+
+
+@pytest.mark.soak
+async def test_the_reference_server_of_npm_works(api: Api, model: FakeOpenAI, server: Server) -> None:
+    package = "@modelcontextprotocol/server-everything@2026.8.31"
+    file = Path(server.app.config_dir) / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"everything": {"command": "npx", "args": ["-y", package]}}}))
+    try:
+        asked = [
+            call("everything__echo", message="hello"),
+            call("everything__get-tiny-image"),
+            call("everything__get-structured-content", location="New York"),
+            call("everything__get-roots-list"),
+            call("everything__trigger-long-running-operation", duration=1, steps=2),
+        ]
+        view = await run_calls(api, model, *asked)
+        results = [one["result"] for one in view["tool_calls"]]
+        assert [one["state"] for one in view["tool_calls"]] == ["success"] * len(asked)
+        assert results[0] == "Echo: hello"
+        assert "temperature" in results[2]
+        assert "file://" in results[3]
+        assert any("image/png" in output["data"] for output in view["tool_calls"][1]["outputs"])
+    finally:
+        file.unlink()

@@ -46,7 +46,7 @@ async def offer_servers(run: ActiveRun) -> None:
         digest=digest(arguments),
         read_only=False,
         recorded=False,
-        preview=Preview(kind="text", text=str(found["servers"]), facts=[QUESTION]),
+        preview=Preview(kind="code", text=str(found["servers"]), facts=[QUESTION]),
     )
 
     def work(commit: Commit) -> ToolCallView | None:

@@ -213,7 +213,7 @@ class FolderFile:
         """What a person is asked about, and their yes is bound to."""
         lines = [f"{one.name}: {one.shown}" for one in self.found.servers]
         file = self.path.relative_to(root).as_posix() if self.path.is_relative_to(root) else str(self.path)
-        return {"file": file, "digest": self.digest, "servers": "\n".join(lines)}
+        return {"file": file, "sha256": self.digest, "servers": "\n".join(lines)}
 
 
 def read_folder_file(

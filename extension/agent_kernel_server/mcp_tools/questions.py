@@ -49,8 +49,8 @@ async def answer_to(
         about = str(described.get("title") or name) + (
             f" ({described['description']})" if described.get("description") else ""
         )
-        which = f" ({number} of {len(fields)})" if len(fields) > 1 else ""
-        said = await ask(f"{message}\n{about[:500]}{which}", choices_of(described))
+        which = f", {number} of {len(fields)}" if len(fields) > 1 else ""
+        said = await ask(f"{message} ({about[:500]}{which})", choices_of(described))
         if said is None or said == "":
             if name in required or len(fields) == 1:
                 return types.ElicitResult(action="decline")

@@ -97,15 +97,13 @@ def _picture(kind: str, data: str) -> str | OutputView:
 
 
 def _structured(content: Any, texts: list[str]) -> list[str]:
-    """The structured content, where the text does not say the same, as it does from most servers."""
-    if content is None:
-        return []
+    """The structured content, where the rest does not say the same, as it does from most servers."""
+    if content is None or (texts and isinstance(content, dict) and content.keys() == {"result"}):
+        return []  # a result that is no object: the official package wraps it so, beside the content
     for text in texts:
         try:
             if json.loads(text) == content:
                 return []
         except (ValueError, RecursionError):
             continue
-    if isinstance(content, dict) and set(content) == {"result"} and str(content["result"]) in texts:
-        return []
     return [json.dumps(content, ensure_ascii=False)]

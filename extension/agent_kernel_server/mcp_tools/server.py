@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from logging import Logger
@@ -17,6 +17,7 @@ from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl, ValidationError
 
 from agent_kernel.errors import ToolDeclarationError
@@ -80,6 +81,7 @@ class McpServer:
         self._is_open = False
         self._client: Client | None = None
         self._calls: list[OpenCall] = []
+        self._turn = asyncio.Lock()
         self._folder = root
         self._asked_roots = asyncio.Event()
 
@@ -207,12 +209,21 @@ class McpServer:
             return Outcome("error", _REDEFINED)
         assert tool.origin is not None
         display = CallDisplay(call.approval_id, emit)
-        with self._open(OpenCall(display, ask, folder)):
+        # Before 2026-07-28 a server's question does not say of which call it is, so there is one at a time.
+        says_whose = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+        async with nullcontext() if says_whose else self._turn:
+            if self._client is not client:
+                return Outcome("error", f"The server {self.config.name} was lost before it had the call. Nothing ran.")
+            return await self._send(client, call, tool.origin.tool, OpenCall(display, ask, folder), emit)
+
+    async def _send(
+        self, client: Client, call: ApprovedCall, name: str, opened_call: OpenCall, emit: OutputSink
+    ) -> Outcome:
+        with self._open(opened_call):
             try:
-                await self._show_roots(client, folder)
-                result = await client.call_tool(
-                    tool.origin.tool, parse(call.arguments_json), progress_callback=display.on_progress
-                )
+                await self._show_roots(client, opened_call.folder)
+                on_progress = opened_call.display.on_progress
+                result = await client.call_tool(name, parse(call.arguments_json), progress_callback=on_progress)
             except MCPError as error:
                 return self._failed(error)
             except ValidationError:

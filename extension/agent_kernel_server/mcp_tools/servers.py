@@ -92,7 +92,7 @@ class McpServers:
 
     async def decide(self, arguments: dict[str, Any], notebook_path: str | None, *, allowed: bool) -> tuple[bool, str]:
         file = await self._folder_file(notebook_path)
-        if file is None or file.digest != arguments.get("digest"):
+        if file is None or file.digest != arguments.get("sha256"):
             return True, "The file was changed since. Nothing was started; the next run asks again."
         self._decided[(file.path, file.digest)] = allowed
         if not allowed:
