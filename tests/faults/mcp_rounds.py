@@ -1,5 +1,5 @@
-"""Rounds in which an agent outside asks by MCP, and the server is killed at a random moment: the agent insists until it
-has a result, and its call has run once or honestly not."""
+"""Rounds in which an agent outside asks by MCP, and the server is killed or stopped at a random moment: the agent
+insists until it has a result, and its call has run once or honestly not."""
 
 import asyncio
 import contextlib
@@ -88,7 +88,7 @@ async def play(server: Server, name: str, chance: random.Random, counter: Path) 
     asking = asyncio.create_task(insist(server, name, chance, {"notebook_path": NOTEBOOK, "code": code}))
     try:
         await moment(chance, counter, asking)
-        await server.kill()
+        await (server.kill() if chance.random() < 0.7 else server.end())
         await server.start()
         async with asyncio.timeout(90):
             result = await asking

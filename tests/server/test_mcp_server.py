@@ -11,6 +11,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from jupyter_server.auth import Authorizer
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
@@ -25,6 +26,7 @@ from mcp.types import (
 )
 from tornado.httpclient import HTTPClientError
 
+from agent_kernel_server.mcp_server import calls as client_calls
 from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.cells import OpenPage
 from tests.server.client import Api
@@ -158,13 +160,17 @@ async def test_a_call_that_waits_gives_a_handle_and_a_repeat_finds_it_until_its_
         assert "You have no call" in text_of(strange)
 
 
-async def test_a_request_that_is_closed_cancels_nothing(server: Server, api: Api, path: str) -> None:
+async def test_a_request_that_is_closed_cancels_nothing(
+    server: Server, api: Api, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_server, "PROGRESS_SECONDS", 0.02)
     arguments = {"notebook_path": path, "code": "'kept'"}
     for mode in ("auto", "legacy"):
         async with connected(server, mode, mode=mode) as client:
             asked = asyncio.create_task(client.call_tool("run_python", arguments))
             call = await api.next_approval()
             asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
         assert [one["approval_id"] for one in await api.pending()] == [call["approval_id"]]
         async with connected(server, mode, mode=mode) as client:
             asked = asyncio.create_task(client.call_tool("run_python", arguments))
@@ -291,6 +297,41 @@ async def test_a_program_that_starts_programs_is_led_to_the_server(server: Serve
         assert call["client"] == "Codex"
         await decide(api, call, approved=True)
         assert text_of(await asked) == "42"
+
+
+async def test_a_client_that_floods_is_told_to_wait_and_its_name_hides_nothing(
+    server: Server, api: Api, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_calls, "MOST_OPEN", 2)
+    monkeypatch.setattr(mcp_server, "WAIT_SECONDS", 0.1)
+    async with connected(server, f"Claude\u202e  Code\n{'x' * 500}") as client:
+        answers = [
+            await client.call_tool("run_python", {"notebook_path": path, "code": str(number)}) for number in range(3)
+        ]
+        assert [answer.is_error for answer in answers] == [False, False, True]
+        assert "Wait for some of them first." in text_of(answers[2])
+    [call, _] = await api.pending()
+    assert call["client"] == f"ClaudeU+202E Code {'x' * 60}"[:60]
+
+
+class MayLook(Authorizer):
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        return action == "read"
+
+
+class TestWhoMayOnlyLook:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        return {"authorizer_class": MayLook}
+
+    async def test_lists_notebooks_and_runs_nothing(self, server: Server, path: str) -> None:
+        async with connected(server) as client:
+            assert path in text_of(await client.call_tool("list_notebooks", {}))
+            for name in ("read_notebook", "run_python", "wait_for_call"):
+                refused = await client.call_tool(name, {"notebook_path": path, "code": "1", "handle": "run"})
+                assert "may look, but not run anything" in text_of(refused)
+            with pytest.raises(MCPError, match="may not read notebooks"):
+                await client.read_resource(f"agent-kernel://notebooks/{path}")
 
 
 async def test_an_open_page_is_told_of_a_call_and_shows_what_is_read(
