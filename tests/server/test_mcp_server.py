@@ -88,6 +88,10 @@ async def test_a_call_of_a_client_is_a_card_that_a_person_approves(server: Serve
         await api("POST", "approvals", call["approval_id"], body={"approved": True, "digest": call["digest"]})
         done = await asked
     assert (text_of(done), done.is_error) == ("42", False)
+    [run] = (await api("GET", "runs", params={"notebook": path}))[1]
+    assert (run["client"], run["status"], run["usage"]["total_tokens"]) == ("Claude Code", "complete", 0)
+    assert run["kernel_id"] in server.app.kernel_manager.list_kernel_ids()
+    assert (await api("GET", "usage"))[1]["totals"]["turns"] == 0
 
 
 async def all_waiting(api: Api, count: int) -> list[Any]:

@@ -85,10 +85,14 @@ class NotebookPaths:
         return frozenset(one for one in found if isinstance(one, str))
 
     async def follow(self, listed: Iterable[ListedT]) -> list[ListedT]:
-        """The items with the present paths of their notebooks, as far as their kernels have sessions."""
+        """The items with the present paths of their notebooks, as far as their kernels have sessions; those of agents
+        outside, which name a notebook, with its kernel."""
         paths = await self.by_kernel()
+        kernels = {path: kernel_id for kernel_id, found in paths.items() for path in found}
 
         def followed(one: ListedT) -> ListedT:
+            if one.kernel_id is None and one.client is not None:
+                return one.model_copy(update={"kernel_id": kernels.get(one.notebook or "")})
             now = paths.get(one.kernel_id or "")
             return one if now is None or one.notebook in now else one.model_copy(update={"notebook": now[0]})
 
