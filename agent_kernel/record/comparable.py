@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
+from agent_kernel.models.recordings.normalise import PROGRESS
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.tools.walls.inside import SAID
 
@@ -40,16 +41,16 @@ def comparable(html: str) -> ComparableRecord:
     reader.feed(html)
     reader.close()
     return ComparableRecord(
-        text=_without_gaps(SAID.sub("...", without_addresses("".join(reader.pieces)))),
+        text=_without_gaps(SAID.sub("...", without_chance("".join(reader.pieces)))),
         error=reader.error,
         changes=tuple(reader.changes),
         pictures=tuple(reader.pictures),
     )
 
 
-def without_addresses(text: str) -> str:
-    """Text without addresses of memory, as they stand in `<Figure at 0x7f3a5c0d2e10>`."""
-    return _ADDRESS.sub("0x...", text)
+def without_chance(text: str) -> str:
+    """Text without addresses of memory, as in `<Figure at 0x7f3a5c0d2e10>`, and the times of progress bars."""
+    return PROGRESS.sub("[...", _ADDRESS.sub("0x...", text))
 
 
 def _without_gaps(text: str) -> str:

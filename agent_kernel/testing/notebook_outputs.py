@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK
-from agent_kernel.record.comparable import comparable, is_record, without_addresses
+from agent_kernel.record.comparable import comparable, is_record, without_chance
 from agent_kernel.testing.pictures import PictureDifference, comparable_svg, picture_difference
 
 Output = dict[str, Any]
@@ -112,7 +112,7 @@ def _without_pictures(html: str, found: Outputs) -> str:
 
 
 def _cleaned(text: str, of_a_run: bool) -> str:
-    return without_addresses(text) if of_a_run else text
+    return without_chance(text) if of_a_run else text
 
 
 def _text(value: Any) -> str:

@@ -14,6 +14,8 @@ from agent_kernel.tools.walls.inside import SAID
 _VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s\\"']+)"""
 _FLAG = re.compile(rf"[ \t]+--(?:record|model|on-change)(?:=|[ \t]+){_VALUE}")
 _AGENT_LINE = re.compile(r"(?<![\w%])%{1,2}agent[ \t][^\n]{0,1000}")
+PROGRESS = re.compile(r"\[\d{1,4}(?::\d\d){1,2}(?:<[\d:?]{1,12})?, {1,4}[\d.?]{1,20}[^\s,\]]{1,12}(?=[,\]])")
+"""The times of a tqdm bar, `[00:03<00:01, 24.6it/s`; what it counts stands before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ RULES = (
     Rule("age", re.compile(r"(?m)^(Stored outcome of )\d+ minutes?(?= ago\.)"), r"\1<duration>"),
     Rule("cell file", re.compile(r"<tmp>/\d{4,20}\.py\b"), "<cell>"),
     Rule("cell number", re.compile(r"\b(Cell In|In |Out) ?\[\d+\]"), r"\1[<number>]"),
+    Rule("duration", PROGRESS, "[<duration>"),
     Rule(
         "time",
         re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"),

@@ -24,6 +24,8 @@ TMP = tempfile.gettempdir()
         ("id 8d9c1f0e-0b1a-4c62-9a70-5a3a0f1f2b11", "id 00000000-0b1a-4c62-9a70-5a3a0f1f2b12"),
         ("run_8d9c1f0e0b1a4c629a705a3a0f1f2b11 ended", "run_00001f0e0b1a4c629a705a3a0f1f2b11 ended"),
         ("finished in 1.23 s", "finished in 45 ms"),
+        ("100%|####| 80/80 [00:00<00:00, 15278.40it/s]", "100%|####| 80/80 [01:02:03<00:00,  1.20s/it]"),
+        ("80it [00:00, 3.1kit/s, loss=0.5]", "80it [00:12, ?it/s, loss=0.5]"),
         ("1.2 ms ± 3 µs per loop", "900 µs ± 12 ns per loop"),
         ("%%agent --record a.jsonl --wait\nSum", "%%agent --model replay:a.jsonl --on-change warn --wait\nSum"),
         ('["%%agent --record a.jsonl\\nSum"]', '["%%agent --model=replay:a.jsonl\\nSum"]'),
@@ -45,6 +47,8 @@ def test_what_differs_between_two_runs_is_replaced(one: str, other: str) -> None
         ("2024-01-01    3.5", "2024-01-02    3.5"),
         ("3.14", "3.15"),
         ("speed 12 s", "speed 13 s"),
+        (" 50%|##  | 40/80 [00:00<00:00, 9.1it/s]", "100%|####| 80/80 [00:00<00:00, 9.1it/s]"),
+        ("80it [00:00, 3.1it/s, loss=0.5]", "80it [00:00, 3.1it/s, loss=0.6]"),
         ("%%agent --policy plan\nSum", "%%agent --policy deny\nSum"),
         ("%%agent\nSum --model a", "%%agent\nSum --model b"),
         ("/srv/data/a.csv", "/srv/data/b.csv"),
@@ -69,5 +73,13 @@ def test_no_pattern_and_no_text_takes_long() -> None:
     """A recording may come from elsewhere, and results from anywhere."""
     pattern = own_pattern("#*" * 50 + "!")
     assert pattern.search("1a" * 50_000) is None
-    for text in ("1." * 100_000, "/a" * 100_000, "%%agent " * 50_000, "0x" * 100_000, " " * 200_000, "in 1" * 50_000):
+    for text in (
+        "1." * 100_000,
+        "/a" * 100_000,
+        "%%agent " * 50_000,
+        "0x" * 100_000,
+        " " * 200_000,
+        "in 1" * 50_000,
+        "[0:00, 1" * 50_000,
+    ):
         Normaliser(["*" * 200]).text(text)
