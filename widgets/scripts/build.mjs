@@ -72,10 +72,12 @@ const extension = await build({
 });
 const { imports } = Object.values(extension.metafile.outputs)[0];
 const shared = [...new Set(imports.filter((one) => one.external).map((one) => one.path))];
+// Voila, for one, has no status bar and no launcher, and does not share the packages of their tokens.
+const optional = ["@jupyterlab/launcher", "@jupyterlab/statusbar"];
 const { code } = await transform(
   `(() => {
     ${container.outputFiles[0].text}
-    (globalThis._JUPYTERLAB ??= {})[${JSON.stringify(NAME)}] = federation.container(${JSON.stringify(shared)}, (require, module) => {
+    (globalThis._JUPYTERLAB ??= {})[${JSON.stringify(NAME)}] = federation.container(${JSON.stringify(shared)}, ${JSON.stringify(optional)}, (require, module) => {
       ${extension.outputFiles[0].text}
     });
   })();`,

@@ -7,9 +7,14 @@ const of = (value: unknown, loaded?: number): { get: () => Promise<() => unknown
 });
 
 async function load(scope: Parameters<ReturnType<typeof container>["init"]>[0]): Promise<unknown> {
-  const made = container(["@jupyterlab/notebook"], (require, module) => {
-    module.exports = { uses: require("@jupyterlab/notebook") };
-  });
+  const made = container(
+    ["@jupyterlab/notebook", "@jupyterlab/statusbar"],
+    ["@jupyterlab/statusbar"],
+    (require, module) => {
+      expect(require("@jupyterlab/statusbar")).toEqual({}); // Voila does not share it
+      module.exports = { uses: require("@jupyterlab/notebook") };
+    },
+  );
   made.init(scope);
   return (await made.get())();
 }

@@ -1,15 +1,18 @@
 import { expect, it } from "vitest";
-import { summary, waitingRuns } from "../lab/src/listedRuns";
+import { byNotebook, type ListedRun, standOf, summary, waitingRuns } from "../lab/src/listedRuns";
 
-const run = (
-  waits_for: { kind: "approval" | "answer" | "outcome" | "budget" | "repeat" | "run"; tool_name?: string }[],
-) => ({
-  ...{ run_id: "run_1", conversation_id: "conv_1", prompt: "Look.", notebook: "a.ipynb", kernel_id: "k", cell_id: "c" },
+const BEGAN = "2026-11-27T12:00:00Z";
+
+const run = (waits_for: ListedRun["waits_for"], fields: Partial<ListedRun> = {}): ListedRun => ({
+  ...{ run_id: "run_1", conversation_id: "conv_1", status: "running", prompt: "Look." },
+  ...{ notebook: "a.ipynb", kernel_id: "k", cell_id: "c", started_at: BEGAN },
+  usage: { cost: null, cost_is_partial: false },
   waits_for,
+  ...fields,
 });
 
 it("says what a run waits for", () => {
-  const words = (...waits: Parameters<typeof run>[0]) => waitingRuns([run(waits)]).map((one) => one.words);
+  const words = (...waits: ListedRun["waits_for"]) => waitingRuns([run(waits)]).map((one) => one.words);
   expect(words({ kind: "approval", tool_name: "run_python" })).toEqual(["Waiting for you: run_python"]);
   expect(
     words(
@@ -33,4 +36,35 @@ it("counts what waits in all notebooks", () => {
   expect(summary(waitingRuns([run([call, call]), run([call])]))).toBe("3 calls wait for you");
   expect(summary(waitingRuns([run([{ kind: "repeat" }])]))).toBe("1 paused run waits for you");
   expect(summary(waitingRuns([run([call]), run([{ kind: "budget" }])]))).toBe("1 call and 1 paused run wait for you");
+});
+
+it("says how a run stands, how long it takes and what it has cost", () => {
+  const now = Date.parse(BEGAN) + 65_000;
+  const ended = { ended_at: "2026-11-27T12:00:02.100Z", usage: { cost: 0.004, cost_is_partial: false } };
+  expect(standOf(run([]), now)).toEqual(["Running", "1 min 5 s"]);
+  expect(standOf(run([{ kind: "run" }], { status: "queued" }), now)[0]).toBe("Waits for another run");
+  expect(standOf(run([{ kind: "budget" }]), now)[0]).toBe("Waiting for you: its budget");
+  expect(standOf(run([], { status: "complete", ...ended }), now)).toEqual(["Done", "2.1 s", "$0.004"]);
+});
+
+it("groups runs by notebook, those that wait first, then the newest", () => {
+  const listed = [
+    ["run_1", "a.ipynb"],
+    ["run_2", "b.ipynb"],
+    ["run_3", "a.ipynb"],
+    ["run_4", null],
+  ] as const;
+  const runs = listed.map(([run_id, notebook]) => run([], { run_id, notebook }));
+  const ids = (...first: string[]) =>
+    byNotebook(runs, new Set(first)).map((one) => [one.notebook, ...one.runs.map(({ run_id: id }) => id)]);
+  expect(ids()).toEqual([
+    [null, "run_4"],
+    ["a.ipynb", "run_3", "run_1"],
+    ["b.ipynb", "run_2"],
+  ]);
+  expect(ids("run_1")).toEqual([
+    ["a.ipynb", "run_1", "run_3"],
+    [null, "run_4"],
+    ["b.ipynb", "run_2"],
+  ]);
 });

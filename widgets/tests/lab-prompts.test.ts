@@ -59,9 +59,8 @@ it("sends the settings that differ from what there is without them", () => {
 });
 
 it("names the run that a cell came too early for", () => {
-  const run = { run_id: "r", conversation_id: "conv_1", prompt: "", notebook: null, kernel_id: null, cell_id: "c" };
-  expect(wordsOfOpen({ ...run, waits_for: [{ kind: "approval" }] }, 2)).toBe("The run in [2] waits for you ·");
-  expect(wordsOfOpen({ ...run, waits_for: [{ kind: "run" }] }, 2)).toBe("The run in [2] has not ended ·");
+  expect(wordsOfOpen({ waits_for: [{ kind: "approval" }] }, 2)).toBe("The run in [2] waits for you ·");
+  expect(wordsOfOpen({ waits_for: [{ kind: "run" }] }, 2)).toBe("The run in [2] has not ended ·");
   expect(wordsOfEnded("cancelled", null)).toBe("The run above ended without an answer ·");
   expect(wordsOfEnded("complete", 2)).toBe("The run in [2] has ended ·");
 });

@@ -4,7 +4,7 @@ import type { CodeCell } from "@jupyterlab/cells";
 import { type INotebookTracker, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
 import { isCode } from "./ask";
-import type { WaitingRuns } from "./waiting";
+import type { OpenRuns } from "./openRuns";
 import { type ListedRun, wordsOfEnded, wordsOfOpen } from "./listedRuns";
 
 /** A name, or a column. */
@@ -13,7 +13,7 @@ const NAMES = new Set(["NameError", "KeyError"]);
 const ENDED_RUNS = 20;
 
 /** Watches what is run in all notebooks in the page. */
-export function offersTheRest(tracker: INotebookTracker, waiting: WaitingRuns): void {
+export function offersTheRest(tracker: INotebookTracker, runs: OpenRuns): void {
   /** By cell; `null` where no run above it is known yet. */
   const failed = new Map<CodeCell, Rest | null>();
   NotebookActions.executionScheduled.connect((_, { cell }) => {
@@ -22,15 +22,15 @@ export function offersTheRest(tracker: INotebookTracker, waiting: WaitingRuns): 
   NotebookActions.executed.connect((_, { cell, success }) => {
     if (success || !isCode(cell) || !lacksName(cell)) return;
     failed.set(cell, null);
-    waiting.expect();
+    runs.expect();
   });
-  waiting.listed.connect((_, open) => {
+  runs.listed.connect((_, open) => {
     for (const [cell, known] of failed) {
       const panel = tracker.find(({ content }) => content.widgets.includes(cell));
       const rest = known ?? (panel === undefined ? null : restOf(panel, cell, open));
       failed.set(cell, rest);
       if (panel === undefined || rest?.hasEnded === true) failed.delete(cell);
-      void rest?.update(open, waiting).catch(() => undefined);
+      void rest?.update(open, runs).catch(() => undefined);
     }
   });
 }
@@ -79,14 +79,14 @@ class Rest {
     this.note.append(this.words, this.button);
   }
 
-  async update(open: readonly ListedRun[], waiting: WaitingRuns): Promise<void> {
+  async update(open: readonly ListedRun[], runs: OpenRuns): Promise<void> {
     const run = open.find((one) => one.run_id === this.runId);
     if (run !== undefined) {
       this.words.textContent = wordsOfOpen(run, this.number);
       return;
     }
     this.hasEnded = true;
-    const ended = (await waiting.list(ENDED_RUNS)).find((one) => one.run_id === this.runId);
+    const ended = (await runs.list(ENDED_RUNS)).find((one) => one.run_id === this.runId);
     this.words.textContent = wordsOfEnded(ended?.status, this.number);
     this.button.textContent = "Run from here";
     this.button.removeAttribute("aria-pressed");

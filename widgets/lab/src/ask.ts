@@ -19,7 +19,7 @@ const SHAPE =
 const drawing = (path: string): string =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><path ${path} d="${SHAPE}"/></svg>`;
 /** It takes the theme's colour. */
-const agentIcon = new LabIcon({
+export const agentIcon = new LabIcon({
   name: "agent-kernel:agent",
   svgstr: drawing('class="jp-icon3" fill="#616161"'),
 });

@@ -1,5 +1,5 @@
 /** The JupyterLab extension: what a cell's output cannot do by itself. It works in JupyterLab and in Notebook 7. */
-import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
+import { ILayoutRestorer, type JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { ILauncher } from "@jupyterlab/launcher";
 import { INotebookCellExecutor, INotebookTracker } from "@jupyterlab/notebook";
@@ -14,18 +14,23 @@ import { watchErrors } from "./errors";
 import { tellsOfGoneWidgets } from "./goneWidgets";
 import { answerCompletions } from "./complete";
 import { answerInsertions, insertBelow } from "./insert";
+import { waysToRuns } from "./goToRun";
 import { addLauncher } from "./launcher";
 import { loadsWhereAsked } from "./loading";
 import { answerBeginnings } from "./newConversation";
+import { notifiesOfWaits } from "./notifications";
+import { OpenRuns } from "./openRuns";
 import { OpenNotebooks, runsBegan } from "./pages";
 import { coloursPrompts } from "./prose";
 import { codeOf, decorateRecords } from "./records";
 import { reportsRemoved } from "./removed";
 import { rendersRuns } from "./runOutput";
+import { RunsPanel } from "./runsPanel";
 import { Settings } from "./settings";
+import { StatusItem } from "./statusItem";
 import style from "./style.css";
 import { UndoOffers } from "./undo";
-import { WaitingRuns } from "./waiting";
+import { marksWhatWaits } from "./waitingMarks";
 import { answerWatches } from "./watchCells";
 
 const CATEGORY = "Agent Kernel";
@@ -160,32 +165,49 @@ const pages: JupyterFrontEndPlugin<void> = {
 
 const waits: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:waits",
-  description: "Shows calls that wait for you where their cards can't be seen, and offers to run cells after a run.",
+  description:
+    "Shows what waits for you where its cards can't be seen, and all runs in a panel; offers to run cells after a run.",
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette, IStatusBar, ISettingRegistry],
+  optional: [ICommandPalette, IStatusBar, ISettingRegistry, ILayoutRestorer],
   activate: (
     app,
     tracker: INotebookTracker,
     palette: ICommandPalette | null,
     statusBar: IStatusBar | null,
     registry: ISettingRegistry | null,
+    restorer: ILayoutRestorer | null,
   ) => {
-    const waiting = new WaitingRuns(app, tracker, new Settings(registry));
-    runsBegan.connect(() => waiting.expect());
-    offersTheRest(tracker, waiting);
-    waiting.item.id = "agent-kernel-waits";
-    // The status bar shows all its items when it is drawn again, but for those that say no.
-    const place = { item: waiting.item, align: "left", rank: 100, isActive: () => waiting.any } as const;
-    if (statusBar !== null) statusBar.registerStatusItem(waiting.item.id, place);
-    else app.shell.add(waiting.item, "top", { rank: 10_000 });
-    const command = "agent-kernel:show-waiting";
-    app.commands.addCommand(command, {
-      label: "Show What Waits for You",
-      isEnabled: () => waiting.any,
-      execute: () => waiting.showNext(),
+    const settings = new Settings(registry);
+    const runs = new OpenRuns(tracker, app.serviceManager.serverSettings, settings);
+    const goTo = waysToRuns(app, tracker);
+    runsBegan.connect(() => runs.expect());
+    offersTheRest(tracker, runs);
+    marksWhatWaits(tracker, runs, goTo);
+    notifiesOfWaits(app, tracker, settings, runs, goTo);
+    const panel = new RunsPanel(runs, goTo);
+    app.shell.add(panel, "right", { rank: 900 });
+    restorer?.add(panel, panel.id);
+    const item = new StatusItem(app, tracker, runs, goTo, () => {
+      app.shell.activateById(panel.id);
+      void panel.showWaiting();
     });
-    palette?.addItem({ command, category: CATEGORY });
+    // The status bar shows all its items when it is drawn again, but for those that say no.
+    const place = { item, align: "left", rank: 100, isActive: () => item.any } as const;
+    if (statusBar !== null) statusBar.registerStatusItem(item.id, place);
+    else app.shell.add(item, "top", { rank: 10_000 });
+    const next = "agent-kernel:show-waiting";
+    app.commands.addCommand(next, {
+      label: "Show What Waits for You",
+      isEnabled: () => item.any,
+      execute: () => item.showNext(),
+    });
+    const list = "agent-kernel:show-runs";
+    app.commands.addCommand(list, {
+      label: "Show What Waits and What Ran",
+      execute: () => app.shell.activateById(panel.id),
+    });
+    for (const command of [next, list]) palette?.addItem({ command, category: CATEGORY });
   },
 };
 

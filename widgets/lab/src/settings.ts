@@ -1,5 +1,6 @@
 /** The page's settings, as JupyterLab keeps them. */
 import type { ISettingRegistry } from "@jupyterlab/settingregistry";
+import { type ISignal, Signal } from "@lumino/signaling";
 import { type Defaults, defaultsOf } from "./environment";
 
 /** The plugin whose schema has them. */
@@ -7,6 +8,7 @@ export const PLUGIN = "agent-kernel:prompts";
 
 export class Settings {
   private values: Readonly<Record<string, unknown>> = {};
+  private readonly changedSignal = new Signal<this, void>(this);
 
   /** Without a registry, or before it has answered, nothing is set. */
   constructor(registry: ISettingRegistry | null) {
@@ -15,7 +17,10 @@ export class Settings {
       const take = (): void => {
         this.values = settings?.composite ?? {};
       };
-      settings?.changed.connect(take);
+      settings?.changed.connect(() => {
+        take();
+        this.changedSignal.emit();
+      });
       take();
     };
     void read().catch(() => undefined);
@@ -26,8 +31,18 @@ export class Settings {
     return defaultsOf(this.values);
   }
 
-  /** Whether what waits in a notebook that is not in view is told by a notification. */
+  /** Tells that a person has changed one. */
+  get changed(): ISignal<this, void> {
+    return this.changedSignal;
+  }
+
+  /** Whether what waits in a notebook that is not in view is told by a notification of JupyterLab. */
   get notifies(): boolean {
     return this.values["notifications"] === true;
+  }
+
+  /** Whether it is told by one of the desktop. */
+  get notifiesOnDesktop(): boolean {
+    return this.values["desktopNotifications"] === true;
   }
 }

@@ -1,0 +1,68 @@
+/** The runs that have not ended, as the server knows them: it is asked as long as there is one. */
+import type { INotebookTracker } from "@jupyterlab/notebook";
+import type { ServerConnection } from "@jupyterlab/services";
+import { Poll } from "@lumino/polling";
+import { type ISignal, Signal } from "@lumino/signaling";
+import { type ListedRun, type Waiting, waitingRuns } from "./listedRuns";
+import { listRuns } from "./listRuns";
+import type { Settings } from "./settings";
+
+/** The kernel's own messages to the server pass through the page, too: a run begins, or goes on. */
+const FROM_KERNEL = "agent_kernel_event";
+const ASK_EVERY_MS = 2_000;
+const ASK_AT_MOST_EVERY_MS = 60_000;
+/** So long after a kernel spoke of a run the server is asked, though it knows of none yet. */
+const EXPECT_MS = 10_000;
+
+export class OpenRuns {
+  /** Those that wait for a person. */
+  waiting: readonly Waiting[] = [];
+  private readonly listedSignal = new Signal<this, readonly ListedRun[]>(this);
+  private expectUntil = 0;
+  private readonly poll: Poll;
+
+  constructor(
+    tracker: INotebookTracker,
+    private readonly server: ServerConnection.ISettings,
+    settings: Settings,
+  ) {
+    this.poll = new Poll({
+      auto: false,
+      name: "agent-kernel:open-runs",
+      factory: () => this.ask(),
+      frequency: { interval: ASK_EVERY_MS, backoff: true, max: ASK_AT_MOST_EVERY_MS },
+      // A page in the background may still notify.
+      standby: () => (settings.notifiesOnDesktop ? "never" : "when-hidden"),
+    });
+    tracker.widgetAdded.connect((_, { sessionContext }) => {
+      sessionContext.iopubMessage.connect((_, message) => {
+        if ((message.header.msg_type as string) === FROM_KERNEL) this.expect();
+      });
+      this.expect();
+    });
+  }
+
+  /** Tells of all runs that are open, as often as the server is asked. */
+  get listed(): ISignal<this, readonly ListedRun[]> {
+    return this.listedSignal;
+  }
+
+  /** Reads the runs that are open, and so many that have ended, the oldest first. */
+  async list(limit: number): Promise<readonly ListedRun[]> {
+    return listRuns(this.server, { ...(limit === 0 && { state: "open" }), limit: String(limit) });
+  }
+
+  /** Asks for a while, as a run may have begun. */
+  expect(): void {
+    const asking = Date.now() < this.expectUntil || this.waiting.length > 0;
+    this.expectUntil = Date.now() + EXPECT_MS;
+    if (!asking) void this.poll.refresh();
+  }
+
+  private async ask(): Promise<void> {
+    const open = await this.list(0);
+    this.waiting = waitingRuns(open);
+    this.listedSignal.emit(open);
+    if (open.length === 0 && Date.now() > this.expectUntil) void this.poll.stop();
+  }
+}

@@ -1,0 +1,76 @@
+/** Shows what waits where its card can't be seen: in place of hidden outputs, and on the notebook's tab. */
+import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
+import { isCode } from "./ask";
+import { frame, type GoToRun, headingOf, indexOf, isIn } from "./goToRun";
+import { countOf, type ListedRun, type Waiting } from "./listedRuns";
+import type { OpenRuns } from "./openRuns";
+
+const MARK = "agent-kernel-waits";
+const COVER = ".jp-Placeholder-contentContainer";
+
+export function marksWhatWaits(tracker: INotebookTracker, runs: OpenRuns, goTo: GoToRun): void {
+  tracker.widgetAdded.connect((_, panel) => watch(panel, runs, goTo));
+  runs.listed.connect(() => tracker.forEach((panel) => mark(panel, runs.waiting, goTo)));
+}
+
+/** Outputs are folded and unfolded without a word. */
+function watch(panel: NotebookPanel, runs: OpenRuns, goTo: GoToRun): void {
+  let due = false;
+  const changes = new MutationObserver(() => {
+    if (due || runs.waiting.length === 0) return;
+    due = true;
+    void frame().then(() => {
+      due = false;
+      if (!panel.isDisposed) mark(panel, runs.waiting, goTo);
+    });
+  });
+  changes.observe(panel.content.node, { childList: true, subtree: true });
+  panel.disposed.connect(() => changes.disconnect());
+}
+
+function mark(panel: NotebookPanel, waiting: readonly Waiting[], goTo: GoToRun): void {
+  const here = waiting.filter(({ run }) => isIn(panel, run));
+  markTab(panel, countOf(here));
+  const marks = new Map<Element, Waiting>();
+  for (const one of here) {
+    const cover = coverOf(panel.content, indexOf(panel.content, one.run));
+    if (cover !== null) marks.set(cover, one);
+  }
+  for (const old of panel.content.node.querySelectorAll<HTMLElement>(`button.${MARK}`)) {
+    const one = old.parentElement === null ? undefined : marks.get(old.parentElement);
+    if (one === undefined || old.dataset["run"] !== one.run.run_id) old.remove();
+    else if (old.textContent !== one.words) old.textContent = one.words;
+  }
+  for (const [cover, { run, words }] of marks)
+    if (cover.querySelector(`button.${MARK}`) === null) cover.append(button(run, words, goTo));
+}
+
+function markTab({ title }: NotebookPanel, count: number): void {
+  const classes = title.className.split(" ").filter((name) => name !== MARK && name !== "");
+  title.className = [...classes, ...(count > 0 ? [MARK] : [])].join(" ");
+  // A new one has JupyterLab draw the tab again.
+  if (title.dataset["agentKernelWaits"] !== String(count))
+    title.dataset = { ...title.dataset, agentKernelWaits: String(count) };
+}
+
+function button(run: ListedRun, words: string, goTo: GoToRun): HTMLButtonElement {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.className = MARK;
+  made.dataset["run"] = run.run_id;
+  made.textContent = words;
+  made.addEventListener("click", (event) => {
+    event.stopPropagation();
+    void goTo(run, true);
+  });
+  return made;
+}
+
+/** The element in place of a cell's hidden output; `null` where it is not hidden. */
+function coverOf(notebook: Notebook, index: number): Element | null {
+  const cell = notebook.widgets[index];
+  if (cell === undefined) return null;
+  if (cell.isHidden) return headingOf(notebook, index)?.node ?? null;
+  if (!isCode(cell) || !cell.outputHidden) return null;
+  return cell.node.querySelector(`${cell.inputHidden ? ".jp-InputPlaceholder" : ".jp-OutputPlaceholder"} ${COVER}`);
+}
