@@ -43,7 +43,8 @@ export class RunEntry {
 
   update(run: ListedRun, now: number): void {
     this.run = run;
-    const words = standOf(run, now).join(" · ");
+    const [word = "", ...figures] = standOf(run, now);
+    const words = [word, ...figures.map((figure) => figure.replaceAll(" ", "\u00a0"))].join(" · ");
     if (this.stand.textContent !== words) this.stand.textContent = words;
     this.node.toggleAttribute("data-waits", waitingRuns([run]).length > 0);
   }

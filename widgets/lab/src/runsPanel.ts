@@ -6,6 +6,7 @@ import { cardIn, type GoToRun } from "./goToRun";
 import { byNotebook, countOf, type ListedRun, summary } from "./listedRuns";
 import type { OpenRuns } from "./openRuns";
 import { RunEntry } from "./runEntry";
+import { COUNT } from "./waitingMarks";
 
 const TITLE = "What Waits and What Ran";
 const NOTHING = "Nothing has run yet. A cell that begins with %%agent asks the agent.";
@@ -86,7 +87,7 @@ export class RunsPanel extends Widget {
     const words = summary(this.runs.waiting);
     const count = String(countOf(this.runs.waiting));
     this.title.caption = words === "" ? TITLE : `${TITLE}: ${words}`;
-    if (this.title.dataset["agentKernelWaits"] !== count) this.title.dataset = { agentKernelWaits: count };
+    if (this.title.dataset[COUNT] !== count) this.title.dataset = { [COUNT]: count };
     if (this.summary.textContent !== words) this.summary.textContent = words;
   }
 

@@ -6,6 +6,8 @@ import { countOf, type ListedRun, type Waiting } from "./listedRuns";
 import type { OpenRuns } from "./openRuns";
 
 const MARK = "agent-kernel-waits";
+/** On tabs: `data-agent-kernel-waits`. */
+export const COUNT = "agent-kernel-waits";
 const COVER = ".jp-Placeholder-contentContainer";
 
 export function marksWhatWaits(tracker: INotebookTracker, runs: OpenRuns, goTo: GoToRun): void {
@@ -49,8 +51,7 @@ function markTab({ title }: NotebookPanel, count: number): void {
   const classes = title.className.split(" ").filter((name) => name !== MARK && name !== "");
   title.className = [...classes, ...(count > 0 ? [MARK] : [])].join(" ");
   // A new one has JupyterLab draw the tab again.
-  if (title.dataset["agentKernelWaits"] !== String(count))
-    title.dataset = { ...title.dataset, agentKernelWaits: String(count) };
+  if (title.dataset[COUNT] !== String(count)) title.dataset = { ...title.dataset, [COUNT]: String(count) };
 }
 
 function button(run: ListedRun, words: string, goTo: GoToRun): HTMLButtonElement {
