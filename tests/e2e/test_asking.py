@@ -293,16 +293,26 @@ def test_settings_hold_for_every_prompt_of_the_page_and_a_prompts_own_options_wi
     notebook.wait_for_state("awaiting_approval")
 
 
+DESKTOP = """window.told = [];
+window.Notification = class {
+  static permission = 'granted';
+  constructor(_, { body }) { window.told.push(body); }
+};"""
+
+
 def test_a_notification_tells_what_begins_to_wait_in_a_notebook_that_is_not_in_view(
     set_settings: Callable[..., None], lab: LabServer, open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
     gate = Gate(call("run_python", code="1"))
     model.says(gate)
-    set_settings(notifications=True)
+    set_settings(notifications=True, desktopNotifications=True)
+    page.add_init_script(DESKTOP)
     notebook = open_notebook(["%%agent\nAsk."])
     notebook.run(0)
     notebook.command("docmanager:open", path=lab.write_notebook("front.ipynb", ["1 + 1"]).name)
     gate.open()
+    page.wait_for_function("() => window.told.length === 1")
+    assert page.evaluate("window.told[0]").startswith("Waiting for you: run_python, in ")
     page.locator(".jp-Notification-Status").click()
     page.get_by_role("button", name="Show", exact=True).click()
     expect(notebook.card()).to_be_in_viewport()

@@ -102,19 +102,40 @@ def test_hidden_outputs_say_what_waits_and_lead_to_it(
     expect(waits).to_have_count(0)
 
 
-def test_a_notebook_in_the_background_says_that_something_waits(
+def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_panel(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page, lab: LabServer
 ) -> None:
-    model.says(call("run_python", code="first = 1"))
+    model.says(calls(call("run_python", code="first = 1"), call("run_python", code="second = 1")), say("Both."))
     notebook = open_notebook(CELLS)
     notebook.run_through(RUN)
     notebook.wait_for_state("awaiting_approval")
+    notebook.save()
+    page.goto(f"{lab.url}lab/workspaces/panel/tree/{notebook.path.name}?token={lab.token}")
+    notebook.wait_for_state("awaiting_approval")
     other = lab.write_notebook("other.ipynb", ["1 + 1"])
     notebook.command("docmanager:open", path=other.name)
-    expect(notebook.card()).not_to_be_visible()
-    page.evaluate("window.jupyterapp.shell.mode = 'multiple-document'")
-    expect(page.locator(".lm-TabBar-tab.agent-kernel-waits")).to_have_count(1)
-    page.get_by_role("button", name="1 call waits for you").click()
-    wait_for_card(notebook)
-    notebook.command("agent-kernel:show-waiting")
-    wait_for_card(notebook)
+    wait_until(lambda: other.name in str(lab.api("GET", "lab/api/workspaces/panel")), "the page's layout to be kept")
+    notebook.reload()
+    # JupyterLab gives the focus to the notebook in front once its kernel is there.
+    expect(page.locator(".jp-NotebookPanel:visible .jp-Cell.jp-mod-active")).to_be_focused()
+    tab = page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab.agent-kernel-waits")
+    expect(page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab")).to_have_count(2)
+    expect(tab).to_have_attribute("data-agent-kernel-waits", "2")
+
+    # Nothing waits in the notebook that is in front: the press leads to the list of all.
+    page.get_by_role("button", name="2 calls wait for you").click()
+    panel = page.get_by_role("region", name="What Waits and What Ran")
+    cards = panel.locator("[data-tool-call-id][role=group]")
+    expect(cards.first).to_be_focused()
+    run = panel.locator("li", has=page.locator("[data-tool-call-id]"))
+    expect(run.get_by_role("button", expanded=True)).to_contain_text("Waiting for you: run_python and 1 more · ")
+    page.keyboard.press("a")
+    expect(cards.nth(0)).to_have_attribute("data-state", "success")
+    expect(cards.nth(1)).to_be_focused()
+    run.get_by_role("button", name="Go to cell").click()
+    card = page.locator(".jp-Notebook [data-tool-call-id][role=group]").nth(1)
+    expect(card).to_be_focused()
+    expect(card).to_be_in_viewport()
+    page.keyboard.press("a")
+    expect(run.get_by_role("button", expanded=True)).to_contain_text("Done · ")
+    expect(tab).to_have_count(0)

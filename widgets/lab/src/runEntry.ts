@@ -1,5 +1,4 @@
 /** A run in the panel: its prompt, how it stands, the way to its cell, and its cards once it is opened. */
-import { oneLine } from "../../src/text/format";
 import type { GoToRun } from "./goToRun";
 import { type ListedRun, standOf, waitingRuns } from "./listedRuns";
 import { showRun } from "./showRun";
@@ -25,7 +24,7 @@ export class RunEntry {
     this.head.className = "agent-kernel-run-head";
     this.head.setAttribute("aria-expanded", "false");
     const prompt = this.head.appendChild(document.createElement("b"));
-    prompt.textContent = oneLine(run.prompt, PROMPT_CHARACTERS);
+    prompt.textContent = run.prompt.slice(0, PROMPT_CHARACTERS).trim().replaceAll(/\s+/g, " ");
     this.stand.title = new Date(run.started_at).toLocaleString();
     this.head.append(this.stand);
     this.head.addEventListener("click", () => (this.isOpen ? this.close() : this.open()));

@@ -52,8 +52,7 @@ export class RunsPanel extends Widget {
 
   /** Opens the card of what waits first, and gives it the focus. */
   async showWaiting(): Promise<void> {
-    await this.poll.refresh();
-    await this.poll.tick;
+    this.showRuns(await this.runs.list(ENDED_RUNS));
     const waiting = new Set(this.runs.waiting.map(({ run }) => run.run_id));
     const entry = [...this.list.querySelectorAll<HTMLElement>("[data-run]")]
       .map((node) => this.entries.get(node.dataset["run"] ?? ""))
@@ -65,6 +64,7 @@ export class RunsPanel extends Widget {
   }
 
   protected override onAfterShow(): void {
+    this.runs.expect();
     void this.poll.refresh();
   }
 
