@@ -125,7 +125,7 @@ def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_pane
     panel = page.get_by_role("region", name="What Waits and What Ran")
     cards = panel.locator("[data-tool-call-id][role=group]")
     run = panel.locator("li", has=page.locator("[data-tool-call-id]"))
-    expect(run.get_by_role("button", expanded=True)).to_contain_text("Waiting for you: run_python and 1 more · ")
+    expect(run.locator(".agent-kernel-run-head")).to_contain_text("Waiting for you: run_python and 1 more · ")
     # No keys: JupyterLab gives the focus to a restored notebook some time after it was loaded.
     cards.nth(0).get_by_role("button", name="Approve", exact=True).click()
     expect(cards.nth(0)).to_have_attribute("data-state", "success")
@@ -133,5 +133,5 @@ def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_pane
     card = page.locator(".jp-Notebook [data-tool-call-id][role=group]").nth(1)
     expect(card).to_be_in_viewport()
     card.get_by_role("button", name="Approve", exact=True).click()
-    expect(run.get_by_role("button", expanded=True)).to_contain_text("Done · ")
+    expect(run.locator(".agent-kernel-run-head")).to_contain_text("Done · ")
     expect(tab).to_have_count(0)

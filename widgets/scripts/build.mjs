@@ -72,8 +72,8 @@ const extension = await build({
 });
 const { imports } = Object.values(extension.metafile.outputs)[0];
 const shared = [...new Set(imports.filter((one) => one.external).map((one) => one.path))];
-// Voila, for one, has no status bar and no launcher, and does not share the packages of their tokens.
-const optional = ["@jupyterlab/launcher", "@jupyterlab/statusbar"];
+// What is used only where there are notebooks, a launcher, a status bar: Voila does not share it.
+const optional = ["@jupyterlab/cells", "@jupyterlab/launcher", "@jupyterlab/statusbar"];
 const { code } = await transform(
   `(() => {
     ${container.outputFiles[0].text}

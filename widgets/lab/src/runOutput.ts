@@ -32,8 +32,10 @@ export function rendersRuns(app: JupyterFrontEnd, tracker: INotebookTracker, ren
 
 class RunOutput extends Panel implements IRenderMime.IRenderer {
   private unmount = (): void => undefined;
-  /** The model that is shown, or is to be: trust makes a new one. */
-  private model: IRenderMime.IMimeModel | null = null;
+  /** The run that is shown, or looked for. */
+  private runId: string | null = null;
+  /** What this shows is of: an earlier attempt that ends late shows nothing. */
+  private attempt = 0;
 
   constructor(
     private readonly app: JupyterFrontEnd,
@@ -45,19 +47,23 @@ class RunOutput extends Panel implements IRenderMime.IRenderer {
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    this.clear();
-    this.model = model;
+    const { run_id: id } = Object(model.data[RUN_VIEW]) as { run_id?: unknown }; // of any form, in a file
+    const runId = typeof id === "string" ? id : null;
+    // The document says how the run stands as it goes on; its cards know.
+    if (runId !== null && runId === this.runId) return;
+    const attempt = this.clear();
+    this.runId = runId;
     const panel = this.panel();
-    const run = panel === null ? null : await this.runOf(model, panel);
-    if (this.model !== model) return;
-    if (panel === null || run === null) return this.showOther(model, panel);
     try {
+      const run = panel === null || runId === null ? null : await this.find(runId, "text/html" in model.data, panel);
+      if (attempt !== this.attempt) return;
+      if (panel === null || run === null) return this.showOther(model, panel);
       const unmount = await showRun(this.node, run, notebookWidgets(run.run_id, panel));
-      if (this.model === model) this.unmount = unmount;
+      if (attempt === this.attempt) this.unmount = unmount;
       else unmount();
     } catch (error) {
       console.error(error);
-      if (this.model === model) this.showOther(model, panel);
+      if (attempt === this.attempt) this.showOther(model, panel);
     }
   }
 
@@ -66,11 +72,12 @@ class RunOutput extends Panel implements IRenderMime.IRenderer {
     super.dispose();
   }
 
-  private clear(): void {
-    this.model = null;
+  private clear(): number {
+    this.runId = null;
     this.unmount();
     this.unmount = () => undefined;
     for (const shown of [...this.widgets]) shown.dispose();
+    return (this.attempt += 1);
   }
 
   /** The notebook that the output is of. */
@@ -79,18 +86,15 @@ class RunOutput extends Panel implements IRenderMime.IRenderer {
     return this.tracker.find(({ context }) => context.path === path) ?? null;
   }
 
-  private async runOf({ data }: IRenderMime.IMimeModel, { context }: NotebookPanel): Promise<ListedRun | null> {
-    const { run_id: runId } = data[RUN_VIEW] as { run_id?: unknown };
-    if (typeof runId !== "string") return null;
+  /** What was saved while the run went on is no news to the server. */
+  private async find(runId: string, isSaved: boolean, { context }: NotebookPanel): Promise<ListedRun | null> {
     void fromServer().catch(() => undefined);
     const { serverSettings } = this.app.serviceManager;
     const query = { run_id: runId, notebook: context.localPath };
-    const asked = this.model;
-    // What was saved while the run went on is no news to the server.
-    const pauses = "text/html" in data ? [] : ASK_AGAIN;
-    for (const pause of [...pauses, null]) {
+    const { attempt } = this;
+    for (const pause of [...(isSaved ? [] : ASK_AGAIN), null]) {
       const [run] = await listRuns(serverSettings, query).catch(() => []);
-      if (run !== undefined || pause === null || this.model !== asked) return run ?? null;
+      if (run !== undefined || pause === null || attempt !== this.attempt) return run ?? null;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
     return null;
@@ -98,6 +102,7 @@ class RunOutput extends Panel implements IRenderMime.IRenderer {
 
   /** As the notebook would without this renderer. */
   private showOther({ data, metadata, trusted }: IRenderMime.IMimeModel, panel: NotebookPanel | null): void {
+    this.runId = null;
     const rendermime = panel?.content.rendermime ?? this.rendermime;
     const { [RUN_VIEW]: _, ...others } = data;
     const mime = rendermime.preferredMimeType(others, trusted ? "any" : "ensure");
