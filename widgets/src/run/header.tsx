@@ -60,8 +60,10 @@ export function Header({ controller, prompt }: { controller: RunController; prom
         )}
         <span class="ak-status">
           <Icon name={status.icon} tone={status.tone} />
-          {status.word}
-          <Since at={status.since} now={() => controller.now()} />
+          <span>
+            {status.word}
+            <Since at={status.since} now={() => controller.now()} />
+          </span>
         </span>
         {run !== null && (
           <>
