@@ -41,7 +41,7 @@ def examine(
     tool call, which costs a few tokens. `tell` is told of each wait for a service."""
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
-    front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension()]
+    front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension(), *_beside()]
     learned = asyncio.run(_of_running_servers()) if ask and loads.mark == "ok" else []
     servers = _mcp_servers(environ) if loads.mark == "ok" else []
     models = _models(environ, ask=ask, tell=tell)
@@ -125,6 +125,12 @@ def _lab_extension() -> Iterator[Finding]:
         yield Finding("note", f"The JupyterLab extension is disabled: {', '.join(off)}. {without}.", advice)
     else:
         yield Finding("ok", "The JupyterLab extension is enabled.")
+
+
+def _beside() -> Iterator[Finding]:
+    if importlib.util.find_spec("jupytext") is not None:
+        what = "jupytext writes the prompts of %%agent cells into scripts as they stand, so that these are no Python"
+        yield Finding("note", f"{what}, unless it is told.", 'Put custom_cell_magics = "agent" into jupytext.toml')
 
 
 def _names(labextensions: Path) -> Iterator[str]:
@@ -252,8 +258,10 @@ def _mcp_servers(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Findings on the configuration of MCP servers, of which none is started."""
     from jupyter_core.paths import jupyter_config_dir
 
-    from agent_kernel_server.mcp_tools.configuration import FILE_NAME, of_entries, read_file
+    from agent_kernel_server.mcp_tools.configuration import FILE_NAME, NO_PACKAGE, of_entries, read_file
 
+    if (version := importlib.metadata.version("mcp")).startswith("1."):
+        yield Finding("note", f"mcp {version}. {NO_PACKAGE}")
     traits, _ = _server_configuration()
     site = traits.get("mcp_servers") or {}
     path = Path(jupyter_config_dir()) / FILE_NAME

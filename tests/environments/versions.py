@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,16 +24,25 @@ def python_with(asked: str, package: str = "ipykernel") -> str:
     installed."""
     if asked == version(package):
         return sys.executable
-    place = PLACE / f"{package}s"
-    home = place / asked
+    return _python_in(PLACE / f"{package}s", asked, ["--no-deps", f"{package}=={asked}"])
+
+
+def python_beside(name: str, *requirements: str) -> str:
+    """The path of a Python that has what people install beside, with all that it depends on. Raises
+    `CalledProcessError` where it can't be installed."""
+    return _python_in(PLACE / "beside", name, requirements)
+
+
+def _python_in(place: Path, name: str, requirements: Sequence[str]) -> str:
+    home = place / name
     python = home / "bin" / "python"
     place.mkdir(parents=True, exist_ok=True)
-    with (place / f"{asked}.lock").open("w") as lock:  # tests run side by side
+    with (place / f"{name}.lock").open("w") as lock:  # tests run side by side
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "complete").exists():
             venv.create(home, clear=True, symlinks=True)
-            install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
-            subprocess.run([*install, f"{package}=={asked}"], check=True)
+            install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+            subprocess.run([*install, *requirements], check=True)
             _look_into_this_environment(python)
             (home / "complete").touch()
     return str(python)

@@ -5,9 +5,11 @@ import importlib
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import TYPE_CHECKING, Any
 
+from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel_server.mcp_server.calls import ClientCalls
+from agent_kernel_server.mcp_tools.configuration import NO_PACKAGE
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -38,7 +40,10 @@ class Gate:
             return self._sessions.handle_request
 
     async def _open(self) -> "StreamableHTTPSessionManager":
-        server = await asyncio.to_thread(importlib.import_module, "agent_kernel_server.mcp_server.server")
+        try:
+            server = await asyncio.to_thread(importlib.import_module, "agent_kernel_server.mcp_server.server")
+        except ImportError:
+            raise ConfigurationError(NO_PACKAGE) from None
         manager = await asyncio.to_thread(importlib.import_module, "mcp.server.streamable_http_manager")
         made: StreamableHTTPSessionManager = manager.StreamableHTTPSessionManager(
             server.make_server(self.calls, self._secrets()), max_sessions=1_000

@@ -22,6 +22,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.json_once import RepeatedName, unique
 
+NO_PACKAGE = (
+    "MCP needs version 2 of the package mcp, and this environment has another one, as jupyter-ai wants it. Everything "
+    "else works. To change it: pip install 'mcp>=2.3,<3'"
+)
 FILE_NAME = "mcp.json"
 FOLDER_FILE = ".mcp.json"
 MOST_BYTES = 256 * 1024

@@ -19,6 +19,7 @@ from agent_kernel.tools.server_tools import tokens_of
 from agent_kernel_server.mcp_tools.configuration import (
     FILE_NAME,
     FOLDER_FILE,
+    NO_PACKAGE,
     FolderFile,
     Found,
     ServerConfig,
@@ -170,7 +171,11 @@ class McpServers:
                 self._faults = both.faults
                 wanted |= {(file.path.parent, one.name): one for one in both.servers if one.origin == "folder"}
             if wanted.keys() - self._servers.keys():
-                await in_own_thread(_import_package)
+                try:
+                    await in_own_thread(_import_package)
+                except ImportError:
+                    self._faults = (*self._faults, NO_PACKAGE)
+                    return
             self._start(wanted)
         with suppress(TimeoutError):
             async with asyncio.timeout(START_SECONDS):
