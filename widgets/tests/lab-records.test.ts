@@ -56,8 +56,7 @@ it("finds records that come later, once each, and only in outputs", async () => 
 it("offers to run the cell again of a run that was lost with its kernel", () => {
   const asked = vi.fn();
   document.addEventListener(BEGIN_CONVERSATION, asked, { once: true });
-  const lost =
-    '<div class="agent-record"><p data-role="error">The kernel was lost. Jupyter culled the kernel.</p></div>';
+  const lost = '<div class="agent-record"><p>The kernel was lost. Jupyter culled the kernel.</p></div>';
   document.body.innerHTML = `<div class="jp-OutputArea-output">${lost}</div>`;
   decorateRecords(document.body);
   buttons("Try again")[0]!.click();

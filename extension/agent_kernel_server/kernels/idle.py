@@ -14,7 +14,7 @@ from agent_kernel.record.words import duration
 
 PAUSE_SECONDS = 10.0
 """A kernel's activity is noted so often, and three times in the culler's timeout where that is short."""
-CULLED = "Jupyter culled the kernel, which had been idle for {idle} (`cull_idle_timeout` of this server)."
+CULLED = "Jupyter culled the kernel, which had been idle for {idle} (cull_idle_timeout of this server)."
 
 
 @dataclass(frozen=True, slots=True)

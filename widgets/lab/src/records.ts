@@ -13,6 +13,7 @@ const CODE = "pre > code.agent-code";
 /** Its place in the run, where it did what it should. */
 const CELL = /(?:^|\s)agent-cell-(\d{1,6})(?:\s|$)/;
 const ADDED = "agent-kernel-actions";
+const LOST = SHARED.problems.KERNEL_DIED;
 
 /** Watches over a part of the page. */
 export function decorateRecords(root: Element): void {
@@ -51,9 +52,8 @@ function decorate(record: Element): void {
       ),
     );
   }
-  const error = record.querySelector('[data-role="error"]');
-  if (error?.textContent?.startsWith(SHARED.problems.KERNEL_DIED) === true)
-    error.after(actions(button(SHARED.actions.tryAgain, (at) => beginConversation(at))));
+  const lost = [...record.querySelectorAll("p")].find(({ textContent }) => textContent?.startsWith(LOST));
+  if (lost !== undefined) lost.after(actions(button(SHARED.actions.tryAgain, (at) => beginConversation(at))));
   const count = codeOf(record).length;
   if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));
 }
