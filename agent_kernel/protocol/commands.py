@@ -100,6 +100,13 @@ class RuleRemoveCommand(Command):
     rule_id: str
 
 
+class SendAwayCommand(Command):
+    """Deny the agent outside that asks in this conversation everything in this notebook from now on, and stop its
+    calls."""
+
+    type: Literal["send_away"] = "send_away"
+
+
 class PolicyChoice(Body):
     """A new policy mode for a conversation. It can't exceed the site's cap."""
 
@@ -185,6 +192,7 @@ ClientCommand = Annotated[
     | ToolContinueCommand
     | ToolUndoCommand
     | RuleRemoveCommand
+    | SendAwayCommand
     | PolicyCommand
     | InstructionsCommand
     | BudgetCommand

@@ -66,6 +66,7 @@ class Conversation:
 
     def __init__(self, resources: Resources, kernels: Kernels, row: ConversationRow, last_seq: int) -> None:
         self.row = row
+        self.conversation_id, self.kernel_id = row.conversation_id, row.kernel_id
         self._resources = resources
         self._log = resources.log
         self._kernels = kernels
@@ -73,14 +74,6 @@ class Conversation:
         self._queue = RunQueue(resources, row, self._feed)
         self.on_retry: Callable[[RunSpec, RunHandle], None] | None = None
         """Called with a run that is tried again, so that the host follows it to its end."""
-
-    @property
-    def conversation_id(self) -> str:
-        return self.row.conversation_id
-
-    @property
-    def kernel_id(self) -> str | None:
-        return self.row.kernel_id
 
     @property
     def last_seq(self) -> int:
@@ -260,6 +253,12 @@ class Conversation:
         await self._log.write(
             lambda t: always_allow.remove(t.sql, rule_id, decided_by, self.row, run_id, by=by, user_rules=kept)
         )
+        await always_allow.rules_changed(self._resources.active)
+
+    async def send_client_away(self, *, decided_by: str | None = None) -> None:
+        """See `always_allow.send_away`. Its call here is stopped."""
+        await self._log.write(lambda t: always_allow.send_away(t.sql, self.row, decided_by))
+        await self.stop_all(stopping.sent_away(decided_by))
         await always_allow.rules_changed(self._resources.active)
 
     async def switch_policy(

@@ -42,7 +42,7 @@ from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
 from agent_kernel.runtime.runs import recovery
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.specs import restored
-from agent_kernel.runtime.runs.stop import Stop
+from agent_kernel.runtime.runs.stop import Stop, sent_away
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ModelSource, Resources
 from agent_kernel.runtime.tasks import TaskOwner
@@ -231,15 +231,13 @@ class Runtime:
         return await self._log.read_apart(outside_clients.read_clients)
 
     async def send_client_away(self, client_id: str, *, decided_by: str | None = None) -> None:
-        """Deny a client everything in a notebook from now on, and stop its calls there. Raises `UnknownConversation`.
-        A person lets it back in by removing the rule that says so."""
+        """As `Conversation.send_client_away`, by the id in the list of clients. Raises `UnknownConversation`."""
         if (await self.row_of(client_id)).client_home != client_id:
             raise UnknownConversation(client_id)
-        rows = await self._log.write(lambda t: outside_clients.send_away(t.sql, client_id, decided_by))
-        stop = Stop(outside_clients.SENT_AWAY, decided_by=decided_by)
+        rows = await self._log.read(lambda sql: client_calls.conversations_at(sql, client_id))
+        await (await self.conversation(client_id)).send_client_away(decided_by=decided_by)
         for row in rows:
-            await (await self.conversation(row.conversation_id)).stop_all(stop)
-        await always_allow.rules_changed(self._resources.active)
+            await (await self.conversation(row.conversation_id)).stop_all(sent_away(decided_by))
 
     async def audit(self, after: int) -> bytes:
         """The audit entries after a number, as a JSON array, the newest first."""

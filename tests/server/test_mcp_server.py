@@ -29,7 +29,7 @@ from tornado.httpclient import HTTPClientError
 from agent_kernel_server.mcp_server import calls as client_calls
 from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.cells import OpenPage
-from tests.server.client import Api
+from tests.server.client import Api, OpenChannel
 from tests.server.serving import TOKEN, Server
 
 pytestmark = pytest.mark.kernel
@@ -44,6 +44,11 @@ async def connected(
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, client_info=Implementation(name=name, version="1"), mode=mode) as client:
             yield client
+
+
+@pytest.fixture
+def client_of_page(client: OpenChannel) -> OpenChannel:
+    return client
 
 
 @pytest.fixture
@@ -235,7 +240,9 @@ async def test_nobody_is_served_without_the_token_or_from_another_origin(server:
         assert error.value.code in (403, 404)
 
 
-async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(server: Server, api: Api, path: str) -> None:
+async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(
+    server: Server, api: Api, path: str, client_of_page: OpenChannel
+) -> None:
     nbformat.write(nbformat.v4.new_notebook(), server.root / "other.ipynb")
     here = {"notebook_path": path}
     async with connected(server) as client:
@@ -256,7 +263,9 @@ async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(server
         ]
         asked = asyncio.create_task(client.call_tool("insert_cell", {**here, "source": "5"}))
         await api.next_approval()
-        assert (await api("DELETE", "clients", found[0]["client_id"]))[0] == 204
+        conversation = await client_of_page(found[0]["client_id"])
+        await conversation.until("session")
+        await conversation.send({"type": "send_away"})
         stopped = await asked
         assert stopped.is_error
         assert "The user has sent this client away." in text_of(stopped)
@@ -268,6 +277,7 @@ async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(server
         assert away["sent_away"]
         assert (await api("DELETE", "rules", away["rules"][0]["rule_id"]))[0] == 204
         assert not (await client.call_tool("read_notebook", here)).is_error
+    assert (await api("DELETE", "clients", away["client_id"]))[0] == 204
     assert (await api("DELETE", "clients", "none"))[0] == 404
 
 

@@ -210,6 +210,15 @@ describe("the run", () => {
     made_at: null,
   };
 
+  test("says who asks from outside, and sends that away with one press", async () => {
+    const root = await show((run) => run.send({ type: "run", run: { ...run.view, client: "Claude Code" } }));
+    root.querySelector<HTMLElement>(".ak-badge")!.click();
+    await settle();
+    expect(root.textContent).toContain("Claude Code asks from outside. Nobody has verified this name.");
+    await press(root, "Send away");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "send_away" });
+  });
+
   test("lets a rule be removed, once", async () => {
     const root = await show(() => undefined, { rules: [RULE] });
     root.querySelector<HTMLElement>(".ak-badge")!.click();

@@ -34,6 +34,7 @@ from agent_kernel.protocol.commands import (
     ResumeCommand,
     RuleRemoveCommand,
     RunRetryCommand,
+    SendAwayCommand,
     ShownCommand,
     ToolCancelCommand,
     ToolContinueCommand,
@@ -168,6 +169,8 @@ async def handle_command(command: ClientCommand, conversation: Conversation, per
             await _handle_call_command(command, conversation, person)
         case RuleRemoveCommand():
             await conversation.remove_rule(command.rule_id, decided_by=person)
+        case SendAwayCommand():
+            await conversation.send_client_away(decided_by=person)
         case PolicyCommand():
             await conversation.switch_policy(command.mode, decided_by=person, decide_waiting=command.decide_waiting)
         case InstructionsCommand():

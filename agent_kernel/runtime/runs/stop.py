@@ -40,6 +40,10 @@ BY_A_PERSON = Stop()
 """By a person without a name."""
 
 
+def sent_away(decided_by: str | None) -> Stop:
+    return Stop("The user has sent this client away.", decided_by=decided_by)
+
+
 def stop_for(cause: StopCause) -> Stop:
     """The stop that a kernel asks for, which knows the notebook's cells."""
     match cause:

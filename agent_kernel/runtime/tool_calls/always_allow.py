@@ -8,12 +8,14 @@ from agent_kernel.errors import AlreadyDecided, ConfigurationError, IllegalTrans
 from agent_kernel.log import tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.log.saved_rules import add_rule, revoke_rule
+from agent_kernel.log.saved_rules import add_rule, revoke_rule, rules_in_force
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy, scope_keys
 from agent_kernel.runtime.tool_calls.policy_check import check_policy
 from agent_kernel.runtime.tool_calls.tool_call import commit_verdict
+
+DENY_ALL = "deny *"
 
 
 def save(
@@ -65,6 +67,17 @@ def remove(
         decided_by=decided_by,
         by=by,
     )
+
+
+def send_away(sql: sqlite3.Connection, row: ConversationRow, decided_by: str | None) -> None:
+    """Put a rule in place of a client's own ones that denies it everything in its notebook, until a person removes it.
+    Raises `IllegalTransition` where no agent outside asks."""
+    if row.client is None:
+        raise IllegalTransition("No agent outside asks in this conversation.")
+    key: dict[Scope, str] = {"conversation": scope_keys(row)["conversation"]}
+    for rule in rules_in_force(sql, key):
+        remove(sql, rule.rule_id or "", decided_by)
+    save(sql, row, "conversation", DENY_ALL, decided_by)
 
 
 async def rules_changed(runs: Iterable[ActiveRun]) -> None:

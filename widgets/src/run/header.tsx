@@ -111,7 +111,12 @@ export function Header({ controller, prompt }: { controller: RunController; prom
       </div>
       {rules && run !== null && (
         <>
-          <Rules policy={run.policy} open={run.status === "running" && !gone} waiting={store.waitingCount.value} />
+          <Rules
+            policy={run.policy}
+            client={run.client ?? null}
+            open={run.status === "running" && !gone}
+            waiting={store.waitingCount.value}
+          />
           <Instructions files={run.instructions ?? []} open={run.status === "running" && !gone} />
         </>
       )}

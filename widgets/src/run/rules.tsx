@@ -31,15 +31,18 @@ const NAMES: Readonly<Record<PolicyMode, string>> = {
 
 interface Props {
   policy: RunView["policy"];
+  /** The agent outside that asks, by the name that it gave. */
+  client?: string | null;
   /** Whether the run goes on, so that a rule can be taken back and the policy be switched here. */
   open: boolean;
   /** How many calls wait for a decision. */
   waiting: number;
 }
 
-export function Rules({ policy, open, waiting }: Props): JSX.Element {
+export function Rules({ policy, client = null, open, waiting }: Props): JSX.Element {
   return (
     <div class="ak-rules" role="group" aria-label="Policy in force">
+      {client !== null && <Client name={client} open={open} />}
       {open ? <Switch key={policy.mode} policy={policy} waiting={waiting} /> : <p>{MEANING[policy.mode]}</p>}
       {policy.rules.length > 0 && (
         <ul>
@@ -63,8 +66,23 @@ export function Rules({ policy, open, waiting }: Props): JSX.Element {
   );
 }
 
+function Client({ name, open }: { name: string; open: boolean }): JSX.Element {
+  const run = useRun();
+  const [sent, setSent] = useState(false);
+  const sendAway = (): void => {
+    setSent(true);
+    run.send({ type: "send_away" });
+  };
+  return (
+    <p>
+      <Plain text={`${name} asks from outside. Nobody has verified this name.`} />{" "}
+      {open && (sent ? <PressedButton name="Sending away…" /> : <Button name="Send away" small onPress={sendAway} />)}
+    </p>
+  );
+}
+
 /** The modes that the site permits, and what a switch does to the calls that wait. */
-function Switch({ policy, waiting }: Omit<Props, "open">): JSX.Element {
+function Switch({ policy, waiting }: Pick<Props, "policy" | "waiting">): JSX.Element {
   const run = useRun();
   const [chosen, choose] = useState(policy.mode);
   const [sent, setSent] = useState(false);
