@@ -11,6 +11,7 @@ HOW = (
 _STATES = {
     "ready": "ready",
     "starting": "starts; later prompts have its tools",
+    "sign in": "wants you to sign in",
     "down": "down, tried again",
 }
 _SHOWN = 100

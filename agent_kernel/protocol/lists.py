@@ -11,7 +11,7 @@ STATS_DAYS, MOST_DAYS = 30, 3_660
 """The default and the largest number of days in a usage report."""
 
 
-ServerState = Literal["starting", "ready", "down"]
+ServerState = Literal["starting", "sign in", "ready", "down"]
 
 
 class ServerView(View):

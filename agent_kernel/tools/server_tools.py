@@ -22,6 +22,7 @@ MOST_OFFERED = 40
 MOST_FOUND = 8
 _NAME_CHARACTERS = 64
 _HASH_CHARACTERS = 8
+_LONGEST_NAME = 500
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 _DESCRIPTION_CHARACTERS = 4_000
 _SCHEMA_CHARACTERS = 20_000
@@ -59,6 +60,8 @@ def declared(
 
     Raises `ToolDeclarationError` for one that can't be offered. Loads jsonschema: call it in a thread.
     """
+    if len(tool) > _LONGEST_NAME:
+        raise ToolDeclarationError(f"The tool {tool[:80]!r} can't be offered: its name is too long.")
     if len(json.dumps(schema)) > _SCHEMA_CHARACTERS:
         raise ToolDeclarationError(f"The tool {tool[:80]!r} can't be offered: its parameters are too long.")
     text = _whole(description).strip()[:_DESCRIPTION_CHARACTERS] or f"{tool[:80]}, a tool of the server {server}."

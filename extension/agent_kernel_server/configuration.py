@@ -30,6 +30,8 @@ def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, st
         environ=environ,
         folder_of=partial(_folder_of, Path(server.root_dir)),
         secrets=models.secrets,
+        redirect=lambda: f"{server.connection_url.rstrip('/')}/agent-kernel/api/mcp-servers/signed-in",
+        tokens=log_path.parent / "mcp-tokens",
         logger=app.log,
     )
     return Service(

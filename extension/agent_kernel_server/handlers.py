@@ -99,6 +99,17 @@ class ServersHandler(AgentKernelHandler):
         self.send(await self.service.mcp_servers.view())
 
 
+class SignedInHandler(AgentKernelHandler):
+    """Where a person's browser comes back to from signing in at an MCP server."""
+
+    @for_those_who_may("execute")
+    async def get(self) -> None:
+        code, state = self.get_query_argument("code", ""), self.get_query_argument("state", "")
+        if not self.service.mcp_servers.come_back(code, state, self.get_query_argument("iss", None)):
+            raise Refusal(404, "No MCP server waits for this. Ask for the address again: %agent tools.")
+        self.send({"message": "You are signed in. You can close this page."})
+
+
 class ModelsHandler(AgentKernelHandler):
     @for_those_who_may("read")
     async def get(self) -> None:
@@ -395,6 +406,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/status", StatusHandler),
     (rf"{_API}/tools", ToolsHandler),
     (rf"{_API}/mcp-servers", ServersHandler),
+    (rf"{_API}/mcp-servers/signed-in", SignedInHandler),
     (rf"{_API}/usage", UsageHandler),
     (rf"{_API}/metrics", MetricsHandler),
     (rf"{_API}/models", ModelsHandler),

@@ -4,17 +4,22 @@ input and output, or with `http PORT` by streamable HTTP. `legacy` speaks the pr
 import asyncio
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import mcp_types as types
+from mcp.server.auth.provider import AccessToken, AuthorizationCode, construct_redirect_uri
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
-from pydantic import BaseModel
+from mcp.shared.auth import OAuthToken
+from pydantic import AnyHttpUrl, BaseModel
 
+NOW = int(datetime.now(UTC).timestamp())
 server = MCPServer("peer")
 ERA = sys.argv[1] if len(sys.argv) > 1 else "modern"
 FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else Path()
@@ -153,6 +158,44 @@ async def redefine(ctx: Context) -> str:
     return "redefined"
 
 
+class Accounts:
+    """Registers everybody, and signs everybody in at once."""
+
+    def __init__(self) -> None:
+        self.clients: dict[str, Any] = {}
+        self.codes: dict[str, AuthorizationCode] = {}
+
+    async def get_client(self, client_id: str) -> Any:
+        return self.clients.get(client_id)
+
+    async def register_client(self, client_info: Any) -> None:
+        self.clients[client_info.client_id] = client_info
+
+    async def authorize(self, client: Any, params: Any) -> str:
+        self.codes["a-code"] = AuthorizationCode(
+            code="a-code",
+            scopes=[],
+            expires_at=NOW + 300,
+            client_id=client.client_id,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=True,
+            resource=params.resource,
+        )
+        return construct_redirect_uri(str(params.redirect_uri), code="a-code", state=params.state)
+
+    async def load_authorization_code(self, client: Any, code: str) -> Any:
+        return self.codes.get(code)
+
+    async def exchange_authorization_code(self, client: Any, code: Any) -> OAuthToken:
+        return OAuthToken(access_token="a-token", token_type="Bearer", expires_in=3600)
+
+    async def load_access_token(self, token: str) -> Any:
+        if token != "a-token":
+            return None
+        return AccessToken(token=token, client_id="c", scopes=[], expires_at=NOW + 3600)
+
+
 async def serve_legacy() -> None:
     """Without discovery, which leads the client to the older handshake."""
     low = server._lowlevel_server
@@ -164,6 +207,17 @@ if __name__ == "__main__":
     (FOLDER / "pids").open("a").write(f"{os.getpid()}\n")
     if ERA == "legacy":
         asyncio.run(serve_legacy())
+    elif ERA == "oauth":
+        address = f"http://127.0.0.1:{sys.argv[3]}"
+        auth = AuthSettings(
+            issuer_url=AnyHttpUrl(address),
+            resource_server_url=AnyHttpUrl(f"{address}/mcp"),
+            client_registration_options=ClientRegistrationOptions(enabled=True),
+            validate_token_resource=False,
+        )
+        guarded = MCPServer("guarded", auth=auth, auth_server_provider=Accounts())  # type: ignore[arg-type]  # in part
+        guarded.tool()(add)
+        guarded.run("streamable-http", port=int(sys.argv[3]))
     elif ERA == "http":
         server.run("streamable-http", port=int(sys.argv[3]))
     else:

@@ -4,12 +4,15 @@ import asyncio
 import hashlib
 import inspect
 import json
+import stat
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from tornado.httpclient import AsyncHTTPClient
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from tests.ports import free_port
@@ -370,6 +373,38 @@ async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
         if program.returncode is None:
             program.kill()
             await program.wait()
+
+
+async def test_a_server_that_wants_a_person_to_sign_in_shows_where(
+    api: Api, model: FakeOpenAI, server: Server, folder: Path
+) -> None:
+    port = free_port()
+    arguments = [sys.executable, PEER, "oauth", str(folder), str(port)]
+    program = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
+    file = Path(server.app.config_dir) / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"guarded": {"url": f"http://127.0.0.1:{port}/mcp"}}}))
+
+    async def address() -> str:
+        _, found = await api("GET", "mcp-servers")
+        [one] = [one for one in found["servers"] if one["name"] == "guarded"]
+        return str(one["error"]).removeprefix("Sign in at ") if one["state"] == "sign in" else ""
+
+    try:
+        where = await until(address)
+        page = await AsyncHTTPClient(force_instance=True).fetch(where, follow_redirects=False, raise_error=False)
+        back = urlsplit(page.headers["Location"])
+        assert back.path == "/agent-kernel/api/mcp-servers/signed-in"
+        found = dict(parse_qsl(back.query))
+        assert (await api("GET", "mcp-servers", "signed-in", params=found | {"state": "another"}))[0] == 404
+        assert (await api("GET", "mcp-servers", "signed-in", params=found))[0] == 200
+        view = await run_calls(api, model, call("guarded__add", a=2, b=3))
+        assert view["tool_calls"][0]["result"] == "5"
+        [tokens] = (server.data / "agent-kernel" / "mcp-tokens").iterdir()
+        assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
+    finally:
+        file.unlink()
+        program.kill()
+        await program.wait()
 
 
 @pytest.mark.soak

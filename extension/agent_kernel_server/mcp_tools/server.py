@@ -11,7 +11,6 @@ from logging import Logger
 from pathlib import Path
 from typing import IO, Any
 
-import httpx2
 import mcp_types as types
 from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext, IncomingMessage
@@ -32,6 +31,7 @@ from agent_kernel.version import __version__
 from agent_kernel_server.mcp_tools.configuration import ServerConfig
 from agent_kernel_server.mcp_tools.questions import answer_to
 from agent_kernel_server.mcp_tools.results import CallDisplay, outcome_of
+from agent_kernel_server.mcp_tools.sign_in import PERSON_SECONDS, SignIn
 from agent_kernel_server.mcp_tools.transport import opened
 
 CONNECT_SECONDS = 60.0
@@ -63,11 +63,15 @@ _current: ContextVar[OpenCall | None] = ContextVar("_current", default=None)
 class McpServer:
     """Used in the server's event loop only. `start` begins its task, which ends when it is cancelled."""
 
-    def __init__(self, config: ServerConfig, root: Path, log: Logger, auth: httpx2.Auth | None = None) -> None:
+    def __init__(self, config: ServerConfig, root: Path, log: Logger, redirect: str, tokens: Path) -> None:
+        """For one that wants a person to sign in: `redirect` is where their browser is sent back to, `tokens` the file
+        for what they get there."""
         self.config = config
         self._root = root
         self._log = log
-        self._auth = auth
+        wants_none = config.command or any(name.lower() == "authorization" for name in config.headers)
+        self.sign_in = None if wants_none else SignIn(config.url, redirect, tokens, self._on_address)
+        self._limit: asyncio.Timeout | None = None
         self.state: ServerState = "starting"
         self.error = ""
         self.notes: tuple[str, ...] = ()
@@ -104,10 +108,11 @@ class McpServer:
         was_ready = False
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             try:
-                transport = opened(self.config, self._root, said, self._auth, self._on_end)
-                async with asyncio.timeout(CONNECT_SECONDS) as limit, self._made_client(transport) as client:
+                auth = self.sign_in.auth if self.sign_in is not None else None
+                transport = opened(self.config, self._root, said, auth, self._on_end)
+                async with asyncio.timeout(CONNECT_SECONDS) as self._limit, self._made_client(transport) as client:
                     await self._list(client)
-                    limit.reschedule(None)
+                    self._limit.reschedule(None)
                     self._client, self.state, self.error, was_ready = client, "ready", "", True
                     self.tried.set()
                     await self._follow(client)
@@ -156,6 +161,15 @@ class McpServer:
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
                     self._changed.set()
+
+    def _on_address(self, address: str) -> None:
+        """A person is to sign in, or has."""
+        if self._limit is not None and self._client is None:
+            seconds = PERSON_SECONDS if address else CONNECT_SECONDS
+            self._limit.reschedule(asyncio.get_running_loop().time() + seconds)
+            self.state = "sign in" if address else "starting"
+        self.error = f"Sign in at {address}" if address else ""
+        self.tried.set()
 
     def _on_end(self) -> None:
         self._is_open = False

@@ -2,6 +2,7 @@
 the first question about tools, and nothing at all where none is configured."""
 
 import asyncio
+import hashlib
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -54,17 +55,22 @@ class McpServers:
         environ: Mapping[str, str],
         folder_of: Callable[[str | None], Path],
         secrets: Callable[[], Iterable[str]],
+        redirect: Callable[[], str],
+        tokens: Path,
         logger: Logger,
     ) -> None:
         """`directory` has the user's `mcp.json`, `site` are the servers of the site's configuration, `environ` is the
         environment at the server's start. Servers start in `root`. `folder_of` gives the folder of a notebook;
-        `secrets` are the host's, which no server of a folder is given."""
+        `secrets` are the host's, which no server of a folder is given. `redirect` gives the address to which browsers
+        come back from signing in, `tokens` is the directory for what they get there."""
         self._file = directory / FILE_NAME
         self._root = root
         self._site = site
         self._environ = environ
         self._folder_of = folder_of
         self._secrets = secrets
+        self._redirect = redirect
+        self._tokens = tokens
         self._log = logger
         self._tasks = TaskOwner()
         self._servers: dict[Key, McpServer] = {}
@@ -204,8 +210,15 @@ class McpServers:
             if key not in self._servers:
                 from agent_kernel_server.mcp_tools.server import McpServer  # which loads `mcp`
 
-                server = self._servers[key] = McpServer(config, self._root, self._log)
+                mark = hashlib.sha256(f"{key[0]}\0{config.name}\0{config.url}".encode()).hexdigest()[:16]
+                tokens = self._tokens / f"{mark}.json"
+                server = self._servers[key] = McpServer(config, self._root, self._log, self._redirect(), tokens)
                 self._running[key] = self._tasks.spawn(server.run(), f"MCP server {config.name}")
+
+    def come_back(self, code: str, state: str, issuer: str | None) -> bool:
+        """A person's browser was sent back from signing in. Whether a server waits for that."""
+        waiting = [one.sign_in for one in self._servers.values() if one.sign_in is not None]
+        return any(one.come_back(code, state, issuer) for one in waiting)
 
     async def aclose(self) -> None:
         await self._tasks.aclose()
