@@ -37,6 +37,8 @@ async def offer_servers(run: ActiveRun) -> None:
     said = weigh(run.policy.rules, START_SERVERS, found, digest(arguments))
     if said.denied_by is not None:
         return
+    exact = exactly(digest(arguments))
+    allowed = not said.asks and any(one.origin == "saved" and one.text == exact for one in run.view.policy.rules)
     proposal = tool_calls.Proposal(
         tool_call_id=new_tool_call_id(),
         approval_id=new_approval_id(),
@@ -58,7 +60,7 @@ async def offer_servers(run: ActiveRun) -> None:
                 text = outcome_texts.superseded()
                 transitions.settle(commit, call.tool_call_id, "superseded", text, reason="The file was changed.")
         call = transitions.propose(commit, proposal, None)
-        if said.allows and not said.asks:
+        if allowed:
             return _begin(commit, call, tool_calls.Verdict(True, "policy", source="rule"))
         transitions.request_approval(commit, call, None)
         return None
@@ -80,7 +82,7 @@ async def decide(
     if decision.edited_input is not None and digest(canonical(parse(decision.edited_input))) != call.digest:
         raise InvalidArguments(NO_EDIT)
     verdict = tool_calls.Verdict(decision.approved, "user", decision.reason, decided_by, decision.scope)
-    exact = f"allow {START_SERVERS} where digest is {call.digest}"
+    exact = exactly(call.digest)
     if decision.rule not in (None, exact) or decision.scope == "run":
         raise InvalidArguments(f"The rule {decision.rule!r} was not offered for this call. Nothing was decided.")
 
@@ -91,6 +93,12 @@ async def decide(
 
     decided = await commit_to(log, row, work)
     return await _carry_out(log, row, settings, decided)
+
+
+def exactly(digest_of_call: str) -> str:
+    """The only rule that starts servers: one that a person saved for this file. `allow *` starts none, nor does a rule
+    of the notebook's code."""
+    return f"allow {START_SERVERS} where digest is {digest_of_call}"
 
 
 def _begin(
