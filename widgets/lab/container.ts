@@ -17,19 +17,17 @@ export interface Container {
   get(): Promise<() => unknown>;
 }
 
-/** `names` are the packages that `define`, a CommonJS module, requires from the page; an application may lack the `optional`
- * ones, which then have nothing in them. */
-export function container(names: readonly string[], optional: readonly string[], define: Define): Container {
+/** `names` are the packages that `define`, a CommonJS module, requires from the page. An application that does not share the
+ * package `notebooks`, such as Voila, has none of those, and gets no plugin. */
+export function container(names: readonly string[], notebooks: string, define: Define): Container {
   let scope: Scope = {};
   return {
     init: (given) => {
       scope = given;
     },
     get: async () => {
-      const load = async (name: string): Promise<[string, unknown]> => {
-        if (scope[name] === undefined && optional.includes(name)) return [name, {}];
-        return [name, (await pick(name, scope[name]).get())()];
-      };
+      if (scope[notebooks] === undefined) return () => [];
+      const load = async (name: string): Promise<[string, unknown]> => [name, (await pick(name, scope[name]).get())()];
       const packages = new Map(await Promise.all(names.map(load)));
       const module = { exports: {} as unknown };
       define((name) => packages.get(name), module);

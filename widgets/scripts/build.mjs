@@ -72,12 +72,10 @@ const extension = await build({
 });
 const { imports } = Object.values(extension.metafile.outputs)[0];
 const shared = [...new Set(imports.filter((one) => one.external).map((one) => one.path))];
-// What is used only where there are notebooks, a launcher, a status bar: Voila does not share it.
-const optional = ["@jupyterlab/cells", "@jupyterlab/launcher", "@jupyterlab/statusbar"];
 const { code } = await transform(
   `(() => {
     ${container.outputFiles[0].text}
-    (globalThis._JUPYTERLAB ??= {})[${JSON.stringify(NAME)}] = federation.container(${JSON.stringify(shared)}, ${JSON.stringify(optional)}, (require, module) => {
+    (globalThis._JUPYTERLAB ??= {})[${JSON.stringify(NAME)}] = federation.container(${JSON.stringify(shared)}, "@jupyterlab/cells", (require, module) => {
       ${extension.outputFiles[0].text}
     });
   })();`,

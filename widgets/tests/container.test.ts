@@ -6,16 +6,13 @@ const of = (value: unknown, loaded?: number): { get: () => Promise<() => unknown
   ...(loaded === undefined ? {} : { loaded }),
 });
 
-async function load(scope: Parameters<ReturnType<typeof container>["init"]>[0]): Promise<unknown> {
-  const made = container(
-    ["@jupyterlab/notebook", "@jupyterlab/statusbar"],
-    ["@jupyterlab/statusbar"],
-    (require, module) => {
-      expect(require("@jupyterlab/statusbar")).toEqual({}); // Voila does not share it
-      module.exports = { uses: require("@jupyterlab/notebook") };
-    },
-  );
-  made.init(scope);
+type Scope = Parameters<ReturnType<typeof container>["init"]>[0];
+
+async function load(scope: Scope, notebooks: Scope = { "@jupyterlab/cells": { "4.4.9": of("") } }): Promise<unknown> {
+  const made = container(["@jupyterlab/notebook"], "@jupyterlab/cells", (require, module) => {
+    module.exports = { uses: require("@jupyterlab/notebook") };
+  });
+  made.init({ ...scope, ...notebooks });
   return (await made.get())();
 }
 
@@ -31,4 +28,8 @@ it("takes the newest where none is in use yet", async () => {
 
 it("says which package the page does not have", async () => {
   await expect(load({})).rejects.toThrow("The application does not share @jupyterlab/notebook.");
+});
+
+it("gives an application without notebooks, such as Voila, no plugins", async () => {
+  expect(await load({}, {})).toEqual([]);
 });
