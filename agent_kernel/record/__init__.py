@@ -1,12 +1,12 @@
 """Renders the static record of a run that has ended, which needs no kernel, no script and no style."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
-from agent_kernel.record.formats import to_html, to_markdown, to_plain
-from agent_kernel.record.results import Result
-from agent_kernel.record.story import Story, alone, make_story
+from agent_kernel.record.formats import Formats, render_formats
+from agent_kernel.record.results import Result, steps_of
+from agent_kernel.record.story import Story, make_story
 
 __all__ = ["Placed", "Result", "place_record", "render_record"]
 
@@ -16,17 +16,21 @@ class Placed:
     """A run's record and results, as they are placed in a notebook."""
 
     record: dict[str, str]
-    """The record as a MIME bundle, without the results."""
+    """The record as a MIME bundle; where there are results, the part before them, with the answer."""
     results: tuple[Result, ...]
-    """The displays of the run's calls, as outputs that follow the record."""
+    """What the run's calls have shown, as outputs that follow the record, and the rest of the record after them."""
 
 
 def place_record(
     run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView], *, below_prompt: bool = False
 ) -> Placed:
-    """As `render_record`, for a notebook, in which the run's results are outputs after the record."""
+    """As `render_record`, for a notebook, in which the run's results are outputs of their own."""
     story = make_story(run, messages, tool_calls)
-    return Placed(_bundle(story, below_prompt=below_prompt), story.results)
+    formats = _formats(story, below_prompt=below_prompt)
+    if not story.results:
+        return Placed(formats.bundle(lambda pieces: pieces.all), ())
+    ending = steps_of(story.run_id, formats.bundle(lambda pieces: pieces.ending))
+    return Placed(formats.bundle(lambda pieces: pieces.opening), (*story.results, ending))
 
 
 def render_record(
@@ -40,10 +44,10 @@ def render_record(
     durations; for a run of a recording the other two have none either, so that notebooks can be compared. Linear in the
     size of the run, and bounded: long texts are shortened, and the record says what is left out.
     """
-    return _bundle(alone(make_story(run, messages, tool_calls)), below_prompt=below_prompt)
+    story = replace(make_story(run, messages, tool_calls), results=())
+    formats = _formats(story, below_prompt=below_prompt)
+    return formats.bundle(lambda pieces: pieces.all)
 
 
-def _bundle(story: Story, *, below_prompt: bool) -> dict[str, str]:
-    if below_prompt:
-        story = replace(story, prompt="")
-    return {"text/html": to_html(story), "text/markdown": to_markdown(story), "text/plain": to_plain(story)}
+def _formats(story: Story, *, below_prompt: bool) -> Formats:
+    return render_formats(replace(story, prompt="") if below_prompt else story)

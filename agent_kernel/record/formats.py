@@ -1,7 +1,10 @@
 """Renders the record as HTML, Markdown and plain text, without scripts or style sheets, for all kinds of readers."""
 
 import html
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import assert_never
 
 from agent_kernel.record import words
@@ -10,6 +13,7 @@ from agent_kernel.record.markdown import code_span, escape_markdown, fence, mark
 from agent_kernel.record.record_outputs import RecordOutput
 from agent_kernel.record.safety import clean, escape, escape_message, escape_prose, render
 from agent_kernel.record.story import Aside, Part, RecordCall, Story, text_of
+from agent_kernel.record.texts import OUTPUT_LOOK, coloured, in_sight
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
@@ -20,16 +24,15 @@ _SHORT_PROMPT = TextLimits(characters=400, lines=6)
 _FIRST_WORDS = 100
 _BODIES = 2_000_000
 _PICTURES = 8_000_000
+_PLAIN = 100_000
 _LEFT_OUT = f"<p>{words.LEFT_OUT}</p>"
 
-# Both survive JupyterLab's sanitiser, also in untrusted notebooks, and suit light and dark pages. Where no style
+# These survive JupyterLab's sanitiser, also in untrusted notebooks, and suit light and dark pages. Where no style
 # survives, as on GitHub, code and output still differ: only code is a `code` element.
 CODE_LOOK = ' style="background-color: rgba(128, 128, 128, 0.12); padding: 8px 10px"'
-OUTPUT_LOOK = (
-    ' style="font-family: var(--jp-code-font-family, monospace); border-left: 3px solid #888888; padding: 2px 10px; '
-    'max-height: 420px; overflow: auto"'
-)
 WITHIN_LOOK = ' style="background-color: rgba(0, 0, 0, 0)"'
+_LINE_LOOK = ' style="opacity: 0.75; margin: 4px 0"'
+_SHOWN_LOOK = ' style="font-family: var(--jp-code-font-family, monospace); margin: 6px 0; overflow: auto"'
 _CALL_LOOK = ' style="margin: 6px 0 8px"'
 _PLACE_LOOK = ' style="overflow-x: auto; overflow-y: hidden"'
 """Wide content scrolls in its place and paints over nothing beside it."""
@@ -50,41 +53,89 @@ class _Room:
         return True
 
 
-def to_html(story: Story) -> str:
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A record in one format."""
+
+    opening: tuple[str, ...]
+    """The prompt and the answer, or why there is none."""
+    shown: tuple[str, ...]
+    """What calls have shown, unless it follows as outputs of the notebook."""
+    ending: tuple[str, ...]
+    """The steps, folded, and the line of administration."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.opening, *self.shown, *self.ending)
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """A record in all formats."""
+
+    run_id: str
+    html: Pieces
+    markdown: Pieces
+    plain: Pieces
+
+    def bundle(self, part: Callable[[Pieces], Sequence[str]]) -> dict[str, str]:
+        """A part of the record as a MIME bundle."""
+        opening = f'<div class="agent-record" data-agent-record="{escape(self.run_id)}">'
+        return {
+            "text/html": "\n".join([opening, *part(self.html), "</div>"]),
+            "text/markdown": "\n\n".join(piece for piece in part(self.markdown) if piece),
+            "text/plain": reveal_in_prose("\n\n".join(part(self.plain))),
+        }
+
+
+def render_formats(story: Story) -> Formats:
+    return Formats(story.run_id, _html_pieces(story), _markdown_pieces(story), _plain_pieces(story))
+
+
+def _html_pieces(story: Story) -> Pieces:
     room, pictures = _Room(_BODIES), _Room(_PICTURES)
-    parts = [
-        f'<div class="agent-record" data-agent-record="{escape(story.run_id)}">',
-        f"<p><strong>Agent run: {story.status}.</strong> {_html_parts(_head(story))}</p>",
-    ]
-    if story.recorded:
-        parts.append(f"<p{_VARIES}>{escape(story.recorded)}</p>")
+    parts = [f"<p><strong>{story.opening}</strong></p>"] if story.opening else []
     if story.prompt.strip():
         parts.append(html_prompt(story.prompt))
     if story.error:
         parts.append(_html_error(truncate(story.error, _NOTE).text))
+    line = f"<p{_LINE_LOOK}><small>{_html_parts(_line(story))}</small></p>"
     if story.never_begun:
-        return "\n".join([*parts, *(f"<p>{escape_prose(line)}</p>" for line in _why_never_begun(story)), "</div>"])
+        return Pieces((*parts, *(f"<p>{escape_prose(why)}</p>" for why in _why_never_begun(story))), (), (line,))
     parts.extend(f'<div data-role="answer"{_PLACE_LOOK}>{_html_prose(answer, room)}</div>' for answer in story.answers)
-    calls = [item for item in story.transcript if isinstance(item, RecordCall)]
-    raised = [output for call in calls for output in call.outputs if output.place == "above"]
-    parts.extend(_html_output(output, room, pictures) for output in raised)
-    if story.transcript:
-        parts.append(f"<details{_CALL_LOOK}><summary>{story.calls_line}</summary>")
-        for item in story.transcript:
-            parts.append(_html_aside(item, room) if isinstance(item, Aside) else _html_call(item, room, pictures))
-        parts.append("</details>")
-    if story.growth:
-        parts.append(f"<p{_VARIES}>{escape(story.growth)}</p>")
-    return "\n".join([*parts, "</div>"])
+    shown = tuple(_html_shown(output, room, pictures) for output in _in_sight(story))
+    ending = [f"<details{_CALL_LOOK}><summary>{story.calls_line}</summary>"] if story.transcript else []
+    for item in story.transcript:
+        ending.append(_html_aside(item, room) if isinstance(item, Aside) else _html_call(item, room, pictures))
+    if story.took:
+        ending.append(f"<p{_LINE_LOOK}{_VARIES}><small>{story.took}</small></p>")
+    return Pieces(tuple(parts), shown, (*ending, "</details>", line) if story.transcript else (line,))
 
 
-def _head(story: Story) -> tuple[Part, ...]:
-    return (*story.facts, Part(f" {story.figures}", varies=True)) if story.figures else story.facts
+def _in_sight(story: Story) -> list[RecordOutput]:
+    calls = (item for item in story.transcript if isinstance(item, RecordCall))
+    return [output for call in calls for output in call.outputs if output.place == "above"]
+
+
+def _line(story: Story) -> tuple[Part, ...]:
+    parts = story.line
+    for more in (story.figures, (Part(story.growth, varies=True),) if story.growth else ()):
+        parts = (*parts, Part(" · ", varies=True), *more) if more else parts
+    return parts
 
 
 def _html_parts(parts: Sequence[Part]) -> str:
-    shown = ((part, escape_prose(part.text)) for part in parts)
-    return "".join(f"<span{_VARIES}>{text}</span>" if part.varies else text for part, text in shown)
+    """Neighbours that vary share a mark."""
+    pieces: list[str] = []
+    for varies, group in itertools.groupby(parts, key=attrgetter("varies")):
+        text = "".join(_html_part(part) for part in group)
+        pieces.append(f"<span{_VARIES}>{text}</span>" if varies else text)
+    return "".join(pieces)
+
+
+def _html_part(part: Part) -> str:
+    text = escape_prose(part.text)
+    return f'<time datetime="{escape(part.moment)}">{text}</time>' if part.moment else text
 
 
 def _html_error(text: str) -> str:
@@ -126,9 +177,8 @@ def _html_aside(aside: Aside, room: _Room) -> str:
 
 
 def _html_call(call: RecordCall, room: _Room, pictures: _Room) -> str:
-    summary = f" <code>{escape(call.summary)}</code>" if call.summary else ""
-    head = f"<summary><code>{escape(call.tool_name)}</code>{summary}: {_html_parts(call.ending)}</summary>"
-    body = [f"<details{_CALL_LOOK}{' open' if call.is_open else ''}>{head}"]
+    head = f"<summary>{_html_title(call)}: {_html_parts(call.ending)}</summary>"
+    body = [f'<details class="agent-call"{_CALL_LOOK}{" open" if call.is_open else ""}>{head}']
     body.extend(
         f"<p><strong>{escape_prose(found.title)}</strong> {escape_prose(found.detail)}</p>" for found in call.warnings
     )
@@ -138,16 +188,21 @@ def _html_call(call: RecordCall, room: _Room, pictures: _Room) -> str:
     if call.code:
         fits = room.take(len(call.code))
         body.insert(1, _html_code(call) if fits else f"<p>{words.LEFT_OUT}</p>")
+    body.extend(f"<p>{escape(elsewhere)}</p>" for elsewhere in call.elsewhere)
     for output in call.outputs:
-        if elsewhere := words.elsewhere(output.place, output.name):
-            body.append(f"<p>{escape(elsewhere)}</p>")
-        if output.place in ("above", "below"):
+        if output.place == "above":
             continue
         shown = _html_output(output, room, pictures)
         body.append(shown)
         if shown == _LEFT_OUT:
             break
     return "\n".join([*body, "</details>"])
+
+
+def _html_title(call: RecordCall) -> str:
+    """`Read <code>sales.csv</code> <small>(read_file)</small>`; tools that are not built in have their name first."""
+    name, summary = escape(call.tool_name), f" <code>{escape(call.summary)}</code>" if call.summary else ""
+    return f"{call.title}{summary} <small>({name})</small>" if call.title else f"<code>{name}</code>{summary}"
 
 
 def _html_code(call: RecordCall) -> str:
@@ -159,6 +214,13 @@ def _html_code(call: RecordCall) -> str:
         number = f" agent-cell-{call.cell}" if call.cell is not None else ""
         mark = f' class="agent-code language-{call.language}{number}"'
     return f"<pre{CODE_LOOK}><code{mark}{WITHIN_LOOK}>{escape(code.text)}</code></pre>"
+
+
+def _html_shown(output: RecordOutput, room: _Room, pictures: _Room) -> str:
+    """An output in sight, as a cell has it. A text that is folded has its frame as those of the transcript have."""
+    if output.kind != "text" or not room.take(output.size):
+        return _html_output(output, room, pictures)
+    return in_sight(output.text).get("text/html") or f"<pre{_SHOWN_LOOK}>{coloured(output.text)}</pre>"
 
 
 def _html_output(output: RecordOutput, room: _Room, pictures: _Room) -> str:
@@ -183,7 +245,7 @@ def _html_output(output: RecordOutput, room: _Room, pictures: _Room) -> str:
 
 
 def _html_text(text: str) -> str:
-    return f"<pre{OUTPUT_LOOK}>{escape(text)}</pre>"
+    return f"<pre{OUTPUT_LOOK}>{coloured(text)}</pre>"
 
 
 def _why_never_begun(story: Story) -> list[str]:
@@ -191,20 +253,23 @@ def _why_never_begun(story: Story) -> list[str]:
     return [*(item.text for item in story.transcript if isinstance(item, Aside)), words.NEVER_BEGUN]
 
 
-def to_markdown(story: Story) -> str:
+def _markdown_pieces(story: Story) -> Pieces:
     room = _Room(_BODIES)
-    figures = f" {escape_markdown(story.figures)}" if story.figures else ""
-    parts = [f"**Agent run: {story.status}.** {escape_markdown(text_of(story.facts))}{figures}"]
-    if story.recorded:
-        parts.append(escape_markdown(story.recorded))
+    parts = [f"**{story.opening}**"] if story.opening else []
     if story.prompt.strip():
         parts.append(_markdown_prompt(story.prompt))
     if story.error:
         error = truncate(story.error, _NOTE).text
+<<<<<<< HEAD
         parts.append(fence(error, "text") if "\n" in error else markdown_message(error))
+=======
+        parts.append(fence(error, "text") if "\n" in error else escape_markdown(error))
+    line = f"<small>{escape_markdown(text_of(_line(story)))}</small>"
+>>>>>>> dd90d5ab (Open the record with the answer, and keep what was printed in sight)
     if story.never_begun:
-        return "\n\n".join([*parts, *map(escape_markdown, _why_never_begun(story))])
+        return Pieces((*parts, *map(escape_markdown, _why_never_begun(story))), (), (line,))
     parts.extend(_markdown_prose(answer, room) for answer in story.answers)
+<<<<<<< HEAD
     if story.transcript:
         parts.append(f"<details>\n<summary>{story.calls_line}</summary>")
         for item in story.transcript:
@@ -212,6 +277,15 @@ def to_markdown(story: Story) -> str:
         parts.append("</details>")
     parts.append(story.growth)
     return "\n\n".join(part for part in parts if part)
+=======
+    shown = tuple(_markdown_output(output, room) for output in _in_sight(story))
+    ending = [f"<details>\n<summary>{story.calls_line}</summary>"] if story.transcript else []
+    for item in story.transcript:
+        ending.append(_markdown_call(item, room) if isinstance(item, RecordCall) else _markdown_aside(item, room))
+    if story.took:
+        ending.append(story.took)
+    return Pieces(tuple(parts), shown, (*ending, "</details>", line) if story.transcript else (line,))
+>>>>>>> dd90d5ab (Open the record with the answer, and keep what was printed in sight)
 
 
 def _markdown_prompt(prompt: str) -> str:
@@ -236,7 +310,9 @@ def _markdown_aside(aside: Aside, room: _Room) -> str:
 
 
 def _markdown_call(call: RecordCall, room: _Room) -> str:
-    head = " ".join(part for part in (code_span(call.tool_name), code_span(call.summary)) if part)
+    name, summary = code_span(call.tool_name), code_span(call.summary)
+    parts = (call.title, summary, f"({name})") if call.title else (name, summary)
+    head = " ".join(part for part in parts if part)
     body = [f"{head}: {escape_markdown(text_of(call.ending))}"]
     if call.code:
         fits = room.take(len(call.code))
@@ -245,22 +321,23 @@ def _markdown_call(call: RecordCall, room: _Room) -> str:
         f"**{escape_markdown(found.title)}** {escape_markdown(found.detail)}".strip() for found in call.warnings
     )
     body.extend(escape_markdown(truncate(note, _NOTE).text) for note in (*call.notes, call.output_file) if note)
+    body.extend(map(escape_markdown, call.elsewhere))
     for output in call.outputs:
-        if output.place in ("below", "left out"):
-            body.append(escape_markdown(words.elsewhere(output.place, output.name)))
-        if output.place == "below":
+        if output.place == "above":
             continue
-        shown = _markdown_output(output) if output.kind == "image" or room.take(output.size) else words.LEFT_OUT
+        shown = _markdown_output(output, room)
         body.append(shown)
         if shown == words.LEFT_OUT:
             break
     return "\n\n".join(body)
 
 
-def _markdown_output(output: RecordOutput) -> str:
+def _markdown_output(output: RecordOutput, room: _Room) -> str:
+    if output.kind != "image" and not room.take(output.size):
+        return words.LEFT_OUT
     match output.kind:
         case "text" | "error":
-            return fence(output.text)
+            return fence(output.plain)
         case "markdown":
             return safe_markdown(output.text)
         case "latex":
@@ -274,11 +351,9 @@ def _markdown_output(output: RecordOutput) -> str:
             assert_never(output.kind)
 
 
-def to_plain(story: Story) -> str:
+def _plain_pieces(story: Story) -> Pieces:
     """The plain text, without ids, times or durations, because notebooks are compared by it."""
-    parts = [f"Agent run: {story.status}. {text_of(story.facts)}"]
-    if story.recorded:
-        parts.append(story.recorded)
+    parts = [story.opening] if story.opening else []
     if story.prompt.strip():
         prompt = truncate(story.prompt.strip("\n"), _PROMPT).text
         parts.append("\n".join(f"> {line}".rstrip() for line in prompt.split("\n")))
@@ -287,9 +362,16 @@ def to_plain(story: Story) -> str:
     if story.never_begun:
         parts.extend(_why_never_begun(story))
     parts.extend(truncate(answer.strip(), _CODE).text for answer in story.answers)
-    if calls := _plain_calls(story):
-        parts.append("\n".join([story.calls_line, *calls]))
-    return reveal_in_prose("\n\n".join(parts))
+    room = _Room(_PLAIN)
+    shown = tuple(_plain_output(output, room) for output in _in_sight(story))
+    calls = _plain_calls(story)
+    line = text_of(story.line)
+    return Pieces(tuple(parts), shown, ("\n".join([story.calls_line, *calls]), line) if calls else (line,))
+
+
+def _plain_output(output: RecordOutput, room: _Room) -> str:
+    text = f"({output.name})" if output.kind == "image" else output.plain or output.text
+    return text if room.take(len(text)) else words.LEFT_OUT
 
 
 def _plain_calls(story: Story) -> list[str]:
@@ -299,9 +381,9 @@ def _plain_calls(story: Story) -> list[str]:
         if isinstance(item, Aside):
             continue
         number += 1
-        summary = f" {item.summary}" if item.summary else ""
-        lines.append(f"{number}. {reveal(item.tool_name)}{summary}: {item.plain_ending}")
+        name = reveal(item.tool_name)
+        parts = (item.title, item.summary, f"({name})") if item.title else (name, item.summary)
+        lines.append(f"{number}. {' '.join(filter(None, parts))}: {text_of(item.ending)}")
         lines.extend(f"   {note}" for note in item.plain_notes)
-        named = [(output.place, output.name) for output in item.outputs if output.place in ("below", "left out")]
-        lines.extend(f"   {words.elsewhere(place, name)}" for place, name in named)
+        lines.extend(f"   {elsewhere}" for elsewhere in item.elsewhere)
     return lines

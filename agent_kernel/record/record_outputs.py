@@ -10,9 +10,8 @@ from agent_kernel.execution.long_tables import WHOLE
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.record import words
 from agent_kernel.record.results import WIDGET_VIEW, Results, joined
-from agent_kernel.tools.truncation import TextLimits, truncate
+from agent_kernel.record.texts import bounded, without_colours
 
-_TEXT = TextLimits(characters=10_000, lines=400)
 _HTML = 200_000
 _IMAGE = 2_000_000
 _IMAGES = ("image/png", "image/jpeg")
@@ -20,7 +19,6 @@ _DRAWING = "image/svg+xml"
 _SVG_BEGINS = 5_000
 """The characters in which an `<svg>` has to begin, after an XML declaration, a document type and comments."""
 _NAMESPACE = re.compile(r"<svg[^>]{0,5000}\sxmlns=")
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
@@ -28,7 +26,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 class RecordOutput:
     kind: Literal["text", "error", "html", "markdown", "latex", "image"]
     text: str
-    """The content, or the description of an image. It is not sanitised."""
+    """The content, or the description of an image. It is not sanitised, and a text has its colours."""
     image_type: str = ""
     image: str = ""
     """The image in base64, if it is one."""
@@ -44,10 +42,12 @@ class RecordOutput:
 
 
 def settled_outputs(call: ToolCallView) -> list[OutputView]:
-    """The displays of a call as they are at its end; none if the result's text contains them."""
+    """The outputs of a call as they are at its end; of a command its result, which contains them."""
     if call.state in ("denied", "invalid", "superseded", "expired", "awaiting_approval", "proposed"):
         return []
-    return [] if call.tool_name == "run_shell" and call.result else list(_merged(_settled(call.outputs)))
+    if call.tool_name == "run_shell" and call.result:
+        return [OutputView(kind="stream", text=call.result)]
+    return list(_merged(_settled(call.outputs)))
 
 
 def shown_outputs(
@@ -57,7 +57,7 @@ def shown_outputs(
     if call.state in ("denied", "invalid", "superseded", "expired", "awaiting_approval", "proposed"):
         return
     if not outputs and call.result:
-        yield RecordOutput("error" if call.state == "error" else "text", _bounded(call.result))
+        yield _text(call.result, "error" if call.state == "error" else "text")
     for number, output in enumerate(outputs):
         place = results.place(call_number, number)
         for shown in _shown(output):
@@ -96,34 +96,39 @@ def _merged(outputs: Iterable[OutputView]) -> Iterator[OutputView]:
 def _shown(output: OutputView) -> Iterator[RecordOutput]:
     match output.kind:
         case "stream" | "error":
-            text = _bounded(output.text)
-            if text.strip():
-                yield RecordOutput("error" if output.kind == "error" else "text", text)
+            if (shown := _text(output.text, "error" if output.kind == "error" else "text")).plain.strip():
+                yield shown
         case "display":
             yield from _display(output.data)
         case "clear":
             return
 
 
+def _text(text: str, kind: Literal["text", "error"] = "text", name: str = "text") -> RecordOutput:
+    kept = bounded(text)
+    return RecordOutput(kind, kept, plain=without_colours(kept), name=name)
+
+
 def _display(data: dict[str, Any]) -> Iterator[RecordOutput]:
-    plain = _bounded(_content(data, "text/plain"))
+    text = _content(data, "text/plain")
+    plain = without_colours(bounded(text))
     name = words.display_name(data)
     if (image := _image(data)) is not None:
         yield RecordOutput("image", plain or "Image", image_type=image[0], image=image[1], name=name)
         return
     html, markdown = _content(data, "text/html").partition(WHOLE)[0], _content(data, "text/markdown")
     if latex := _content(data, "text/latex").strip():
-        yield RecordOutput("latex", _bounded(latex), plain=plain, name=name)
+        yield RecordOutput("latex", bounded(latex), plain=plain, name=name)
     elif html and len(html) <= _HTML:
         yield RecordOutput("html", html, plain=plain, name=name)
     elif markdown:
-        yield RecordOutput("markdown", _bounded(markdown), name=name)
+        yield RecordOutput("markdown", bounded(markdown), name=name)
     elif WIDGET_VIEW in data:
-        yield RecordOutput("text", f"{plain}\n({words.WIDGET})".lstrip("\n"), name=name)
+        yield _text(f"{plain}\n({words.WIDGET})".lstrip("\n"), name=name)
     elif plain:
-        yield RecordOutput("text", plain, name=name)
+        yield _text(text, name=name)
     elif data:
-        yield RecordOutput("text", f"({', '.join(sorted(map(str, data)))[:200]}: not kept in this record)", name=name)
+        yield _text(f"({', '.join(sorted(map(str, data)))[:200]}: not kept in this record)", name=name)
 
 
 def _image(data: dict[str, Any]) -> tuple[str, str] | None:
@@ -145,15 +150,3 @@ def _content(data: dict[str, Any], kind: str) -> str:
     if not isinstance(value, str):
         return ""
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
-
-
-def _bounded(text: str) -> str:
-    return truncate(on_screen(text).rstrip("\n"), _TEXT).text
-
-
-def on_screen(text: str) -> str:
-    """Text as a terminal would leave it: without colours, and with the last state of redrawn lines."""
-    clean = _ANSI.sub("", text).replace("\r\n", "\n")
-    if "\r" not in clean:
-        return clean
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in clean.split("\n"))

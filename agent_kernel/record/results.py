@@ -1,4 +1,4 @@
-"""The results of a run: displays of its calls that become outputs of the notebook, after the record.
+"""The results of a run: what its calls have shown, as outputs of the notebook between the answer and the steps.
 
 The notebook draws them with its own renderers, whatever their MIME types. Displays in the log may have any size and
 shape, and must never prevent a notebook from being saved.
@@ -12,6 +12,7 @@ from typing import Any
 
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel.record.texts import bounded, in_sight, without_colours
 from agent_kernel.record.words import Place
 
 MOST_RESULTS = 50
@@ -46,35 +47,64 @@ class Result:
 class Results:
     """The results of one run."""
 
-    def __init__(self, run: str, shown: Mapping[int, Sequence[OutputView]], failed: Container[int] = ()) -> None:
-        """`shown` are the displays of each call, by its number in the transcript; those of failed ones stay there, but
-        for widgets. If there are too many, the last ones are kept, because a run's conclusions are at its end."""
-        rich = [
+    def __init__(
+        self,
+        run: str,
+        shown: Mapping[int, Sequence[OutputView]],
+        failed: Container[int] = (),
+        with_texts: Container[int] = (),
+    ) -> None:
+        """`shown` are the outputs of each call, by its number in the transcript; those of failed ones stay there, but
+        for widgets, and texts of others than `with_texts`. If there are too many, the last ones are kept, because a
+        run's conclusions are at its end."""
+        found = [
             (call, number, data, output.metadata)
             for call, outputs in shown.items()
             for number, output in enumerate(outputs)
-            if output.kind == "display" and (call not in failed or WIDGET_VIEW in output.data)
-            if (data := saved_data(output.data)).keys() - {"text/plain"}
+            if call not in failed or WIDGET_VIEW in output.data
+            if (data := _result_data(output, with_text=call in with_texts))
         ]
         kept: dict[tuple[int, int], Result] = {}
         left = MOST_BYTES
-        for call, number, data, metadata in reversed(rich):
+        for call, number, data, metadata in reversed(found):
             size = _bytes(data) if len(kept) < MOST_RESULTS else None
             if size is not None and size <= left:
                 left -= size
-                mark = {RESULT_MARK: {"run": run, "call": call}}
-                kept[call, number] = Result(data, _saved_metadata(metadata) | mark, size)
+                kept[call, number] = Result(data, _saved_metadata(metadata) | mark_of(run, call), size)
         self._kept = dict(reversed(kept.items()))
-        self._left_out = {(call, number) for call, number, _, _ in rich} - kept.keys()
+        self._left_out = {(call, number) for call, number, _, _ in found} - kept.keys()
 
     def place(self, call: int, number: int) -> Place:
         if (call, number) in self._kept:
-            return "below"
+            return "above"
         return "left out" if (call, number) in self._left_out else "here"
 
     @property
     def all(self) -> tuple[Result, ...]:
         return tuple(self._kept.values())
+
+
+def mark_of(run: str, call: int) -> dict[str, Any]:
+    """The metadata by which the server knows an output of a run; the steps after the results have the number 0."""
+    return {RESULT_MARK: {"run": run, "call": call}}
+
+
+def steps_of(run: str, bundle: dict[str, str]) -> Result:
+    """The end of a record, which follows the results."""
+    return Result(dict(bundle), mark_of(run, 0), sum(map(len, bundle.values())))
+
+
+def _result_data(output: OutputView, *, with_text: bool) -> dict[str, Any]:
+    text: Any = output.text
+    if output.kind == "display":
+        data = saved_data(output.data)
+        if data.keys() - {"text/plain"}:
+            return data
+        text = data.get("text/plain")
+    if not with_text or output.kind not in ("display", "stream") or not isinstance(text, str):
+        return {}
+    kept = bounded(text)
+    return in_sight(kept) if without_colours(kept).strip() else {}
 
 
 def saved_data(data: Mapping[str, Any]) -> dict[str, Any]:

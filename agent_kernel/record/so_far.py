@@ -101,7 +101,7 @@ def _queued(progress: RunProgress) -> str:
 
 
 def _of_call(call: ToolCallView) -> _Open:
-    name = reveal(call.tool_name)
+    name = _name(call)
     if call.tool_name == ASK_USER and call.state == "executing":
         return _Open(f"{WAITING}: {name}", _question(call), is_yours=True)
     language, code = code_of(call)
@@ -111,6 +111,12 @@ def _of_call(call: ToolCallView) -> _Open:
         return _Open(title, (words.MAY_HAVE_RUN, *notes), language, code, is_yours=True)
     is_yours = call.state == "awaiting_approval"
     return _Open(f"{words.STATES[call.state]}: {name}", notes, language, code, is_yours)
+
+
+def _name(call: ToolCallView) -> str:
+    """What a call does, with its tool's name: `Run Python (run_python)`."""
+    name, title = reveal(call.tool_name), words.title_of(call.tool_name, "")
+    return f"{title} ({name})" if title else name
 
 
 def _question(call: ToolCallView) -> tuple[str, ...]:
@@ -130,7 +136,7 @@ def _counted(ended: Mapping[CallState, int]) -> list[str]:
 def _to_html(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
     parts = [f'<div class="agent-open" data-agent-open="{escape(run.run_id)}">', f"<p>{head}</p>"]
     if run.recorded:
-        parts.append(f"<p>{escape(cost_nothing(run))}</p>")
+        parts.append(f"<p>{escape(cost_nothing(run))}.</p>")
     if run.prompt.strip():
         parts.append(html_prompt(truncate(run.prompt, _PROMPT).text))
     for one in found:
@@ -143,7 +149,7 @@ def _to_html(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[st
 
 
 def _to_markdown(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
-    parts = [head, escape_markdown(cost_nothing(run))] if run.recorded else [head]
+    parts = [head, escape_markdown(f"{cost_nothing(run)}.")] if run.recorded else [head]
     if run.prompt.strip():
         parts.append(_quoted(safe_markdown(truncate(run.prompt, _PROMPT).text)))
     for one in found:
@@ -155,7 +161,7 @@ def _to_markdown(run: RunView, head: str, found: Sequence[_Open], notes: Sequenc
 
 
 def _to_plain(run: RunView, head: str, found: Sequence[_Open], notes: Sequence[str]) -> str:
-    parts = [head, cost_nothing(run)] if run.recorded else [head]
+    parts = [head, f"{cost_nothing(run)}."] if run.recorded else [head]
     if run.prompt.strip():
         parts.append(_quoted(truncate(run.prompt, _PROMPT).text.strip()))
     for one in found:

@@ -52,16 +52,20 @@ class Part:
     text: str
     varies: bool = False
     """Whether it may differ between a run and its replay: who decided, when, how long it took, which model."""
+    moment: str = ""
+    """The moment that it says in UTC, in ISO 8601; a page shows it in the reader's time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordCall:
     tool_name: str
+    title: str
+    """What it does: `Read`, before its summary `sales.csv`; empty where only the tool's name says it."""
     summary: str
     ending: tuple[Part, ...]
-    """The state and its details: `Done, 0.3 s, approved by ana 14:02:40`."""
-    plain_ending: str
-    """As `ending`, without times and durations."""
+    """The state and its details: `Done, approved by ana`."""
+    took: str
+    """How long it took, or how old the outcome is that it was given."""
     notes: tuple[str, ...]
     plain_notes: tuple[str, ...]
     """As `notes`, on one line each."""
@@ -75,6 +79,12 @@ class RecordCall:
     is_open: bool
     cell: int | None = None
     """Its index among the run's code that can become cells, in the order in which it ran."""
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The sentences on outputs that are not here, each once."""
+        said = (words.elsewhere(output.place, output.name) for output in self.outputs)
+        return list(dict.fromkeys(filter(None, said)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +101,12 @@ class Aside:
 @dataclass(frozen=True, slots=True)
 class Story:
     run_id: str
-    status: str
-    facts: tuple[Part, ...]
-    """The model and the policy."""
-    figures: str
-    """Date, duration, tokens and cost; empty for runs of recordings, whose records are compared."""
-    recorded: str
-    """The sentences on a run that a recording approved calls of, or that called no model; empty for others."""
+    opening: str
+    """`Agent run: failed.`; empty where the answer opens the record."""
+    line: tuple[Part, ...]
+    """The model and the policy; of a recording what it did."""
+    figures: tuple[Part, ...]
+    """Date, duration, tokens and cost; none for runs of recordings, whose records are compared."""
     prompt: str
     answers: tuple[str, ...]
     error: str
@@ -106,41 +115,22 @@ class Story:
     """Whether it was stopped while it was queued."""
     transcript: tuple[RecordCall | Aside, ...]
     calls_line: str
+    took: str
+    """How long each call took; empty for runs of recordings."""
     results: tuple[Result, ...]
-    """The displays that may follow the record as outputs of the notebook."""
+    """What calls have shown, which in a notebook are outputs of their own."""
 
     @property
     def growth(self) -> str:
-        """A sentence on how much larger the results make the notebook, where that is much."""
+        """How much larger the results make the notebook, where that is much."""
         return words.growth(sum(result.size for result in self.results))
-
-
-def alone(story: Story) -> Story:
-    """The story for a record without outputs after it: the last plots and tables are next to the answer, the others in
-    the transcript."""
-    results = [
-        (number, place)
-        for number, item in enumerate(story.transcript)
-        if isinstance(item, RecordCall)
-        for place, output in enumerate(item.outputs)
-        if output.place == "below"
-    ]
-    raised = set(results[-_RAISED:])
-    transcript = list(story.transcript)
-    for number, item in enumerate(story.transcript):
-        if isinstance(item, RecordCall):
-            outputs = (
-                replace(output, place="above" if (number, place) in raised else "here")
-                for place, output in enumerate(item.outputs)
-            )
-            transcript[number] = replace(item, outputs=tuple(outputs))
-    return replace(story, transcript=tuple(transcript), results=())
 
 
 def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView]) -> Story:
     by_id = {call.tool_call_id: call for call in tool_calls}
     answers: list[str] = []
     items: list[ToolCallView | Aside] = []
+    steps: list[list[ToolCallView]] = []
     # Notices by the number of the model's turns before them.
     between = [(step.steps, Aside(words.raised(step), varies=True)) for step in run.raises]
     end = _notice_of_end(run) if messages else ""
@@ -158,54 +148,62 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
                 items.append(Aside(message.content))
             else:
                 answers.append(message.content)
-        items.extend(by_id.pop(name) for name in message.tool_calls if name in by_id)
-    items.extend(by_id.values())
+        steps.append([by_id.pop(name) for name in message.tool_calls if name in by_id])
+        items.extend(steps[-1])
+    steps.append(list(by_id.values()))
+    items.extend(steps[-1])
     items.extend(aside for _, aside in reversed(between))
     run_id = "recorded" if run.recorded else run.run_id
-    transcript, results = _transcript(items, run_id, run.recorded)
+    transcript, results = _transcript(items, run, run_id, {_last_done(step) for step in steps})
     error = f"{words.error_words(run.error)} {run.error.message}".strip() if run.error else end
+    is_said = run.status == "complete" and (answers or error)
     return Story(
         run_id=run_id,
-        status=words.run_word(run.status),
-        facts=_sentence(
-            Part(words.model_words(run), varies=True),
-            Part(words.policy_words(run)),
-            Part(words.continued_words(run), varies=True),
-            Part(words.mention_words(run), varies=True),
-            Part(words.instruction_words(run), varies=True),
-            Part("."),
-        ),
-        figures="" if run.recorded else _figures(run),
-        recorded=_recorded(run, tool_calls),
+        opening="" if is_said else f"Agent run: {words.run_word(run.status)}.",
+        line=_line(run, tool_calls),
+        figures=() if run.recorded else _figures(run),
         prompt=run.prompt,
         answers=tuple(answers),
         error=error,
         never_begun=run.status == "cancelled" and not messages,
         transcript=transcript,
-        calls_line=_calls_line(tool_calls),
+        calls_line=words.counted(Counter(call.state for call in tool_calls)) if tool_calls else "Notes",
+        took="" if run.recorded else _took(transcript),
         results=results.all,
     )
 
 
-def _recorded(run: RunView, tool_calls: Sequence[ToolCallView]) -> str:
-    """What a recording did: first the calls that it approved, in place of a person, then that it answered."""
+def _last_done(step: Sequence[ToolCallView]) -> str | None:
+    """The call of a step whose texts stay in sight: the last one that did what it should and has shown something."""
+    return next((call.tool_call_id for call in reversed(step) if call.state == "success" and call.outputs), None)
+
+
+def _line(run: RunView, tool_calls: Sequence[ToolCallView]) -> tuple[Part, ...]:
+    """The administration of a run. What a recording did stands first, in place of a model and of a person."""
     approved = words.approved_by_recording(tool_calls)
-    return " ".join(filter(None, (approved and f"{approved}.", cost_nothing(run))))
+    first = [Part(approved, varies=True), Part(cost_nothing(run), varies=True)]
+    model = Part("" if run.recorded else words.model_words(run), varies=True)
+    said = (words.continued_words(run), words.mention_words(run), words.instruction_words(run))
+    parts = (*first, model, Part(words.policy_words(run, words.ACTED)), *(Part(text, varies=True) for text in said))
+    return _joined(" · ", *parts)
 
 
 def cost_nothing(run: RunView) -> str:
-    """The sentence that a recording answered: `Recorded demo: no model is called. It cost nothing.`"""
-    return f"{words.recorded_words(run)}. It cost nothing." if run.recorded else ""
+    """What a recording that answered cost: `Recorded demo: no model is called, it cost nothing`."""
+    return f"{words.recorded_words(run)}, it cost nothing" if run.recorded else ""
 
 
 def text_of(parts: Sequence[Part]) -> str:
     return "".join(part.text for part in parts)
 
 
-def _sentence(first: Part, *others: Part) -> tuple[Part, ...]:
-    """Join what is not empty by commas, each of which belongs to the part that it introduces."""
-    parts = [part for part in (first, *others) if part.text]
-    return (parts[0], *(replace(part, text=part.text if part.text == "." else f", {part.text}") for part in parts[1:]))
+def _joined(separator: str, *parts: Part) -> tuple[Part, ...]:
+    """Join what is not empty. A separator varies with the part that it introduces, or follows as the first."""
+    joined: list[Part] = []
+    for part in parts:
+        if part.text:
+            joined += [Part(separator, joined[-1].varies or part.varies), part] if joined else [part]
+    return tuple(joined)
 
 
 def _notice_of_end(run: RunView) -> str:
@@ -216,12 +214,13 @@ def _notice_of_end(run: RunView) -> str:
 
 
 def _transcript(
-    items: list[ToolCallView | Aside], run_id: str, recorded: bool
+    items: list[ToolCallView | Aside], run: RunView, run_id: str, with_texts: set[str | None]
 ) -> tuple[tuple[RecordCall | Aside, ...], Results]:
     calls = [item for item in items[:_MOST_CALLS] if isinstance(item, ToolCallView)]
     outputs = {number: settled_outputs(call) for number, call in enumerate(calls, 1)}
     failed = {number for number, call in enumerate(calls, 1) if call.state != "success"}
-    results = Results(run_id, outputs, failed)
+    texts = {number for number, call in enumerate(calls, 1) if call.tool_call_id in with_texts}
+    results = Results(run_id, outputs, failed, texts)
     cells = _cells([item for item in items if isinstance(item, ToolCallView)])
     transcript: list[RecordCall | Aside] = []
     numbers = itertools.count(1)
@@ -229,7 +228,7 @@ def _transcript(
         if isinstance(item, ToolCallView):
             number = next(numbers)
             shown = tuple(shown_outputs(item, number, outputs[number], results))
-            transcript.append(replace(describe(item, shown, recorded=recorded), cell=cells.get(item.tool_call_id)))
+            transcript.append(replace(describe(item, shown, recorded=run.recorded), cell=cells.get(item.tool_call_id)))
         else:
             transcript.append(item)
     if len(items) > _MOST_CALLS:
@@ -251,21 +250,15 @@ def describe(call: ToolCallView, outputs: tuple[RecordOutput, ...] = (), *, reco
     failure = _failure(call)
     who = words.decided(call)
     seen = _seen(call, outputs)
-    spent = "" if recorded else _spent(call)
-    when = "" if recorded or not who else _clock(call.decided_at)
-    end = f" {who} {when}".rstrip() if call.state == "denied" else ""
-    details = _sentence(
-        Part(word),
-        Part(spent, varies=True),
-        Part(failure),
-        Part("" if end else f"{who} {when}".strip(), varies=True),
-    )
-    plain = [f"{word} {who}" if end else word, failure, "" if end else who]
+    summary = summary_of(call)
+    by = f" {who}".rstrip() if call.state == "denied" else ""
+    details = (Part(word), Part(failure), Part(who, varies=True))
     return RecordCall(
         tool_name=call.tool_name,
-        summary=summary_of(call),
-        ending=(details[0], Part(end, varies=True), *details[1:]) if end else details,
-        plain_ending=", ".join(part for part in plain if part),
+        title=words.title_of(call.tool_name, summary),
+        summary=summary,
+        ending=(Part(word), Part(by, varies=True)) if by else _joined(", ", *details),
+        took=_spent(call),
         notes=(*_notes(call), *seen),
         plain_notes=tuple(_on_one_line(note) for note in (*_notes(call), *seen)),
         output_file=f"The whole output is in {call.output_file}" if call.output_file and not recorded else "",
@@ -390,25 +383,24 @@ def _on_one_line(note: str) -> str:
     return line if len(line) <= _PLAIN_NOTE else f"{line[: _PLAIN_NOTE - 3]}..."
 
 
-def _calls_line(calls: Sequence[ToolCallView]) -> str:
-    return f"Transcript: {words.counted(Counter(call.state for call in calls))}" if calls else "Transcript"
+def _took(transcript: Sequence[RecordCall | Aside]) -> str:
+    """`Time of each step: 0.1 s, 0.3 s, -`: all of it in one place, because it differs from run to run."""
+    spent = [item.took for item in transcript if isinstance(item, RecordCall)]
+    return f"Time of each step: {', '.join(took or '-' for took in spent)}." if any(spent) else ""
 
 
-def _figures(run: RunView) -> str:
-    parts: list[str] = []
+def _figures(run: RunView) -> tuple[Part, ...]:
     started, ended = _moment(run.started_at), _moment(run.ended_at)
+    parts: list[Part] = []
     if started is not None:
-        parts.append(f"{started.day} {_MONTHS[started.month - 1]} {started.year}, {started:%H:%M} UTC")
+        date = f"{started.day} {_MONTHS[started.month - 1]} {started.year}, {started:%H:%M} UTC"
+        parts.append(Part(date, varies=True, moment=f"{started:%Y-%m-%dT%H:%M:%SZ}"))
     if started is not None and ended is not None and ended >= started:
-        parts.append(words.duration((ended - started).total_seconds() * 1000))
-    if said := spent(run.usage):
-        parts.append(" · ".join(said))
-    return f"{', '.join(parts)}." if parts else ""
-
-
-def _clock(moment: str | None) -> str:
-    found = _moment(moment)
-    return f"{found:%H:%M:%S} UTC" if found else ""
+        parts.append(Part(words.duration((ended - started).total_seconds() * 1000), varies=True))
+    said = spent(run.usage)
+    if run.usage.total_tokens:
+        said[:2] = [f"{said[0].removesuffix(' in')} tokens in, {said[1]}"]
+    return _joined(" · ", *parts, *(Part(text, varies=True) for text in said))
 
 
 def _moment(text: str | None) -> datetime | None:

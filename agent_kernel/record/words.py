@@ -54,6 +54,32 @@ MODES: dict[PolicyMode, str] = {
     "allow": "acts without asking",
     "deny": "denies every action",
 }
+ACTED: dict[PolicyMode, str] = {
+    "ask": "asked before acting",
+    "edit": "edited files here, asked for the rest",
+    "plan": "planned only: read, never acted",
+    "allow": "acted without asking",
+    "deny": "was denied every action",
+}
+"""`MODES` of a run that has ended."""
+TITLES: dict[str, tuple[str, str]] = {
+    "run_python": ("Run Python", "Run Python"),
+    "run_shell": ("Run a command", "Run a command"),
+    "inspect_variables": ("Look at variables", "Look at variables"),
+    "read_notebook": ("Read the notebook", "Read"),
+    "insert_cell": ("Insert a cell", "Insert a cell"),
+    "edit_cell": ("Edit a cell", "Edit a cell"),
+    "delete_cell": ("Delete a cell", "Delete a cell"),
+    "move_cell": ("Move a cell", "Move a cell"),
+    "run_cell": ("Run a cell", "Run a cell"),
+    "list_files": ("List files", "List files in"),
+    "search_files": ("Search files", "Search files for"),
+    "read_file": ("Read a file", "Read"),
+    "edit_file": ("Edit a file", "Edit"),
+    "write_file": ("Write a file", "Write"),
+    "ask_user": ("Ask you", "Ask you"),
+}
+"""What a call does, by its tool's name: alone, and before the summary of its arguments (`Read sales.csv`)."""
 RULES = {
     "allows": "1 always-allow rule",
     "allow": "{count} always-allow rules",
@@ -105,8 +131,10 @@ RAISED = {
 MODEL_WITH_EFFORT = "{model} · effort {effort}"
 LEAN_MODEL = "{model} · fewer words and tools for its small context"
 CONTINUES = "continues from [{cell}]"
+CONTINUED = "continued from cell [{cell}]"
 MENTIONS = "read with the prompt: {names}"
 INSTRUCTIONS = "follows {names}"
+FOLLOWED = "followed {names}"
 RECORDED = {
     "demo": "Recorded demo",
     "answers": "Recorded answers",
@@ -200,15 +228,22 @@ PROMPT = "Prompt"
 WIDGET = "A widget: only this text of it is kept."
 MUCH = 1_000_000
 """Bytes that a run may add to a notebook without a word of it."""
+FOLDED = "Output, {count} lines"
 LEFT_OUT = "Left out: this record is too long."
 
 
 def counted(counts: Mapping[CallState, int]) -> str:
-    """The calls by state: `3 tool calls (2 done, 1 denied)`."""
+    """The calls by state: `3 steps: 2 done, 1 denied`."""
     total = sum(counts.values())
     listed = (*COUNTED, *(state for state in counts if state not in COUNTED))
     parts = ", ".join(f"{counts[state]} {STATES[state].lower()}" for state in listed if counts.get(state))
-    return f"{total} tool {'call' if total == 1 else 'calls'} ({parts})"
+    return f"{total} {'step' if total == 1 else 'steps'}: {parts}"
+
+
+def title_of(tool_name: str, summary: str) -> str:
+    """What a call does, before the summary of its arguments; empty for a tool that is not built in."""
+    alone, before = TITLES.get(tool_name, ("", ""))
+    return before if summary else alone
 
 
 def run_word(status: RunStatus) -> str:
@@ -254,8 +289,8 @@ def approved_by_recording(calls: Iterable[ToolCallView]) -> str:
 
 
 def continued_words(run: RunView) -> str:
-    """The text `continues from [2]`, or nothing."""
-    return "" if run.continues is None else CONTINUES.format(cell=run.continues)
+    """The text `continued from cell [2]`, or nothing."""
+    return "" if run.continues is None else CONTINUED.format(cell=run.continues)
 
 
 def mention_words(run: RunView) -> str:
@@ -264,19 +299,19 @@ def mention_words(run: RunView) -> str:
 
 
 def instruction_words(run: RunView) -> str:
-    """The text `follows AGENTS.md, ../AGENTS.md, 2 skills`, or nothing."""
+    """The text `followed AGENTS.md, ../AGENTS.md, 2 skills`, or nothing."""
     files = [one.file for one in run.instructions if not (one.off or one.skill)]
     skills = sum(one.skill and not one.off for one in run.instructions)
     if skills:
         files.append("1 skill" if skills == 1 else f"{skills} skills")
-    return INSTRUCTIONS.format(names=", ".join(files)) if files else ""
+    return FOLLOWED.format(names=", ".join(files)) if files else ""
 
 
-def policy_words(run: RunView) -> str:
+def policy_words(run: RunView, modes: Mapping[PolicyMode, str] = MODES) -> str:
     """The policy: `asks before acting, 2 always-allow rules, limited by .agent-kernel.toml: 1 rule`."""
     allowing = sum(rule.text.startswith("allow") for rule in run.policy.rules)
     others = len(run.policy.rules) - allowing
-    parts = [MODES[run.policy.mode]]
+    parts = [modes[run.policy.mode]]
     if allowing:
         parts.append(RULES["allows" if allowing == 1 else "allow"].format(count=allowing))
     if others:
@@ -374,28 +409,20 @@ def stored(cached_at: str, ended_at: str) -> str:
     return STORED["now" if minutes == 0 else "one" if minutes == 1 else "more"].format(minutes=minutes)
 
 
-Place = Literal["here", "above", "below", "left out"]
-"""Where a display is: in the transcript, next to the answer, below the record as an output of the notebook, or left out
-for lack of room."""
+Place = Literal["here", "above", "left out"]
+"""Where an output is: in the transcript, in sight after the answer, or left out for lack of room."""
 
 
 def growth(size: int) -> str:
-    """The sentence `The outputs below add 2.7 MB to this notebook.`; empty for less than 1 MB. `size` is in bytes."""
-    return f"The outputs below add {size / 1e6:.1f} MB to this notebook." if size > MUCH else ""
+    """The words `the outputs above add 2.7 MB to this notebook`; empty for less than 1 MB. `size` is in bytes."""
+    return f"the outputs above add {size / 1e6:.1f} MB to this notebook" if size > MUCH else ""
 
 
 def elsewhere(place: Place, name: str) -> str:
-    match place:
-        case "here":
-            return ""
-        case "above":
-            return f"Shown above: {name}."
-        case "below":
-            return f"Shown below: {name}."
-        case "left out":
-            return f"Not shown below: {name}. The outputs of this run are too many or too large."
-        case _:
-            assert_never(place)
+    if place == "above":
+        return f"Shown above: {name}."
+    said = f"Not shown above: {name}. The outputs of this run are too many or too large."
+    return said if place == "left out" else ""
 
 
 _DISPLAYS = {
@@ -456,6 +483,7 @@ def duration(milliseconds: float) -> str:
 
 SHARED: Final[dict[str, Any]] = {
     "states": STATES,
+    "titles": TITLES,
     "modes": MODES,
     "rules": RULES,
     "seen": SEEN,

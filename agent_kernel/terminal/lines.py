@@ -153,7 +153,8 @@ class Printer:
         told = describe(call, tuple(shown_outputs(call, 0, settled_outputs(call), Results("", {}))))
         self._terminal.line("", "")
         title = f"{told.tool_name} {told.summary}".strip()
-        self._terminal.line(one_line(f"{title}: {text_of(told.ending)}", 300), first="* ")
+        ending = ", ".join(filter(None, (text_of(told.ending), told.took)))
+        self._terminal.line(one_line(f"{title}: {ending}", 300), first="* ")
         if is_whole and call.tool_name == ASK_USER:
             question, choices = question_of(call)
             self._terminal.line("\n".join((question, *(f"{number}  {one}" for number, one in enumerate(choices, 1)))))
