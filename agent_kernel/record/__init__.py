@@ -1,6 +1,6 @@
 """Renders the static record of a run that has ended, which needs no kernel, no script and no style."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView

@@ -260,32 +260,8 @@ def _markdown_pieces(story: Story) -> Pieces:
         parts.append(_markdown_prompt(story.prompt))
     if story.error:
         error = truncate(story.error, _NOTE).text
-<<<<<<< HEAD
         parts.append(fence(error, "text") if "\n" in error else markdown_message(error))
-=======
-        parts.append(fence(error, "text") if "\n" in error else escape_markdown(error))
-    line = f"<small>{escape_markdown(text_of(_line(story)))}</small>"
->>>>>>> dd90d5ab (Open the record with the answer, and keep what was printed in sight)
-    if story.never_begun:
-        return Pieces((*parts, *map(escape_markdown, _why_never_begun(story))), (), (line,))
-    parts.extend(_markdown_prose(answer, room) for answer in story.answers)
-<<<<<<< HEAD
-    if story.transcript:
-        parts.append(f"<details>\n<summary>{story.calls_line}</summary>")
-        for item in story.transcript:
-            parts.append(_markdown_call(item, room) if isinstance(item, RecordCall) else _markdown_aside(item, room))
-        parts.append("</details>")
-    parts.append(story.growth)
-    return "\n\n".join(part for part in parts if part)
-=======
-    shown = tuple(_markdown_output(output, room) for output in _in_sight(story))
-    ending = [f"<details>\n<summary>{story.calls_line}</summary>"] if story.transcript else []
-    for item in story.transcript:
-        ending.append(_markdown_call(item, room) if isinstance(item, RecordCall) else _markdown_aside(item, room))
-    if story.took:
-        ending.append(story.took)
-    return Pieces(tuple(parts), shown, (*ending, "</details>", line) if story.transcript else (line,))
->>>>>>> dd90d5ab (Open the record with the answer, and keep what was printed in sight)
+    line = escape_markdown(text_of(_line(story)))
 
 
 def _markdown_prompt(prompt: str) -> str:

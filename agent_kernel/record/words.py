@@ -483,7 +483,7 @@ def duration(milliseconds: float) -> str:
 
 SHARED: Final[dict[str, Any]] = {
     "states": STATES,
-    "titles": TITLES,
+    "titles": {name: list(titles) for name, titles in TITLES.items()},
     "modes": MODES,
     "rules": RULES,
     "seen": SEEN,

@@ -72,7 +72,7 @@ async def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(
     assert "exists" in printed("last", "--markdown", str(target), code=1)
     assert target.read_text() == "mine"
     printed("last", "--markdown", str(target), "--force")
-    assert target.read_text().startswith("**Agent run: complete.**")
+    assert target.read_text().startswith("> ")
     assert "can't be written" in printed("last", "--markdown", str(tmp_path / "no" / "x.md"), code=1)
 
 

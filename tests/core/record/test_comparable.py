@@ -45,8 +45,8 @@ def test_a_replay_differs_in_ids_times_figures_model_and_who_decided_and_compare
     run = a_run(recorded=True, model="replay:orders.jsonl", run_id="run_2", continues=None)
     other = comparable(record(replayed(), run=run))
     assert one == other
-    assert one.text.splitlines()[0] == "Agent run: complete. , asks before acting."
-    for gone in ("ana", "UTC", "0.3 s", "gpt", "run_1", "/home"):
+    assert one.text.splitlines()[0] == "Find duplicate orders in `orders`."
+    for gone in ("ana", "UTC", "0.3 s", "gpt", "run_1", "/home", "·"):
         assert gone not in one.text
     for kept in ("312 rows.", "I look.", "orders.head()", "Not that.", "KeyError", "Denied", "Failed"):
         assert kept in one.text

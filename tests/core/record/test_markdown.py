@@ -144,7 +144,7 @@ def test_no_answer_takes_the_transcript_into_its_own_blocks(engines: Engines, an
     call = a_call(1, "run_python", {"code": "print(1)"})
     text = render_record(a_run(), [says("", call), says(answer)], [call])["text/markdown"]
     for name, engine in engines.items():
-        assert "<summary>Transcript: 1 tool call (1 done)</summary>" in engine(text), (name, text)
+        assert "<summary>1 step: 1 done</summary>" in engine(text), (name, text)
 
 
 @given(MIXED, MIXED)

@@ -61,31 +61,33 @@ def bundle(
 
 def test_the_record_says_how_much_the_model_was_asked_to_reason() -> None:
     told = render_record(a_run(effort="high"), [], [])["text/plain"]
-    assert "Agent run: complete. gpt-5.2 · effort high, asks before acting." in told
+    assert "gpt-5.2 · effort high · asked before acting" in told
     recorded = render_record(a_run(effort="high", recorded=True), [], [])["text/plain"]
     assert "effort" not in recorded
 
 
-def test_the_head_says_how_it_ended_with_which_model_and_policy() -> None:
-    html = bundle([])["text/html"]
-    assert '<div class="agent-record" data-agent-record="run_1">' in html
-    assert (
-        "<p><strong>Agent run: complete.</strong> gpt-5.2, asks before acting. "
-        "20 November 2026, 14:02 UTC, 9 min 51 s, 20.1k in · 1.4k out · $0.039.</p>"
-    ) in html
-    assert "<blockquote><p>Find duplicate orders in `orders`.</p></blockquote>" in html
-    assert '<div data-role="answer"><p>The clean table has <strong>47,898 orders</strong>.</p></div>' in html
-    assert "<details" not in html
+def test_the_answer_opens_the_record_and_one_small_line_says_model_policy_time_and_cost() -> None:
+    messages = [says("The clean table has **47,898 orders**.")]
+    html = bare(render_record(a_run(), messages, [], below_prompt=True)["text/html"])
+    assert html == (
+        '<div class="agent-record" data-agent-record="run_1">\n'
+        '<div data-role="answer"><p>The clean table has <strong>47,898 orders</strong>.</p></div>\n'
+        "<p><small>gpt-5.2 · asked before acting · "
+        '<time datetime="2026-11-20T14:02:09Z">20 November 2026, 14:02 UTC</time> · 9 min 51 s · '
+        "20.1k tokens in, 1.4k out · $0.039</small></p>\n</div>"
+    )
+    assert "<blockquote><p>Find duplicate orders in `orders`.</p></blockquote>" in bundle([])["text/html"]
+    assert bundle([], "")["text/plain"].startswith("Agent run: complete.\n"), "a run without an answer"
 
 
-def test_the_head_says_what_is_known_of_the_cost() -> None:
-    def head(**usage: Any) -> str:
+def test_a_record_says_what_is_known_of_the_cost() -> None:
+    def line(**usage: Any) -> str:
         run = a_run(usage=Usage(input_tokens=1_234, output_tokens=340, total_tokens=1_574, **usage))
-        return render_record(run, [], [])["text/markdown"].partition("\n")[0]
+        return render_record(run, [], [])["text/markdown"].rpartition("\n")[2]
 
-    assert head(cost=0.0042).endswith(r"1.2k in · 340 out · \$0.004.")
-    assert head(cost=0.0042, cost_is_partial=True).endswith(r"· ≥ \$0.004.")
-    assert head().endswith("340 out.")
+    assert line(cost=0.0042).endswith(r"1.2k tokens in, 340 out · \$0.004")
+    assert line(cost=0.0042, cost_is_partial=True).endswith(r"· ≥ \$0.004")
+    assert line().endswith("340 out")
     plain = render_record(a_run(usage=Usage(total_tokens=9, cost=1.0)), [], [])["text/plain"]
     assert "$" not in plain, "it is compared: what a run costs differs from day to day"
 
@@ -101,27 +103,27 @@ def test_a_call_is_told_by_the_first_line_that_does_something() -> None:
         re.sub("<[^>]+>", "", found) for found in re.findall("<summary>(.*?)</summary>", told["text/html"])[1:]
     ]
     assert [one.partition(", approved")[0] for one in summaries] == [
-        "run_python df.mean(): Done, &lt; 0.1 s",
-        "run_python b(c): Done, &lt; 0.1 s",
-        "run_python import pandas as pd: Done, &lt; 0.1 s",
+        "Run Python df.mean() (run_python): Done",
+        "Run Python b(c) (run_python): Done",
+        "Run Python import pandas as pd (run_python): Done",
     ]
 
 
 def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
     html = bundle(five_calls())["text/html"]
-    assert "<details><summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in html
+    assert "<details><summary>5 steps: 3 done, 1 denied, 1 failed</summary>" in html
     summaries = [re.sub("<[^>]+>", "", found) for found in re.findall("<summary>(.*?)</summary>", html)[1:]]
     assert summaries == [
-        "inspect_variables orders: Done, 0.1 s, allowed by policy 14:02:40 UTC",
-        "run_python orders.head(): Done, 0.3 s, approved by ana 14:02:40 UTC",
-        "run_python orders.drop(columns=[&quot;exported_at&quot;], inplace=True): Denied by ana 14:02:40 UTC",
-        "run_python weekly = orders_clean.groupby(&quot;week&quot;): "
-        "Failed, 0.2 s, KeyError, approved by ana 14:02:40 UTC",
-        "write_file reports/weekly.md: Done, 0.3 s, edited and approved by ana 14:02:40 UTC",
+        "Look at variables orders (inspect_variables): Done, allowed by policy",
+        "Run Python orders.head() (run_python): Done, approved by ana",
+        "Run Python orders.drop(columns=[&quot;exported_at&quot;], inplace=True) (run_python): Denied by ana",
+        "Run Python weekly = orders_clean.groupby(&quot;week&quot;) (run_python): Failed, KeyError, approved by ana",
+        "Write reports/weekly.md (write_file): Done, edited and approved by ana",
     ]
+    assert "<p><small>Time of each step: 0.1 s, 0.3 s, -, 0.2 s, 0.3 s.</small></p>\n</details>" in html
     assert "<p>Reason: Keep the raw table as it is. Nothing ran.</p>" in html
     assert "<pre>312</pre>" in html
-    assert "KeyError: &#x27;week&#x27;" in html
+    assert "<span>KeyError</span>: &#x27;week&#x27;" in html, "with its colour"
     assert "<p>I look first.</p>" in html
     assert "\x1b" not in html
     assert html.count("<details") == html.count("</details>") == 6
@@ -130,26 +132,28 @@ def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
 def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
     plain = bundle(five_calls())["text/plain"]
     assert plain == (
-        "Agent run: complete. gpt-5.2, asks before acting.\n\n"
         "> Find duplicate orders in `orders`.\n\n"
         "The clean table has **47,898 orders**.\n\n"
-        "Transcript: 5 tool calls (3 done, 1 denied, 1 failed)\n"
-        "1. inspect_variables orders: Done, allowed by policy\n"
-        "2. run_python orders.head(): Done, approved by ana\n"
-        '3. run_python orders.drop(columns=["exported_at"], inplace=True): Denied by ana\n'
+        "312\n\n"
+        "5 steps: 3 done, 1 denied, 1 failed\n"
+        "1. Look at variables orders (inspect_variables): Done, allowed by policy\n"
+        "2. Run Python orders.head() (run_python): Done, approved by ana\n"
+        "   Shown above: text.\n"
+        '3. Run Python orders.drop(columns=["exported_at"], inplace=True) (run_python): Denied by ana\n'
         "   Reason: Keep the raw table as it is. Nothing ran.\n"
-        '4. run_python weekly = orders_clean.groupby("week"): Failed, KeyError, approved by ana\n'
-        "5. write_file reports/weekly.md: Done, edited and approved by ana\n"
-        "   The call was edited before it was approved."
+        '4. Run Python weekly = orders_clean.groupby("week") (run_python): Failed, KeyError, approved by ana\n'
+        "5. Write reports/weekly.md (write_file): Done, edited and approved by ana\n"
+        "   The call was edited before it was approved.\n\n"
+        "gpt-5.2 · asked before acting"
     )
 
 
 def test_the_markdown_tells_the_same() -> None:
     markdown = bundle(five_calls())["text/markdown"]
-    assert markdown.startswith("**Agent run: complete.** gpt-5.2, asks before acting. 20 November 2026")
-    assert "> Find duplicate orders in \\`orders\\`." in markdown
-    assert "<summary>Transcript: 5 tool calls (3 done, 1 denied, 1 failed)</summary>" in markdown
-    assert "`run_python` `orders.head()`: Done, 0.3 s, approved by ana 14:02:40 UTC" in markdown
+    assert markdown.startswith("> Find duplicate orders in \\`orders\\`.")
+    assert "gpt-5.2 · asked before acting · 20 November 2026, 14:02 UTC · 9 min 51 s" in markdown
+    assert "<summary>5 steps: 3 done, 1 denied, 1 failed</summary>" in markdown
+    assert "Run Python `orders.head()` (`run_python`): Done, approved by ana" in markdown
     assert "```python\norders.head()\n```" in markdown
     assert "```\n312\n```" in markdown
 
@@ -170,7 +174,7 @@ def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
     other = bundle(again, recorded=True, model="demo", run_id="run_2", started_at="2027-01-01T00:00:00Z", ended_at=None)
     assert first == other
     for content in first.values():
-        assert "Recorded demo: no model is called. It cost nothing." in content
+        assert "Recorded demo: no model is called, it cost nothing" in content
         assert "14:02" not in content
         assert "tokens" not in content
         assert "$" not in content
@@ -189,8 +193,8 @@ def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
 def test_a_record_names_the_recording_that_answered(model: str, said: str) -> None:
     call = five_calls()[0].model_copy(update={"by": "script", "decided_by": "a recording"})
     record = render_record(a_run(recorded=True, model=model), [says("", call)], [call])
-    assert f"{said}: no model is called. It cost nothing." in record["text/plain"]
-    assert f"{html.escape(said)}: no model is called. It cost nothing." in record["text/html"]
+    assert f"{said}: no model is called, it cost nothing" in record["text/plain"]
+    assert f"{html.escape(said)}: no model is called, it cost nothing" in record["text/html"]
     assert "approved by a recording" in record["text/plain"]
 
 
@@ -207,8 +211,9 @@ def test_a_replays_record_says_first_how_many_calls_a_recording_approved() -> No
     ]
     run = a_run(recorded=True, model="replay:sum.jsonl")
     for content in render_record(run, [says("", *calls)], calls).values():
-        assert "A recording approved 2 calls. Recorded answers of sum.jsonl" in " ".join(content.split())
-    assert "A recording approved 1 call. " in render_record(run, [says("", calls[0])], calls[:1])["text/plain"]
+        line = re.sub("<[^>]+>", "", content)
+        assert "\nA recording approved 2 calls · Recorded answers of sum.jsonl" in line
+    assert "A recording approved 1 call · " in render_record(run, [says("", calls[0])], calls[:1])["text/plain"]
     assert "A recording approved" not in render_record(run, [says("", calls[2])], calls[2:])["text/plain"]
 
 
@@ -216,7 +221,7 @@ def test_every_end_of_a_run_has_its_word() -> None:
     failed = bundle([], status="error", error=ErrorView(code="LLM_ERROR", message="gpt-5.2 returned 429."))[
         "text/plain"
     ]
-    assert failed.startswith("Agent run: failed. ")
+    assert failed.startswith("Agent run: failed.\n")
     assert "The model did not answer. gpt-5.2 returned 429." in failed
     changed = ErrorView(code="LLM_ERROR", message=f"{RECORDING_CHANGED}: sum.jsonl:4 answers something else.")
     helps = ErrorView(code="LLM_ERROR", message="It is too long_ (`%agent new <b>`). Use another_one.")
@@ -226,15 +231,15 @@ def test_every_end_of_a_run_has_its_word() -> None:
     assert f"\n{RECORDING_CHANGED}: sum.jsonl:4" in bundle([], status="error", error=changed)["text/plain"]
     cut = bundle([], status="error", error=ErrorView(code="LLM_ERROR", message=f"{CUT_OFF} after 4 words."))
     assert "\nThe answer was cut off after 4 words." in cut["text/plain"]
-    assert bundle([], status="cancelled")["text/plain"].startswith("Agent run: stopped. ")
+    assert bundle([], status="cancelled")["text/plain"].startswith("Agent run: stopped.\n")
     rule = RuleView(rule_id="r", scope="project", tool_name="read_file", text="allow read_file")
     assert (
-        "acts without asking, 1 always-allow rule."
+        "acted without asking, 1 always-allow rule"
         in bundle([], policy=PolicyView(mode="allow", rules=[rule]))["text/plain"]
     )
-    assert "continues from [2]." in bundle([], continues=2)["text/plain"]
-    assert "read with the prompt: @sales, @[3]." in bundle([], mentions=["@sales", "@[3]"])["text/plain"]
-    assert "plan only: reads, never acts." in bundle([], policy=PolicyView(mode="plan"))["text/plain"]
+    assert "continued from cell [2]" in bundle([], continues=2)["text/plain"]
+    assert "read with the prompt: @sales, @[3]" in bundle([], mentions=["@sales", "@[3]"])["text/plain"]
+    assert "planned only: read, never acted" in bundle([], policy=PolicyView(mode="plan"))["text/plain"]
 
 
 def test_every_end_of_a_call_is_told_honestly() -> None:
@@ -248,12 +253,12 @@ def test_every_end_of_a_call_is_told_honestly() -> None:
         a_call(7, by="script"),
     ]
     plain = bundle(calls)["text/plain"]
-    assert "(1 done, 1 denied, 1 cancelled, 1 not valid, 1 replaced, 1 expired, 1 outcome unknown)" in plain
+    assert "7 steps: 1 done, 1 denied, 1 cancelled, 1 not valid, 1 replaced, 1 expired, 1 outcome unknown\n" in plain
     assert "It may have finished, run in part, or not run at all." in plain
     assert "path is missing. The model was told." in plain
-    assert "5. run_python orders.head(): Expired\n   Nothing ran." in plain
+    assert "5. Run Python orders.head() (run_python): Expired\n   Nothing ran." in plain
     assert "Denied by policy\n   Reason: Nobody was there to ask. Nothing ran." in plain
-    assert plain.endswith("Done, approved by a script")
+    assert "7. Run Python orders.head() (run_python): Done, approved by a script\n" in plain
 
 
 def test_nothing_is_shown_as_the_output_of_a_call_that_never_ran() -> None:
@@ -308,7 +313,7 @@ def test_calls_that_no_message_names_are_still_told() -> None:
     shown = render_record(
         a_run(), [MessageView(message_id="m", run_id="run_1", role="user", content="hello")], [a_call()]
     )
-    assert "1. run_python orders.head(): Done" in shown["text/plain"]
+    assert "1. Run Python orders.head() (run_python): Done" in shown["text/plain"]
 
 
 def test_a_huge_run_makes_a_bounded_record_in_linear_time() -> None:
@@ -353,7 +358,7 @@ def test_a_raised_budget_is_told_where_the_run_went_on() -> None:
     )
     html = render_record(a_run(raises=[step]), [says("", one), says("", two)], [one, two])["text/html"]
     before, after = html.split("Budget raised by ana: 100,000 tokens, 10 min.")
-    assert [part.count("<summary><code>run_python") for part in (before, after)] == [1, 1]
+    assert [part.count("<summary>Run Python") for part in (before, after)] == [1, 1]
 
 
 def test_a_record_says_which_plots_the_model_has_seen() -> None:
@@ -376,9 +381,7 @@ def test_a_summary_of_older_messages_stands_where_it_was_made_and_can_be_opened(
     html = record["text/html"]
     assert "<details><summary>Summarised 42 messages</summary>\n<p>They <strong>looked</strong>" in html
     assert "<b>" not in html
-    first, second = (
-        html.index(f"<code>{call.tool_name}</code>", at) for call, at in ((one, 0), (two, html.index("Summ")))
-    )
+    first, second = (html.index(f"({call.tool_name})", at) for call, at in ((one, 0), (two, html.index("Summ"))))
     assert first < html.index("Summarised") < second
     assert "<summary>Summarised 42 messages</summary>\n\nThey **looked**" in record["text/markdown"]
 
@@ -406,8 +409,8 @@ def test_a_long_prompt_is_folded_and_bounded() -> None:
 
 
 def test_code_and_what_it_printed_look_like_code_and_output() -> None:
-    call = a_call(outputs=[printed("12 rows\n")])
-    shown = render_record(a_run(), [says("", call), says("Use:\n\n```python\nx\n```")], [call])["text/html"]
+    calls = [a_call(outputs=[printed("12 rows\n")]), a_call(2, outputs=[printed("13 rows\n")])]
+    shown = render_record(a_run(), [says("", *calls), says("Use:\n\n```python\nx\n```")], calls)["text/html"]
     look = re.escape('<pre style="background-color: rgba(128, 128, 128, 0.12)') + '[^>]*">'
     code = '<code class="agent-code language-python agent-cell-1"[^>]*>' + re.escape("orders.head()</code>")
     assert re.search(look + code, shown)
@@ -433,9 +436,9 @@ def test_a_run_that_was_stopped_in_the_queue_says_that_it_never_began() -> None:
     notice = NoticeView(content="Stopped, because its cell was run again.", at="2026-11-20T14:05:00.000Z", steps=0)
     shown = render_record(a_run(status="cancelled", notices=[notice]), [], [], below_prompt=True)
     words = "It was stopped before it began: no model was asked, and nothing ran."
-    assert shown["text/html"].endswith(f"<p>Stopped, because its cell was run again.</p>\n<p>{words}</p>\n</div>")
-    assert shown["text/markdown"].endswith(f"Stopped, because its cell was run again.\n\n{words}")
-    assert shown["text/plain"].endswith(words)
+    assert f"<p>Stopped, because its cell was run again.</p>\n<p>{words}</p>\n" in shown["text/html"]
+    assert f"Stopped, because its cell was run again.\n\n{words}\n" in shown["text/markdown"]
+    assert f"{words}\n\ngpt-5.2 · asked" in shown["text/plain"]
     asked = render_record(a_run(status="cancelled"), [says("I look")], [])
     assert not any(words in text for text in asked.values())
 
@@ -450,7 +453,7 @@ def test_a_run_that_was_stopped_says_why_in_the_open() -> None:
     shown = render_record(a_run(status="cancelled", notices=notices), [says("", call)], [call])
     for form, text in shown.items():
         assert text.count(why) == 1, form
-    assert shown["text/html"].index(why) < shown["text/html"].index("Transcript")
+    assert shown["text/html"].index(why) < shown["text/html"].index("1 step: 1 cancelled")
     assert "The model was slow." in shown["text/html"]
     ended = render_record(a_run(notices=notices), [says("Done.")], [])
     assert ended["text/html"].index(why) > ended["text/html"].index("Done.")

@@ -31,7 +31,13 @@ def bundle(**data: Any) -> OutputView:
 
 
 def placed(*calls: ToolCallView) -> Placed:
-    return place_record(a_run(), [says("", *calls), says("There it is.")], calls)
+    """The results, and all of the record around them."""
+    found = place_record(a_run(), [says("", *calls), says("There it is.")], calls)
+    if not found.results:
+        return found
+    *results, ending = found.results
+    assert ending.metadata == {MARK: {"run": "run_1", "call": 0}}
+    return Placed({kind: f"{text}\n{ending.data[kind]}" for kind, text in found.record.items()}, tuple(results))
 
 
 def alone(*calls: ToolCallView) -> dict[str, str]:
@@ -42,13 +48,15 @@ def test_a_chart_stands_below_with_all_its_mime_types_and_the_record_has_no_copy
     chart = {PLOTLY: {"data": [{"y": [1, 2]}]}, "text/html": "<div id='p'></div><script>draw()</script>"}
     output = OutputView(kind="display", data=chart, metadata={PLOTLY: {"config": 1}})
     shown = placed(a_call(outputs=[printed("drawn"), output]))
-    [result] = shown.results
+    drawn, result = shown.results
+    assert drawn.data == {"text/plain": "drawn"}
     assert result.data == chart
     assert result.metadata == {PLOTLY: {"config": 1}, MARK: {"run": "run_1", "call": 1}}
     for text in shown.record.values():
-        assert "Shown below: Plotly chart." in text
+        assert "Shown above: Plotly chart." in text
         assert "draw()" not in text
-    assert ">drawn</pre>" in shown.record["text/html"]
+        assert "Shown above: text." in text
+        assert text.index("There it is.") < text.index("1 step: 1 done")
 
 
 def test_what_stands_below_is_named_in_all_forms_without_what_changes_from_run_to_run() -> None:
@@ -62,20 +70,71 @@ def test_what_stands_below_is_named_in_all_forms_without_what_changes_from_run_t
     shown = placed(call)
     assert len(shown.results) == 3
     for text in shown.record.values():
-        positions = [text.index(f"Shown below: {name}.") for name in ("picture", "table", "formula")]
+        positions = [text.index(f"Shown above: {name}.") for name in ("picture", "table", "formula")]
         assert positions == sorted(positions)
         assert "0x7f" not in text
     assert PNG not in shown.record["text/html"]
 
 
-def test_text_alone_and_what_failed_calls_showed_stay_in_the_transcript() -> None:
-    text = a_call(1, outputs=[displayed(text_plain="42")], state="success")
+def test_texts_of_a_steps_other_calls_and_what_failed_calls_showed_stay_in_the_transcript() -> None:
+    text = a_call(1, outputs=[printed("41")])
     failed = a_call(2, outputs=[displayed(image_png=PNG, text_plain="half"), raised("ValueError: no")], state="error")
-    shown = placed(text, failed)
-    assert shown.results == ()
-    assert ">42</pre>" in shown.record["text/html"]
+    last = a_call(3, outputs=[printed("42")])
+    shown = placed(text, failed, last)
+    assert [result.data for result in shown.results] == [{"text/plain": "42"}]
+    assert ">41</pre>" in shown.record["text/html"]
     assert PNG in shown.record["text/html"]
-    assert "below" not in shown.record["text/plain"]
+    assert "(run_python): Failed, ValueError, approved by you\n3." in shown.record["text/plain"]
+
+
+def test_what_each_steps_last_call_printed_stays_in_sight_in_the_order_in_which_it_came() -> None:
+    frame = displayed(text_html=TABLE, text_plain="1")
+    one = a_call(1, outputs=[printed("2 rows\n"), frame, printed("\x1b[31mred\x1b[0m\n"), displayed(text_plain="42")])
+    silent = a_call(2)
+    command = a_call(3, "run_shell", {"command": "ls"}, outputs=[printed("a.csv\n")], result="a.csv\nExit code: 0")
+    messages, calls = [says("", one, silent), says("", command), says("There it is.")], [one, silent, command]
+    data = [result.data for result in place_record(a_run(), messages, calls).results[:-1]]
+    texts = ["2 rows", "1", "\x1b[31mred\x1b[0m", "42", "a.csv\nExit code: 0"]
+    assert [shown["text/plain"] for shown in data] == texts
+    assert [set(shown) - {"text/plain"} for shown in data] == [set(), {"text/html"}, set(), set(), set()]
+    shown = render_record(a_run(), messages, calls)
+    for text in shown.values():
+        above, _, _ = text.partition("3 steps: 3 done")
+        at = [above.index(word) for word in ("There it is.", "2 rows", "red", "42", "a.csv")]
+        assert at == sorted(at)
+        assert "\x1b" not in text
+    assert '<span style="color: #e75c58">red</span>' in shown["text/html"]
+
+
+def test_a_text_of_more_than_30_lines_is_folded_and_a_shorter_one_is_not() -> None:
+    short, long = "\n".join(map(str, range(30))), "\n".join(["\x1b[1;38;5;196m0", *map(str, range(1, 31))])
+    assert placed(a_call(outputs=[printed(short)])).results[0].data == {"text/plain": short}
+    [shown] = placed(a_call(outputs=[printed(long)])).results
+    assert shown.data["text/plain"] == long
+    folded = shown.data["text/html"]
+    assert folded.startswith("<details><summary>Output, 31 lines</summary>\n<pre")
+    assert '<span style="font-weight: bold; color: #ff0000">0\n1\n' in folded
+    assert_harmless(folded)
+    assert folded in alone(a_call(outputs=[printed(long)]))["text/html"].partition("1 step")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[32;1mok\x1b[22m, \x1b[39mplain", '<span style="color: #00a250; font-weight: bold">ok</span>'),
+        ("\x1b[38;2;1;2;300mx\x1b[m", '<span style="color: #0102ff">x</span>'),
+        ("\x1b[48;5;7mx", '<span style="background-color: #c5c1b4">x</span>'),
+        ("\x1b[48;5;244mx", '<span style="background-color: #808080">x</span>'),
+        ("\x1b[97;104mx", '<span style="color: #a1a6b2; background-color: #0065ca">x</span>'),
+        ("\x1b[38;5mx\x1b[99m\x1b[2J\x1b]0;title\x07y", ">xy</pre>"),
+        ("\x1b[3", "></pre>"),
+    ],
+)
+def test_colours_are_those_of_the_notebook_and_other_escapes_are_gone(text: str, shown: str) -> None:
+    failed = a_call(outputs=[raised(text)], state="error")
+    html = alone(failed)["text/html"]
+    assert shown in html
+    assert_harmless(html)
 
 
 def test_displays_that_were_cleared_or_replaced_do_not_stand_below() -> None:
@@ -101,7 +160,7 @@ def test_a_widget_stands_below_also_that_of_a_failed_call_and_a_record_alone_has
     shown = placed(*calls)
     assert [result.data for result in shown.results] == [bar.data, table.data]
     for text in shown.record.values():
-        assert text.count("Shown below: widget.") == 2
+        assert text.count("Shown above: widget.") == 2
         assert "100%" not in text
     html = alone(*calls)["text/html"]
     assert ">100%|####| 10/10\n(A widget: only this text of it is kept.)</pre>" in html
@@ -150,7 +209,7 @@ def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
     assert shown.results[0].data == {"text/html": "<i>3</i>"}
     assert shown.results[-1].metadata[MARK]["call"] == MOST_RESULTS + 3
     for text in shown.record.values():
-        assert text.count("Not shown below: HTML. The outputs of this run are too many or too large.") == 3
+        assert text.count("Not shown above: HTML. The outputs of this run are too many or too large.") == 3
     assert "<i>2</i>" in shown.record["text/html"]
 
 
@@ -158,7 +217,7 @@ def test_a_bundle_of_20_mb_is_left_out_and_the_others_stand() -> None:
     huge = displayed(text_html="x" * 20_000_000, text_plain="huge")
     shown = bounded(2, lambda: placed(a_call(outputs=[displayed(image_png=PNG), huge, displayed(text_html=TABLE)])))
     assert [list(result.data) for result in shown.results] == [["image/png"], ["text/html"]]
-    assert "Not shown below: HTML." in shown.record["text/plain"]
+    assert "Not shown above: HTML." in shown.record["text/plain"]
     assert sum(len(text) for text in shown.record.values()) < 10_000
 
 
@@ -212,12 +271,12 @@ def test_json_that_is_nested_without_end_is_not_kept() -> None:
     )
     shown = placed(a_call().model_copy(update={"outputs": [output]}))
     assert shown.results == ()
-    assert "Not shown below: JSON." in shown.record["text/html"]
+    assert "Not shown above: JSON." in shown.record["text/html"]
 
 
 def test_a_run_that_is_recorded_has_marks_that_are_the_same_every_time() -> None:
     call = a_call(outputs=[displayed(image_png=PNG)])
-    [result] = place_record(a_run(recorded=True, run_id="run_other"), [says("", call)], [call]).results
+    result, _ = place_record(a_run(recorded=True, run_id="run_other"), [says("", call)], [call]).results
     assert result.metadata == {MARK: {"run": "recorded", "call": 1}}
 
 
@@ -232,10 +291,9 @@ def test_a_record_that_stands_alone_has_a_table_beside_the_answer_and_not_in_the
 
 def test_a_record_that_stands_alone_has_each_picture_once() -> None:
     calls = [a_call(number, outputs=[displayed(image_png=PNG)]) for number in range(6)]
-    html = alone(*calls)["text/html"]
-    above, _, transcript = html.partition("<details")
-    assert above.count(PNG) == 4
-    assert transcript.count(PNG) == 2
+    above, _, transcript = alone(*calls)["text/html"].partition("<details")
+    assert above.count(PNG) == 6
+    assert PNG not in transcript
 
 
 def test_a_drawing_is_kept_as_an_image() -> None:

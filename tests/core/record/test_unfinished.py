@@ -42,10 +42,16 @@ def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None
     )
     said = plain(open_run(), running, waiting, ended={"success": 2, "denied": 1})
     assert said.startswith("Agent run: waiting for you. ")
-    shown = ["Waiting for you: run_python", "    df.head()", "Writes files: x", "Running: run_python", "    df.head()"]
+    shown = [
+        "Waiting for you: Run Python (run_python)",
+        "    df.head()",
+        "Writes files: x",
+        "Running: Run Python",
+        "    df.head()",
+    ]
     at = [said.index(shown[0]), said.index(shown[1]), said.index(shown[2]), said.index(shown[3])]
     assert at == sorted(at)
-    assert said.endswith(f"So far: 3 tool calls (2 done, 1 denied).\n\n{AS_SAVED}")
+    assert said.endswith(f"So far: 3 steps: 2 done, 1 denied.\n\n{AS_SAVED}")
 
 
 @pytest.mark.parametrize(
@@ -66,14 +72,14 @@ def test_what_waits_comes_first_with_its_code_and_what_was_found_in_it() -> None
             None,
             "Waiting for you: the budget is reached",
         ),
-        (open_run(), (open_call("unknown"),), None, "Waiting for you: run_python, outcome unknown"),
+        (open_run(), (open_call("unknown"),), None, "Waiting for you: Run Python (run_python), outcome unknown"),
         (
             open_run(),
             (open_call("executing", "ask_user", '{"question": "Which?", "choices": ["a", 2]}'),),
             None,
-            "Waiting for you: ask_user\n\nWhich?\n\nTo choose from: a, 2",
+            "Waiting for you: Ask you (ask_user)\n\nWhich?\n\nTo choose from: a, 2",
         ),
-        (open_run(), (open_call("executing", "ask_user", "not JSON"),), None, "Waiting for you: ask_user"),
+        (open_run(), (open_call("executing", "ask_user", "not JSON"),), None, "Waiting for you: Ask you (ask_user)"),
         (open_run(), (open_call("awaiting_approval", "drop_rows", '{"table": "t"}'),), None, '"table": "t"'),
     ],
 )

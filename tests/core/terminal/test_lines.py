@@ -134,7 +134,7 @@ def test_an_edited_call_is_shown_again() -> None:
     assert "  │ mine()\n" in edited
     done = page.show("", a_call("success", "mine()", edited=True, by="user", decided_by="ana", duration_ms=320))
     assert done.count("  │ mine()\n") == 1
-    assert "Done, 0.3 s, edited and approved by ana" in done
+    assert "Done, edited and approved by ana, 0.3 s" in done
 
 
 def test_a_call_that_waits_for_the_persons_own_cell_says_so_once() -> None:

@@ -14,6 +14,68 @@ export const SHARED = {
     "expired": "Expired",
     "unknown": "Outcome unknown"
   },
+  "titles": {
+    "run_python": [
+      "Run Python",
+      "Run Python"
+    ],
+    "run_shell": [
+      "Run a command",
+      "Run a command"
+    ],
+    "inspect_variables": [
+      "Look at variables",
+      "Look at variables"
+    ],
+    "read_notebook": [
+      "Read the notebook",
+      "Read"
+    ],
+    "insert_cell": [
+      "Insert a cell",
+      "Insert a cell"
+    ],
+    "edit_cell": [
+      "Edit a cell",
+      "Edit a cell"
+    ],
+    "delete_cell": [
+      "Delete a cell",
+      "Delete a cell"
+    ],
+    "move_cell": [
+      "Move a cell",
+      "Move a cell"
+    ],
+    "run_cell": [
+      "Run a cell",
+      "Run a cell"
+    ],
+    "list_files": [
+      "List files",
+      "List files in"
+    ],
+    "search_files": [
+      "Search files",
+      "Search files for"
+    ],
+    "read_file": [
+      "Read a file",
+      "Read"
+    ],
+    "edit_file": [
+      "Edit a file",
+      "Edit"
+    ],
+    "write_file": [
+      "Write a file",
+      "Write"
+    ],
+    "ask_user": [
+      "Ask you",
+      "Ask you"
+    ]
+  },
   "modes": {
     "ask": "asks before acting",
     "edit": "edits files here, asks for the rest",
