@@ -19,6 +19,8 @@ _DRAWING = "image/svg+xml"
 _SVG_BEGINS = 5_000
 """The characters in which an `<svg>` has to begin, after an XML declaration, a document type and comments."""
 _NAMESPACE = re.compile(r"<svg[^>]{0,5000}\sxmlns=")
+_AROUND_COMMAND = re.compile(r"\Awalls: [^\n]*\n|\n?Exit code: 0\s*\Z")
+"""What the record says of a command elsewhere: its walls, and that it is done."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
@@ -42,11 +44,11 @@ class RecordOutput:
 
 
 def settled_outputs(call: ToolCallView) -> list[OutputView]:
-    """The outputs of a call as they are at its end; of a command its result, which contains them."""
+    """The outputs of a call as they are at its end; of a command its result, which contains them and how it ended."""
     if call.state in ("denied", "invalid", "superseded", "expired", "awaiting_approval", "proposed"):
         return []
     if call.tool_name == "run_shell" and call.result:
-        return [OutputView(kind="stream", text=call.result)]
+        return [OutputView(kind="stream", text=_AROUND_COMMAND.sub("", call.result))]
     return list(_merged(_settled(call.outputs)))
 
 

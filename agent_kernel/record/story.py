@@ -82,9 +82,11 @@ class RecordCall:
 
     @property
     def elsewhere(self) -> list[str]:
-        """The sentences on outputs that are not here, each once."""
-        said = (words.elsewhere(output.place, output.name) for output in self.outputs)
-        return list(dict.fromkeys(filter(None, said)))
+        """The sentences on outputs that are not here: `Shown above: text, table.`"""
+        names: dict[words.Place, dict[str, None]] = {"above": {}, "left out": {}, "here": {}}
+        for output in self.outputs:
+            names[output.place][output.name] = None
+        return [said for place, found in names.items() if (said := words.elsewhere(place, ", ".join(found)))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,24 +62,33 @@ ACTED: dict[PolicyMode, str] = {
     "deny": "was denied every action",
 }
 """`MODES` of a run that has ended."""
-TITLES: dict[str, tuple[str, str]] = {
-    "run_python": ("Run Python", "Run Python"),
-    "run_shell": ("Run a command", "Run a command"),
-    "inspect_variables": ("Look at variables", "Look at variables"),
-    "read_notebook": ("Read the notebook", "Read"),
-    "insert_cell": ("Insert a cell", "Insert a cell"),
-    "edit_cell": ("Edit a cell", "Edit a cell"),
-    "delete_cell": ("Delete a cell", "Delete a cell"),
-    "move_cell": ("Move a cell", "Move a cell"),
-    "run_cell": ("Run a cell", "Run a cell"),
-    "list_files": ("List files", "List files in"),
-    "search_files": ("Search files", "Search files for"),
-    "read_file": ("Read a file", "Read"),
-    "edit_file": ("Edit a file", "Edit"),
-    "write_file": ("Write a file", "Write"),
-    "ask_user": ("Ask you", "Ask you"),
+TITLES = {
+    "run_python": "Run Python",
+    "run_shell": "Run a command",
+    "inspect_variables": "Look at variables",
+    "read_notebook": "Read the notebook",
+    "insert_cell": "Insert a cell",
+    "edit_cell": "Edit a cell",
+    "delete_cell": "Delete a cell",
+    "move_cell": "Move a cell",
+    "run_cell": "Run a cell",
+    "list_files": "List files",
+    "search_files": "Search files",
+    "read_file": "Read a file",
+    "edit_file": "Edit a file",
+    "write_file": "Write a file",
+    "ask_user": "Ask you",
 }
-"""What a call does, by its tool's name: alone, and before the summary of its arguments (`Read sales.csv`)."""
+"""What a call does, by its tool's name."""
+TITLES_OF = {
+    "read_notebook": "Read",
+    "list_files": "List files in",
+    "search_files": "Search files for",
+    "read_file": "Read",
+    "edit_file": "Edit",
+    "write_file": "Write",
+}
+"""The same before the summary of its arguments: `Read sales.csv`."""
 RULES = {
     "allows": "1 always-allow rule",
     "allow": "{count} always-allow rules",
@@ -242,8 +251,8 @@ def counted(counts: Mapping[CallState, int]) -> str:
 
 def title_of(tool_name: str, summary: str) -> str:
     """What a call does, before the summary of its arguments; empty for a tool that is not built in."""
-    alone, before = TITLES.get(tool_name, ("", ""))
-    return before if summary else alone
+    title = TITLES.get(tool_name, "")
+    return TITLES_OF.get(tool_name, title) if summary else title
 
 
 def run_word(status: RunStatus) -> str:
@@ -418,11 +427,12 @@ def growth(size: int) -> str:
     return f"the outputs above add {size / 1e6:.1f} MB to this notebook" if size > MUCH else ""
 
 
-def elsewhere(place: Place, name: str) -> str:
+def elsewhere(place: Place, names: str) -> str:
+    if place == "here" or not names:
+        return ""
     if place == "above":
-        return f"Shown above: {name}."
-    said = f"Not shown above: {name}. The outputs of this run are too many or too large."
-    return said if place == "left out" else ""
+        return f"Shown above: {names}."
+    return f"Not shown above: {names}. The outputs of this run are too many or too large."
 
 
 _DISPLAYS = {
@@ -483,7 +493,8 @@ def duration(milliseconds: float) -> str:
 
 SHARED: Final[dict[str, Any]] = {
     "states": STATES,
-    "titles": {name: list(titles) for name, titles in TITLES.items()},
+    "titles": TITLES,
+    "titlesOf": TITLES_OF,
     "modes": MODES,
     "rules": RULES,
     "seen": SEEN,

@@ -283,7 +283,8 @@ class NotebookPage:
         return self.cards().nth(index)
 
     def record(self) -> Locator:
-        return self.page.locator("[data-agent-record]")
+        """The outputs of a cell whose run has ended: the record, and what its calls have shown in the middle of it."""
+        return self.page.locator(".jp-OutputArea:has([data-agent-record])")
 
     def wait_for_state(self, state: str, card: int = 0, seconds: float = 60) -> None:
         expect(self.card(card)).to_have_attribute("data-state", state, timeout=seconds * 1000)

@@ -11,7 +11,7 @@ from tests.e2e.records import WIDGET, assert_record_is_saved, bundles
 
 LOAD = "%load_ext agent_kernel"
 PLOT = "%%agent\nPlot body mass of the penguins."
-WAITING = "Waiting for you: run_python"
+WAITING = "Waiting for you: Run Python (run_python)"
 DIALOGS = ".jp-Dialog"
 
 

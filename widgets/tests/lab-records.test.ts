@@ -71,3 +71,16 @@ it("copies the code as it stands there", async () => {
   expect(writeText).toHaveBeenCalledWith("first < 1\nif x:\n    y");
   await vi.waitFor(() => expect(buttons("Copied")).toHaveLength(1));
 });
+
+it("shows the time of a run as the reader's clock has it, also where the sanitizer has taken the attribute", () => {
+  document.body.innerHTML = `<div class="jp-OutputArea-output"><div class="agent-record"><p>
+    <time datetime="2026-11-26T19:53:09Z">26 November 2026, 19:53 UTC</time>
+    <time>26 November 2026, 19:53 UTC</time><time>long ago</time></p></div></div>`;
+  decorateRecords(document.body);
+  const [moment, bare, odd] = [...document.querySelectorAll("time")];
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  expect(moment?.textContent).toBe(format.format(new Date("2026-11-26T19:53:09Z")));
+  expect(moment?.title).toBe("26 November 2026, 19:53 UTC");
+  expect(bare?.textContent).toBe(moment?.textContent);
+  expect(odd?.textContent).toBe("long ago");
+});

@@ -9,6 +9,7 @@ import pytest
 from agent_kernel.protocol.figures import money, tokens
 from agent_kernel.record import words
 from agent_kernel.record.story import summary_of
+from agent_kernel.record.words import title_of
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 from tests.core.record.record_examples import a_call
 
@@ -19,6 +20,15 @@ AS_JSON = json.dumps
 @pytest.mark.parametrize("case", CASES["summaries"], ids=AS_JSON)
 def test_the_title_of_a_call_is_cut_from_its_arguments(case: dict[str, Any]) -> None:
     assert summary_of(a_call(tool=case["tool"], arguments=case["input"])) == case.get("record", case["text"])
+
+
+@pytest.mark.parametrize("case", CASES["titles"], ids=AS_JSON)
+def test_a_call_says_what_it_does(case: dict[str, Any]) -> None:
+    assert title_of(case["tool"], case["summary"]) == case["text"]
+
+
+def test_each_built_in_tool_has_a_title() -> None:
+    assert all(title_of(name, "") for name in BUILTIN_NAMES)
 
 
 @pytest.mark.parametrize("case", CASES["durations"], ids=AS_JSON)

@@ -299,8 +299,11 @@ def test_outputs_that_were_cleared_or_replaced_are_gone() -> None:
 
 def test_the_shell_tool_shows_its_exit_code() -> None:
     call = a_call(1, "run_shell", {"command": "make\n"}, outputs=[printed("built\n")], result="built\nExit code: 0")
+    assert (
+        "<pre>no\nExit code: 2</pre>" in bundle([call.model_copy(update={"result": "no\nExit code: 2"})])["text/html"]
+    )
     html = bundle([call])["text/html"]
-    assert "<pre>built\nExit code: 0</pre>" in html
+    assert "<pre>built</pre>" in html, "it is done"
     assert html.count("built") == 1
 
 

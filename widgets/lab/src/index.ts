@@ -57,8 +57,8 @@ const cells: JupyterFrontEndPlugin<void> = {
     tracker.widgetAdded.connect((_, panel) => decorateRecords(panel.content.node));
     const command = "agent-kernel:insert-run";
     const recorded = (): string[] => {
-      const record = tracker.activeCell?.node.querySelector(RECORD);
-      return record ? codeOf(record) : [];
+      const parts = tracker.activeCell?.node.querySelectorAll(RECORD) ?? [];
+      return [...parts].map(codeOf).find((code) => code.length > 0) ?? [];
     };
     commands.addCommand(command, {
       label: "Insert the Code of This Cell’s Run as Cells",

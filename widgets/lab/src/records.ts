@@ -1,5 +1,5 @@
-/** Gives records, which are plain HTML, what cards have: Copy, Insert below as a cell, all of a run's code at once, and
- * Try again where the run was lost with its kernel.
+/** Gives records, which are plain HTML, what cards have: Copy, Insert below as a cell, all of a run's code at once, the
+ * reader's own time, and Try again where the run was lost with its kernel.
  *
  * A record comes from the file. Of it only text is taken, and what is added stands in the page, not in the notebook. */
 import { beginConversation } from "../../src/run/newConversation";
@@ -44,6 +44,7 @@ function decorateIn(added: Element): void {
 }
 
 function decorate(record: Element): void {
+  for (const time of record.querySelectorAll("time")) inOwnTime(time);
   for (const code of record.querySelectorAll(CODE)) {
     code.parentElement?.after(
       actions(
@@ -56,6 +57,15 @@ function decorate(record: Element): void {
   if (lost !== undefined) lost.after(actions(button(SHARED.actions.tryAgain, (at) => beginConversation(at))));
   const count = codeOf(record).length;
   if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));
+}
+
+/** In a notebook that is not trusted the attribute is gone; what it says in UTC is there. */
+function inOwnTime(time: HTMLTimeElement): void {
+  const said = time.textContent ?? "";
+  const moment = new Date(time.dateTime || said);
+  if (Number.isNaN(moment.getTime()) || time.title !== "") return;
+  time.title = said;
+  time.textContent = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" }).format(moment);
 }
 
 function textOf(code: Element): string {

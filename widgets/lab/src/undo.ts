@@ -83,11 +83,11 @@ function recordsOf(panel: NotebookPanel): HTMLElement[] {
 
 /** A run without calls has changed nothing. */
 function hasCalls(record: HTMLElement): boolean {
-  return record.querySelector("summary > code") !== null;
+  return record.querySelector(".agent-call") !== null;
 }
 
 function show(panel: NotebookPanel, changes: readonly Change[], press: Press = () => undefined): void {
-  for (const record of recordsOf(panel)) {
+  for (const record of recordsOf(panel).filter(hasCalls)) {
     const runId = record.getAttribute(RUN) ?? "";
     const offers = offersOf(runId, changes);
     const all = allOf(runId, changes);

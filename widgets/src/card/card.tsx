@@ -7,7 +7,7 @@ import { pictureCount } from "../state/outputs";
 import { lineCount, ON_CELLS, parseArguments, shownCall, summary } from "../text/arguments";
 import { duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
-import { seenWords, storedWords } from "../text/words";
+import { seenWords, storedWords, titleOf } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Icon, icon } from "../ui/icon";
@@ -119,8 +119,7 @@ function Head({ card, draft }: PartProps): JSX.Element {
   const ends = folds(call.state);
   const inner = [
     icon(look.icon, look.tone),
-    <code class="ak-tool">{plain(call.name)}</code>,
-    headSummary(card, draft),
+    ...headWords(card, draft),
     <span class="ak-state">
       {(call.recorded || recorded.value) && call.state === "awaiting_approval" && (
         <span class="ak-tag">{run.store.isDemo.value ? SHARED.recorded.demo : SHARED.recorded.answers}</span>
@@ -150,7 +149,21 @@ function lookOf(card: CallSignals, { off }: RunSignals): StateLook {
   return off.value ? { word: "Waiting, decisions off", icon: "wait", tone: "ak-calm" } : look;
 }
 
-function headSummary(card: CallSignals, draft: Draft): JSX.Element {
+/** What the call does, with what, and the tool's name. */
+function headWords(card: CallSignals, draft: Draft): JSX.Element[] {
+  const { name, input } = card.call.value;
+  const said = headNote(card, draft);
+  const object = said === null ? summary(name, input) : "";
+  const title = titleOf(name, object);
+  return [
+    title === "" ? <code class="ak-title">{plain(name)}</code> : <span class="ak-title">{title}</span>,
+    said ?? <code class="ak-sum">{plain(object)}</code>,
+    ...(title === "" ? [] : [<code class="ak-tool">{plain(name)}</code>]),
+  ];
+}
+
+/** What a head says in place of a summary of the arguments. */
+function headNote(card: CallSignals, draft: Draft): JSX.Element | null {
   const call = card.call.value;
   if (card.panel.value === "edit" && call.state === "awaiting_approval")
     return <span class="ak-sum">{draft.note.value}</span>;
@@ -162,21 +175,21 @@ function headSummary(card: CallSignals, draft: Draft): JSX.Element {
     if (cell && shown.kind === "diff")
       return (
         <span class="ak-sum">
-          A cell, {changeCount(shown.text)}
+          {changeCount(shown.text)}
           {runs && ", which is then run"}
         </span>
       );
     if (shown.language === "python")
       return (
         <span class="ak-sum">
-          Python, {plural(lineCount(shown.text), "line")}
+          {plural(lineCount(shown.text), "line")}
           {runs && ", in this notebook’s kernel"}
         </span>
       );
-    if (shown.language === "shell") return <span class="ak-sum">Shell, {plural(lineCount(shown.text), "line")}</span>;
+    if (shown.language === "shell") return <span class="ak-sum">{plural(lineCount(shown.text), "line")}</span>;
   }
   if (call.state === "invalid") return <span class="ak-sum">{plain(call.reason ?? call.result ?? "")}</span>;
-  return <code class="ak-sum">{plain(summary(call.name, call.input))}</code>;
+  return null;
 }
 
 function Seconds({ call }: { call: Call }): JSX.Element | null {

@@ -15,66 +15,29 @@ export const SHARED = {
     "unknown": "Outcome unknown"
   },
   "titles": {
-    "run_python": [
-      "Run Python",
-      "Run Python"
-    ],
-    "run_shell": [
-      "Run a command",
-      "Run a command"
-    ],
-    "inspect_variables": [
-      "Look at variables",
-      "Look at variables"
-    ],
-    "read_notebook": [
-      "Read the notebook",
-      "Read"
-    ],
-    "insert_cell": [
-      "Insert a cell",
-      "Insert a cell"
-    ],
-    "edit_cell": [
-      "Edit a cell",
-      "Edit a cell"
-    ],
-    "delete_cell": [
-      "Delete a cell",
-      "Delete a cell"
-    ],
-    "move_cell": [
-      "Move a cell",
-      "Move a cell"
-    ],
-    "run_cell": [
-      "Run a cell",
-      "Run a cell"
-    ],
-    "list_files": [
-      "List files",
-      "List files in"
-    ],
-    "search_files": [
-      "Search files",
-      "Search files for"
-    ],
-    "read_file": [
-      "Read a file",
-      "Read"
-    ],
-    "edit_file": [
-      "Edit a file",
-      "Edit"
-    ],
-    "write_file": [
-      "Write a file",
-      "Write"
-    ],
-    "ask_user": [
-      "Ask you",
-      "Ask you"
-    ]
+    "run_python": "Run Python",
+    "run_shell": "Run a command",
+    "inspect_variables": "Look at variables",
+    "read_notebook": "Read the notebook",
+    "insert_cell": "Insert a cell",
+    "edit_cell": "Edit a cell",
+    "delete_cell": "Delete a cell",
+    "move_cell": "Move a cell",
+    "run_cell": "Run a cell",
+    "list_files": "List files",
+    "search_files": "Search files",
+    "read_file": "Read a file",
+    "edit_file": "Edit a file",
+    "write_file": "Write a file",
+    "ask_user": "Ask you"
+  },
+  "titlesOf": {
+    "read_notebook": "Read",
+    "list_files": "List files in",
+    "search_files": "Search files for",
+    "read_file": "Read",
+    "edit_file": "Edit",
+    "write_file": "Write"
   },
   "modes": {
     "ask": "asks before acting",

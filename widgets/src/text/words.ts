@@ -31,6 +31,12 @@ export function policyWords(policy: RunView["policy"]): string {
   return parts.join(", ");
 }
 
+/** What a call does, before the summary of its arguments: "Read"; empty for a tool that is not built in. */
+export function titleOf(toolName: string, summary: string): string {
+  const titles = new Map(Object.entries({ ...SHARED.titles, ...(summary === "" ? {} : SHARED.titlesOf) }));
+  return titles.get(toolName) ?? "";
+}
+
 /** "The model has seen this plot." */
 export function seenWords(seen: number, shown: number): string {
   return filled(SHARED.seen[seen < shown ? "some" : seen === 1 ? "one" : "all"], { seen, shown });
