@@ -1,5 +1,6 @@
 """What a person reads while they decide, and what is kept of it: formulas, money, code, tables and plots."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -84,3 +85,9 @@ def test_what_earlier_steps_showed_is_in_view_while_the_next_asks(
     results = notebook.page.locator(".jp-OutputArea-child:not(:has(.agent-record))")
     expect(results.locator("table")).to_be_visible()
     expect(results.locator("img")).to_be_visible()
+    expect(results.get_by_text("312 duplicates")).to_be_visible()
+    # The administration, with the time by the reader's clock.
+    line = notebook.record().locator("p", has=notebook.page.locator("time"))
+    expect(line).to_contain_text("asked before acting")
+    expect(line.locator("time")).to_have_attribute("title", re.compile(r"\d\d:\d\d UTC$"))
+    expect(line.locator("time")).not_to_contain_text("UTC")

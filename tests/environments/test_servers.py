@@ -98,7 +98,7 @@ def test_what_a_file_says_of_a_run_that_was_lost_with_its_server_gives_way_to_th
             return str(cell["outputs"][0]["data"]["text/plain"])
 
         lab.kill()
-        assert "Waiting for you: run_python" in (lab.root / "lost.ipynb").read_text()
+        assert "Waiting for you: Run Python (run_python)" in (lab.root / "lost.ipynb").read_text()
         lab.start_again()
         wait_until(lambda: "Agent run: failed." in loaded(), "the record")
         assert "The kernel was lost." in loaded()

@@ -131,7 +131,7 @@ async def test_a_save_leaves_a_running_run_and_replaces_a_finished_one(
     conversation_id, run_id = await the_run(api)
     waiting = await api.next_approval()
     await save("folder/analysis.ipynb")
-    assert "Waiting for you: run_python" in saved_data(notebook)["text/plain"]
+    assert "Waiting for you: Run Python (run_python)" in saved_data(notebook)["text/plain"]
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     await api.ended(conversation_id)
     service = extension.service

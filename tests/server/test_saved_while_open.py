@@ -100,7 +100,7 @@ def saved(folder: Path, name: str = "analysis.ipynb") -> Any:
 
 def says_that_it_waits(output: Any) -> bool:
     texts = [output["data"][kind] for kind in ("text/html", "text/markdown", "text/plain")]
-    return WIDGET_MIME not in output["data"] and all("Waiting for you: run_python" in one for one in texts)
+    return WIDGET_MIME not in output["data"] and all("Waiting for you: Run Python (run_python)" in one for one in texts)
 
 
 async def test_a_call_that_waits_is_in_the_file_with_its_code_and_the_same_each_time(
@@ -225,7 +225,7 @@ async def test_copies_downloads_and_conversions_have_what_was_saved(
     file = folder / "analysis.ipynb"
     exported = [(await asyncio.to_thread(one().from_filename, file))[0] for one in (HTMLExporter, MarkdownExporter)]
     for text in (converted, *exported):
-        assert "Waiting for you: run_python" in text
+        assert "Waiting for you: Run Python (run_python)" in text
         assert "widget-view" not in text
         assert "not found" not in text
 
@@ -255,7 +255,7 @@ async def test_a_question_and_a_run_in_the_queue_say_so(api: Api, page: Page, fo
             pass
     await page.save()
     plain = saved(folder)["data"]["text/plain"]
-    assert "Waiting for you: ask_user\n\nWhich <one>?\n\nTo choose from: a, b" in plain
+    assert "Waiting for you: Ask you (ask_user)\n\nWhich <one>?\n\nTo choose from: a, b" in plain
     queued = Page(page.fetch, page.kernel)
     await queued.run("%%agent\nSecond.")
     async with asyncio.timeout(60):
