@@ -9,7 +9,7 @@ from typing import Any, Literal
 from agent_kernel.execution.long_tables import WHOLE
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.record import words
-from agent_kernel.record.results import WIDGET_VIEW, Results, joined
+from agent_kernel.record.results import WIDGET_VIEW, Place, Results, joined
 from agent_kernel.record.texts import bounded, without_colours
 
 _HTML = 200_000
@@ -36,7 +36,7 @@ class RecordOutput:
     """The text for formats without HTML."""
     name: str = ""
     """The kind of display, for the reader: `table`, `Plotly chart`."""
-    place: words.Place = "here"
+    place: Place = "here"
 
     @property
     def size(self) -> int:

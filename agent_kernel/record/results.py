@@ -8,18 +8,20 @@ import json
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import RESULT_MARK
 from agent_kernel.record.texts import bounded, in_sight, without_colours
-from agent_kernel.record.words import Place
 
 MOST_RESULTS = 50
 MOST_BYTES = 16 * 1024 * 1024
 """The most results of a run, and the most bytes that they take in the file. Plotly's script alone has 4.8 MB."""
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 """A widget lives as long as its kernel; its text is beside it for whoever comes later."""
+
+Place = Literal["here", "above", "left out"]
+"""Where an output is: in the transcript, in sight after the answer, or left out for lack of room."""
 
 _MOST_TYPES = 20
 _DEEPEST = 100
@@ -82,6 +84,14 @@ class Results:
     @property
     def all(self) -> tuple[Result, ...]:
         return tuple(self._kept.values())
+
+
+def elsewhere(place: Place, names: str) -> str:
+    if place == "here" or not names:
+        return ""
+    if place == "above":
+        return f"Shown above: {names}."
+    return f"Not shown above: {names}. The outputs of this run are too many or too large."
 
 
 def mark_of(run: str, call: int) -> dict[str, Any]:

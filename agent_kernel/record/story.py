@@ -15,7 +15,7 @@ from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warn
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import words
 from agent_kernel.record.record_outputs import RecordOutput, settled_outputs, shown_outputs
-from agent_kernel.record.results import Result, Results
+from agent_kernel.record.results import Place, Result, Results, elsewhere
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.review.preview import preview
@@ -83,10 +83,10 @@ class RecordCall:
     @property
     def elsewhere(self) -> list[str]:
         """The sentences on outputs that are not here: `Shown above: text, table.`"""
-        names: dict[words.Place, dict[str, None]] = {"above": {}, "left out": {}, "here": {}}
+        names: dict[Place, dict[str, None]] = {"above": {}, "left out": {}, "here": {}}
         for output in self.outputs:
             names[output.place][output.name] = None
-        return [said for place, found in names.items() if (said := words.elsewhere(place, ", ".join(found)))]
+        return [said for place, found in names.items() if (said := elsewhere(place, ", ".join(found)))]
 
 
 @dataclass(frozen=True, slots=True)

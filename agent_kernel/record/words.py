@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from math import ceil
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Final, assert_never
 
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import BudgetRaise, DelayView, ErrorView, PauseView, RuleView, RunView, ToolCallView
@@ -418,21 +418,9 @@ def stored(cached_at: str, ended_at: str) -> str:
     return STORED["now" if minutes == 0 else "one" if minutes == 1 else "more"].format(minutes=minutes)
 
 
-Place = Literal["here", "above", "left out"]
-"""Where an output is: in the transcript, in sight after the answer, or left out for lack of room."""
-
-
 def growth(size: int) -> str:
     """The words `the outputs above add 2.7 MB to this notebook`; empty for less than 1 MB. `size` is in bytes."""
     return f"the outputs above add {size / 1e6:.1f} MB to this notebook" if size > MUCH else ""
-
-
-def elsewhere(place: Place, names: str) -> str:
-    if place == "here" or not names:
-        return ""
-    if place == "above":
-        return f"Shown above: {names}."
-    return f"Not shown above: {names}. The outputs of this run are too many or too large."
 
 
 _DISPLAYS = {
