@@ -262,6 +262,16 @@ def _markdown_pieces(story: Story) -> Pieces:
         error = truncate(story.error, _NOTE).text
         parts.append(fence(error, "text") if "\n" in error else markdown_message(error))
     line = escape_markdown(text_of(_line(story)))
+    if story.never_begun:
+        return Pieces((*parts, *map(escape_markdown, _why_never_begun(story))), (), (line,))
+    parts.extend(_markdown_prose(answer, room) for answer in story.answers)
+    shown = tuple(_markdown_output(output, room) for output in _in_sight(story))
+    ending = [f"<details>\n<summary>{story.calls_line}</summary>"] if story.transcript else []
+    for item in story.transcript:
+        ending.append(_markdown_call(item, room) if isinstance(item, RecordCall) else _markdown_aside(item, room))
+    if story.took:
+        ending.append(story.took)
+    return Pieces(tuple(parts), shown, (*ending, "</details>", line) if story.transcript else (line,))
 
 
 def _markdown_prompt(prompt: str) -> str:

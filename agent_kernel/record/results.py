@@ -17,6 +17,8 @@ from agent_kernel.record.texts import bounded, in_sight, without_colours
 MOST_RESULTS = 50
 MOST_BYTES = 16 * 1024 * 1024
 """The most results of a run, and the most bytes that they take in the file. Plotly's script alone has 4.8 MB."""
+MUCH = 1_000_000
+"""Bytes that a run may add to a notebook without a word of it."""
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 """A widget lives as long as its kernel; its text is beside it for whoever comes later."""
 
@@ -92,6 +94,11 @@ def elsewhere(place: Place, names: str) -> str:
     if place == "above":
         return f"Shown above: {names}."
     return f"Not shown above: {names}. The outputs of this run are too many or too large."
+
+
+def growth(size: int) -> str:
+    """The words `the outputs above add 2.7 MB to this notebook`; empty for less than 1 MB. `size` is in bytes."""
+    return f"the outputs above add {size / 1e6:.1f} MB to this notebook" if size > MUCH else ""
 
 
 def mark_of(run: str, call: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from agent_kernel.protocol.views import MessageView, RunView, ToolCallView, Warn
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import words
 from agent_kernel.record.record_outputs import RecordOutput, settled_outputs, shown_outputs
-from agent_kernel.record.results import Place, Result, Results, elsewhere
+from agent_kernel.record.results import Place, Result, Results, elsewhere, growth
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.review.preview import preview
@@ -125,7 +125,7 @@ class Story:
     @property
     def growth(self) -> str:
         """How much larger the results make the notebook, where that is much."""
-        return words.growth(sum(result.size for result in self.results))
+        return growth(sum(result.size for result in self.results))
 
 
 def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequence[ToolCallView]) -> Story:

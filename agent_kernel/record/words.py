@@ -235,8 +235,6 @@ OWN_TITLES = (RECORDING_CHANGED, CUT_OFF)
 NOT_KEPT = "(HTML that a record does not keep)"
 PROMPT = "Prompt"
 WIDGET = "A widget: only this text of it is kept."
-MUCH = 1_000_000
-"""Bytes that a run may add to a notebook without a word of it."""
 FOLDED = "Output, {count} lines"
 LEFT_OUT = "Left out: this record is too long."
 
@@ -416,11 +414,6 @@ def stored(cached_at: str, ended_at: str) -> str:
     age = datetime.fromisoformat(ended_at) - datetime.fromisoformat(cached_at)
     minutes = max(0, int(age.total_seconds() // 60))
     return STORED["now" if minutes == 0 else "one" if minutes == 1 else "more"].format(minutes=minutes)
-
-
-def growth(size: int) -> str:
-    """The words `the outputs above add 2.7 MB to this notebook`; empty for less than 1 MB. `size` is in bytes."""
-    return f"the outputs above add {size / 1e6:.1f} MB to this notebook" if size > MUCH else ""
 
 
 _DISPLAYS = {

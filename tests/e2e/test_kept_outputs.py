@@ -118,7 +118,7 @@ def test_a_reopened_notebook_draws_what_its_runs_have_shown_and_widgets_live_as_
     run_calls(notebook, model, end, *ALL)
     end.open()
     expect(notebook.record()).to_be_visible()
-    expect(notebook.record()).to_contain_text("Shown above: Plotly chart.")
+    expect(notebook.record()).to_contain_text("Shown above: Plotly chart")
     assert_rows_a_press_away(cell(notebook))
     assert_drawn(cell(notebook))
     saved = notebook.save()

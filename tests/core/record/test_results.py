@@ -172,7 +172,7 @@ def test_charts_in_json_are_kept_whatever_their_version_under_a_name_that_a_note
     kinds = ["application/vnd.vegalite.v6+json", "application/vnd.vegalite.v6.json", "application/vnd.own.thing+json"]
     shown = placed(a_call(outputs=[bundle(**{kind: chart, "text/plain": text}) for kind in kinds]))
     assert [list(result.data) for result in shown.results] == [[kinds[n], "text/plain"] for n in (0, 0, 2)]
-    assert shown.record["text/plain"].count("Shown below: Vega chart.") == 2
+    assert "Shown above: Vega chart, " in shown.record["text/plain"]
 
 
 def test_pages_and_scripts_of_libraries_stay_as_they_are_and_the_record_says_how_much_they_add() -> None:
@@ -187,7 +187,7 @@ def test_pages_and_scripts_of_libraries_stay_as_they_are_and_the_record_says_how
     assert [result.data for result in shown.results] == [output.data for output in outputs]
     assert shown.results[3].metadata["application/vnd.bokehjs_exec.v0+json"] == {"id": "p1"}
     for kind in ("text/html", "text/markdown"):
-        assert "The outputs below add 1.0 MB to this notebook." in shown.record[kind]
+        assert "the outputs above add 1.0 MB to this notebook" in shown.record[kind]
     assert "MB" not in "".join(alone(a_call(outputs=outputs)).values())
     assert "MB" not in "".join(placed(a_call(outputs=outputs[1:])).record.values())
 
