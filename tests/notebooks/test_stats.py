@@ -13,7 +13,7 @@ from agent_kernel.notebook.options import Budget
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
 from agent_kernel.protocol.measures import CallTotals, DayMetrics, MetricsReport, ToolMetrics
-from agent_kernel.record.formats import OUTPUT_LOOK
+from agent_kernel.record.texts import OUTPUT_LOOK
 from tests.notebooks.kernel import TestKernel
 
 SPENT: dict[str, Any] = {

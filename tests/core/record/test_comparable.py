@@ -35,7 +35,9 @@ def test_a_widget_of_a_run_is_compared_by_its_text_without_its_model_and_times()
             "text/plain": f"80/80 [00:00<00:00, {rate}]",
         }
         placed = place_record(a_run(), [says("Done.")], [a_call(outputs=[OutputView(kind="display", data=view)])])
-        return [output["data"]["text/plain"] for output in read_outputs([one.output for one in placed.results]).rest]
+        return [
+            output["data"]["text/plain"] for output in read_outputs([one.output for one in placed.results[:1]]).rest
+        ]
 
     assert shown("m1", "12.5it/s") == shown("m2", " 3.10s/it") == ["80/80 [...]"]
 
