@@ -23,6 +23,19 @@ _AROUND_COMMAND = re.compile(r"\Awalls: [^\n]*\n|\n?Exit code: 0\s*\Z")
 """What the record says of a command elsewhere: its walls, and that it is done."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
+_DISPLAYS = {
+    "application/vnd.jupyter.widget-view+json": "widget",
+    "application/vnd.plotly.v1+json": "Plotly chart",
+    "image/png": "picture",
+    "image/jpeg": "picture",
+    "image/svg+xml": "picture",
+    "text/latex": "formula",
+    "text/markdown": "text",
+    "application/json": "JSON",
+    "application/javascript": "script",
+    "application/geo+json": "map",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class RecordOutput:
@@ -114,7 +127,7 @@ def _text(text: str, kind: Literal["text", "error"] = "text", name: str = "text"
 def _display(data: dict[str, Any]) -> Iterator[RecordOutput]:
     text = _content(data, "text/plain")
     plain = without_colours(bounded(text))
-    name = words.display_name(data)
+    name = _display_name(data)
     if (image := _image(data)) is not None:
         yield RecordOutput("image", plain or "Image", image_type=image[0], image=image[1], name=name)
         return
@@ -131,6 +144,18 @@ def _display(data: dict[str, Any]) -> Iterator[RecordOutput]:
         yield _text(text, name=name)
     elif data:
         yield _text(f"({', '.join(sorted(map(str, data)))[:200]}: not kept in this record)", name=name)
+
+
+def _display_name(data: Mapping[str, object]) -> str:
+    """A description of a display that is the same for each run, unlike its plain text, which may contain addresses."""
+    for kind, name in _DISPLAYS.items():
+        if kind in data:
+            return name
+    if any(kind.startswith(("application/vnd.vega", "application/vnd.altair")) for kind in data):
+        return "Vega chart"
+    if "text/html" in data:
+        return "table" if "<table" in str(data["text/html"])[:20_000] else "HTML"
+    return next((kind for kind in data if kind != "text/plain"), "text")[:100]
 
 
 def _image(data: dict[str, Any]) -> tuple[str, str] | None:

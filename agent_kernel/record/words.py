@@ -416,32 +416,6 @@ def stored(cached_at: str, ended_at: str) -> str:
     return STORED["now" if minutes == 0 else "one" if minutes == 1 else "more"].format(minutes=minutes)
 
 
-_DISPLAYS = {
-    "application/vnd.jupyter.widget-view+json": "widget",
-    "application/vnd.plotly.v1+json": "Plotly chart",
-    "image/png": "picture",
-    "image/jpeg": "picture",
-    "image/svg+xml": "picture",
-    "text/latex": "formula",
-    "text/markdown": "text",
-    "application/json": "JSON",
-    "application/javascript": "script",
-    "application/geo+json": "map",
-}
-
-
-def display_name(data: Mapping[str, object]) -> str:
-    """A description of a display that is the same for each run, unlike its plain text, which may contain addresses."""
-    for kind, name in _DISPLAYS.items():
-        if kind in data:
-            return name
-    if any(kind.startswith(("application/vnd.vega", "application/vnd.altair")) for kind in data):
-        return "Vega chart"
-    if "text/html" in data:
-        return "table" if "<table" in str(data["text/html"])[:20_000] else "HTML"
-    return next((kind for kind in data if kind != "text/plain"), "text")[:100]
-
-
 def decider(by: DecidedBy, name: str | None) -> str:
     """Who decided: `you`, `ana`, `policy`, `a script`, `a recording`."""
     return DECIDERS["policy"] if by == "policy" else name or DECIDERS[by]
