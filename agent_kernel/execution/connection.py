@@ -10,8 +10,12 @@ Receive = Callable[[str, object], None]
 class Wire(Protocol):
     """Carries requests to a kernel, and the replies back to one receiver."""
 
+    takes_input: bool
+    """Whether code can ask for lines by it. What it asks goes to `KernelCalls.on_output` as `input_request`, and the
+    line is sent on "stdin"."""
+
     def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
-        """Send a request on "shell" or "control"; its id."""
+        """Send a message on "shell", "control" or "stdin"; its id."""
         ...
 
     def forget(self, message_id: str) -> None:

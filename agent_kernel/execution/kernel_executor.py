@@ -111,7 +111,7 @@ class _KernelCall:
         self._request = OfferCall(call=call, run_id=run_id)
         self._link = link
         self._calls = calls
-        self.reader = OutputReader(emit)
+        self.reader = OutputReader(emit, link.send_line)
         self._ended = asyncio.Event()
         self._end: CallEnd | None = None
 

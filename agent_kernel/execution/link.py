@@ -90,8 +90,14 @@ class KernelLink:
 
     def run(self, call: OfferCall) -> Sent:
         """Queue a call behind the user's cells. The reply comes when it has run. Raises `KernelGone`."""
-        content = execute_request(call_code(call.call.approval_id))
+        asks = call.call.may_ask and self._wire.takes_input
+        content = execute_request(call_code(call.call.approval_id)) | {"allow_stdin": asks}
         return self._send("shell", "execute_request", content, {CALL_KEY: call.model_dump(mode="json")})
+
+    def send_line(self, line: str) -> None:
+        """Answer the code that waits for a line."""
+        if self._gone is None:
+            self._wire.send("stdin", "input_reply", {"value": line, "status": "ok"}, {})
 
     def execute(self, code: str) -> Sent:
         """Queue code behind the user's cells. Raises `KernelGone`."""

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from agent_kernel.execution.display_text import PICTURES, display_text, widget_in
 from agent_kernel.execution.long_tables import long_table
 from agent_kernel.execution.stream_text import StreamText, plain
 from agent_kernel.protocol.views import OutputView
-from agent_kernel.tools.executor import OutputSink
+from agent_kernel.tools.executor import InputRequest, OutputSink
 
 CHUNK_SECONDS = 0.1
 """The shortest time between two chunks of text while a call goes on printing."""
@@ -23,6 +23,9 @@ DISPLAY_CHARACTERS = 16_777_216
 METADATA_CHARACTERS = 65_536
 """Most metadata of one display: sizes and flags, usually some hundred characters."""
 
+PROMPT_CHARACTERS = 2_000
+"""Most of what code says when it asks for a line."""
+
 StreamName = Literal["stdout", "stderr"]
 _LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
 
@@ -30,8 +33,9 @@ _LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the mod
 class OutputReader:
     """One per call, for the event loop. What comes after its end is shown on its card, and not told the model."""
 
-    def __init__(self, emit: OutputSink) -> None:
+    def __init__(self, emit: OutputSink, send_line: Callable[[str], None] = lambda _line: None) -> None:
         self._emit = emit
+        self._send_line = send_line
         self._streams = StreamText()
         self._displays: list[tuple[str | None, str]] = []
         self._errors: list[str] = []
@@ -56,6 +60,10 @@ class OutputReader:
             case "comm_msg" if isinstance(inside := content["data"].get("state", {}).get("outputs"), list):
                 # An Output widget of the call's, which is not shown here but by itself.
                 self._keep_display(str(content["comm_id"]), "\n".join(map(_widget_text, inside)))
+            case "input_request":
+                self._send_pending()
+                prompt = str(content.get("prompt", ""))[:PROMPT_CHARACTERS]
+                self._emit(InputRequest(prompt, content.get("password") is True, self._send_line))
             case "clear_output":
                 waits, self._clear_next = bool(content.get("wait")), True
                 if not waits:

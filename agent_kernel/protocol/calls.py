@@ -66,6 +66,8 @@ class ApprovedCall:
     """The only place that a file tool's call may open; `None` if the approval is not bound to one."""
     walls: Walls | None = None
     """For a shell command."""
+    may_ask: bool = False
+    """Whether somebody is there to answer `input()` and `getpass()`."""
 
 
 @dataclass(frozen=True, slots=True)

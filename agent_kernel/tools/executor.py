@@ -2,6 +2,7 @@
 `ServerTools`, that to the MCP servers of a host that has some."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
@@ -10,8 +11,18 @@ from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.declaration import ToolDeclaration
 
-OutputSink = Callable[[OutputView], None]
-"""Called in the runtime's event loop, in order, for each live output of the call."""
+
+@dataclass(frozen=True, slots=True)
+class InputRequest:
+    """The code of a call waits for a line: `input()`, or `getpass()` where it is a `password`."""
+
+    prompt: str
+    password: bool
+    reply: Callable[[str], None]
+
+
+OutputSink = Callable[[OutputView | InputRequest], None]
+"""Called in the runtime's event loop, in order, for each live output of the call and each line that it asks for."""
 
 
 Ask = Callable[[str, Sequence[str]], Awaitable[str | None]]

@@ -279,7 +279,7 @@ class TestKernel:
         return {"state": found["state"], **asyncio.run(self._told(call_id, found["end"]))}
 
     async def _told(self, call_id: str, end: dict[str, Any] | None) -> dict[str, Any]:
-        outputs: list[OutputView] = []
+        outputs: list[Any] = []
         reader = OutputReader(outputs.append)
         for kind, content in self._published.get(self._messages.get(call_id, ""), []):
             reader.read(kind, content)

@@ -93,7 +93,7 @@ class CallRunner:
         with (gate := InterruptGate()).installed():
             if (entry := self._claim(approval_id)) is not None:
                 with self._parent_of(entry) if approval_id is None else nullcontext():
-                    await _Execution(self, entry, gate).settle()
+                    await _Execution(self, entry, gate, is_own=approval_id is not None).settle()
                 return True
         gate.pass_on()
         return False
@@ -136,8 +136,10 @@ class CallRunner:
 class _Execution:
     """One call while it runs."""
 
-    def __init__(self, runner: CallRunner, entry: Entry, gate: InterruptGate) -> None:
+    def __init__(self, runner: CallRunner, entry: Entry, gate: InterruptGate, *, is_own: bool) -> None:
+        """`is_own`: it is run by its own message, and not by a cell that waits."""
         self._runner = runner
+        self._is_own = is_own
         self._shell = runner.shell
         self._entry = entry
         self._gate = gate
@@ -200,7 +202,8 @@ class _Execution:
             name_of = cell_names(self._shell, code, name)
             payloads: Any = self._shell.payload_manager
             before = list(payloads.read_payload())
-            with as_a_call(self._shell, code, name_of, self._gate, self._on_error) as show_error:
+            asks = self._is_own and self._entry.call.may_ask
+            with as_a_call(self._shell, code, name_of, self._gate, self._on_error, asks=asks) as show_error:
                 try:
                     value = await (self._run_code(code) if name == "run_python" else self._run_tool(name, arguments))
                     with self._gate.open():

@@ -48,8 +48,11 @@ def as_a_call(
     name_of: NameOf,
     gate: InterruptGate,
     on_error: Callable[[BaseException, list[str]], None],
+    *,
+    asks: bool,
 ) -> Iterator[ShowError]:
-    """`on_error` is called with the lines of each error that is shown."""
+    """`on_error` is called with the lines of each error that is shown. `asks`: the call has an execution of its own,
+    and somebody answers what its code asks for."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_own_figures())
         _keep_last_error(stack, shell)
@@ -78,7 +81,8 @@ def as_a_call(
             widgets = ShownWidgets(shell)
             stack.callback(widgets.update)
             replaced.append((shell.display_formatter, "format", widgets.format))
-            replaced.append((kernel, "_allow_stdin", False))  # the waiting cell's may be on
+            # The waiting cell's may be on, and its page would be asked.
+            replaced.append((kernel, "_allow_stdin", asks and kernel._allow_stdin))
         else:
             replaced.append((shell.displayhook, "write_output_prompt", lambda: None))
         if (widget := output_class()) is not None:

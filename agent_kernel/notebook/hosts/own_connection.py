@@ -29,6 +29,8 @@ SUBSCRIBE_SECONDS = 0.1
 class OwnConnection:
     """Implements `KernelConnection` and its `Wire`. All methods are for one event loop, the runtime's."""
 
+    takes_input = False
+
     def __init__(self, calls: KernelCalls, tasks: TaskOwner) -> None:
         self._calls = calls
         self._tasks = tasks
@@ -102,6 +104,8 @@ class OwnConnection:
 class PlainConnection:
     """As `OwnConnection`, for IPython without a kernel. What is queued for the main thread is never run but by a cell
     that waits."""
+
+    takes_input = False
 
     def __init__(self, calls: KernelCalls, tasks: TaskOwner, state: KernelState) -> None:
         self._calls = calls

@@ -83,6 +83,8 @@ class Resources:
     """The runs that are under way, of all conversations. Kept by `RunQueue`."""
     seen_by_clients: dict[str, SeenCells] = field(default_factory=dict)
     """By `ConversationRow.client_home`."""
+    passwords: list[str] = field(default_factory=list)
+    """What was typed for code that asked for a password: never shown, and kept in memory only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,16 @@ class ActiveRun:
     @property
     def secrets(self) -> Secrets:
         """What is replaced in everything that is read with nobody asked."""
-        return Secrets(self._shared.runtime.models.secrets())
+        return Secrets((*self._shared.runtime.models.secrets(), *self.passwords))
+
+    @property
+    def passwords(self) -> Sequence[str]:
+        """What was typed for code that asked for a password, in any run of this process."""
+        return self._shared.runtime.passwords
+
+    def hide_password(self, text: str) -> None:
+        if text not in self.passwords:
+            self._shared.runtime.passwords.append(text)
 
     def recall(self, sql: sqlite3.Connection) -> None:
         """Read what was said before. Called by `runs` as the run begins or goes on, for `Log.read`."""

@@ -23,6 +23,11 @@ def is_unasked(call: ToolCallView) -> bool:
     return call.by != "user"
 
 
+def secrets_in(run: ActiveRun, *, unasked: bool) -> Secrets:
+    """What is not shown of a call's outputs."""
+    return run.secrets if unasked else Secrets(run.passwords)
+
+
 class _WithoutSecrets:
     """Removes known secrets from a call's outputs, also where they are printed in pieces."""
 
@@ -64,7 +69,9 @@ class CallOutputs:
         self._run = weakref.ref(run)
         self._run_id = run.run_id
         self._tool_call_id = call.tool_call_id
-        self._without_secrets = _WithoutSecrets(run.secrets) if is_unasked(call) else None
+        self._unasked = is_unasked(call)
+        self._without_secrets: _WithoutSecrets | None = None
+        self.hide()
         self._index = -1
         self._ended = False
         self._early: list[ToolOutputEvent] | None = []
@@ -74,6 +81,13 @@ class CallOutputs:
         # Outputs of a quick call are committed with its outcome.
         seconds = run.settings.token_flush_seconds
         self._batcher: Batcher[ToolOutputEvent] = Batcher(self._write, seconds, first=_FIRST_OUTPUT_SECONDS)
+
+    def hide(self) -> None:
+        """Show none of the secrets that are known now: all of them where nobody was asked, else typed passwords."""
+        self._add_rest()
+        run = self._run()
+        if run is not None and (self._unasked or run.passwords):
+            self._without_secrets = _WithoutSecrets(secrets_in(run, unasked=self._unasked))
 
     def add(self, output: OutputView) -> None:
         if self._without_secrets is None:

@@ -20,7 +20,8 @@ from agent_kernel.runtime.state.outcome_cache import StoredOutcome
 from agent_kernel.runtime.state.run_calls import Execution, Interruption
 from agent_kernel.runtime.tool_calls import cache, transitions
 from agent_kernel.runtime.tool_calls.cache import CacheEntry
-from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked
+from agent_kernel.runtime.tool_calls.call_lines import CallLines
+from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked, secrets_in
 from agent_kernel.runtime.tool_calls.effective_policy import wall_level
 from agent_kernel.runtime.tool_calls.policy_check import changes_cells, has_walls
 from agent_kernel.runtime.tool_calls.server_calls import ServerCalls, is_of_servers
@@ -52,16 +53,19 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     if entry is not None and cache.end_by_stored(run, call, entry):
         return
     outputs = CallOutputs(run, call)
+    lines = CallLines(run, call, outputs)
     started = time.monotonic()
     try:
         with run.spans.call(call) as ended:
-            outcome, interruption = await _on_executor(run, call, outputs.add)
+            outcome, interruption = await _on_executor(run, call, lines.emit)
             ended(outcome)
     except BaseException:
         await outputs.aclose()
         raise
-    if is_unasked(call):
-        outcome = replace(outcome, content=run.secrets.clean(outcome.content))
+    finally:
+        await lines.aclose()
+    clean = secrets_in(run, unasked=is_unasked(call)).clean(outcome.content)
+    outcome = replace(outcome, content=clean)
     await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), interruption, entry)
     outputs.settled()
 
@@ -91,6 +95,7 @@ async def _on_executor(run: ActiveRun, call: ToolCallView, emit: OutputSink) -> 
         base,
         call.place,
         _walls(run) if is_command else None,
+        may_ask=run.attended and call.by != "script",
     )
     execution = run.outside_graph(executor.execute(approved, emit), f"call {call.tool_call_id}")
     running = Execution(call.approval_id, execution, executor)

@@ -243,6 +243,8 @@ def _is_event(frame: Frame) -> bool:
 class GatewayWire:
     """The requests of one link to a kernel. All links share the transport's connection."""
 
+    takes_input = False
+
     def __init__(self, transport: GatewayTransport, receive: Receive) -> None:
         self._transport = transport
         self._receive = receive

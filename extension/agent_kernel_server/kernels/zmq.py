@@ -46,7 +46,7 @@ class ZmqTransport:
         return isinstance(self._kernel, ServerKernelManager)  # a site's own class may not
 
     def open_wire(self, receive: Receive) -> "ZmqWire":
-        return ZmqWire(self._kernel, self._session, receive, self._log)
+        return ZmqWire(self._kernel, self._session, receive, self._listener, self._log)
 
     async def is_alive(self) -> bool:
         return bool(await ensure_async(self._kernel.is_alive()))
@@ -96,13 +96,18 @@ class ZmqPublished:
 class ZmqWire:
     """See `Wire`."""
 
-    def __init__(self, kernel: Any, session: Any, receive: Receive, log: Logger) -> None:
+    takes_input = True
+
+    def __init__(self, kernel: Any, session: Any, receive: Receive, listener: Listener, log: Logger) -> None:
         self._log = log
         self._receive = receive
+        self._listener = listener
         self._session = session
+        identity = uuid.uuid4().hex.encode()  # a kernel asks for input by the identity of who sent it the code
         self._streams: dict[str, ZMQStream] = {
-            "shell": kernel.connect_shell(),
+            "shell": kernel.connect_shell(identity=identity),
             "control": kernel.connect_control(),
+            "stdin": kernel.connect_stdin(identity=identity),
         }
         for stream in self._streams.values():
             stream.on_recv(self._read)
@@ -124,7 +129,10 @@ class ZmqWire:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             self._log.debug("A reply from a kernel was dropped: %s", error)
             return
-        self._receive(message_id, message["content"])
+        if message["msg_type"] == "input_request":
+            self._listener.on_output(message_id, "input_request", message["content"])
+        else:
+            self._receive(message_id, message["content"])
 
     def close(self) -> None:
         for stream in self._streams.values():

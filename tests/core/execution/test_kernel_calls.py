@@ -32,6 +32,8 @@ for _ in range(100_000):
 class SilentKernel:
     """A kernel that never answers by itself, and one call on its way to it. Implements `KernelConnection`."""
 
+    takes_input = False
+
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
         self.metadata: list[dict[str, Any]] = []

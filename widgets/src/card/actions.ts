@@ -22,6 +22,7 @@ export const ACTIONS = {
   approveAll: { name: NAMES.approveAll, keys: ["Shift+A"], hint: "⇧A" },
   denyAll: { name: NAMES.denyAll, keys: ["Shift+D"], hint: "⇧D" },
   sendAnswer: { name: NAMES.send, ...SEND },
+  sendLine: { name: NAMES.send, ...SEND_LINE, hint: "Enter" },
   raiseBudget: { name: NAMES.goOn, ...SEND_LINE, hint: "Ctrl Enter" },
   goOn: { name: NAMES.goOn, ...SEND },
   goOnWithout: { name: NAMES.goOnWithout, ...SEND },

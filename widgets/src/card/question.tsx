@@ -1,5 +1,5 @@
 /** A question of the model to the person: choices, free text, or both. */
-import type { JSX } from "preact";
+import type { JSX, TargetedInputEvent } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { ClientCommand } from "../protocol";
 import { parseArguments } from "../text/arguments";
@@ -14,12 +14,12 @@ import { Plain } from "../ui/untrustedText";
 export function Question({ card }: { card: CallSignals }): JSX.Element {
   const run = useRun();
   const call = card.call.value;
-  const { question, choices } = readQuestion(call.input);
+  const { question, choices, line } = readQuestion(call.input);
   const [choice, setChoice] = useState<string | null>(null);
   const [words, setWords] = useState("");
   const [sent, setSent] = useState(false);
   const group = usePageId();
-  const answer = words.trim() !== "" ? words : choice;
+  const answer = line !== null || words.trim() !== "" ? words : choice;
   const send = (command: ClientCommand): void => {
     setSent(true);
     run.answer(card, command);
@@ -46,21 +46,25 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
             />
           ))}
         </fieldset>
-        <textarea
-          class="ak-field"
-          rows={1}
-          aria-label={SHARED.card.yourAnswer}
-          placeholder={choices.length > 0 ? "Or answer in your own words" : SHARED.card.yourAnswer}
-          value={words}
-          onInput={(event) => setWords(event.currentTarget.value)}
-        />
+        {line === null ? (
+          <textarea
+            class="ak-field"
+            rows={1}
+            aria-label={SHARED.card.yourAnswer}
+            placeholder={choices.length > 0 ? "Or answer in your own words" : SHARED.card.yourAnswer}
+            value={words}
+            onInput={(event) => setWords(event.currentTarget.value)}
+          />
+        ) : (
+          <LineField kind={line} value={words} onInput={setWords} />
+        )}
       </div>
       <div class="ak-actions">
         <span class="ak-off-reason" id={`${group}-off`} hidden>
           Choose or write an answer first.
         </span>
         <Button
-          {...ACTIONS.sendAnswer}
+          {...(line === null ? ACTIONS.sendAnswer : ACTIONS.sendLine)}
           look="primary"
           offBecause={answer === null ? `${group}-off` : undefined}
           onPress={sendAnswer}
@@ -70,10 +74,27 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
           look="quiet"
           onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })}
         />
-        <span class="ak-note">{SHARED.card.skipNote}</span>
+        <span class="ak-note">{SHARED.card[NOTES[line ?? "answer"]]}</span>
       </div>
     </>
   );
+}
+
+interface LineFieldProps {
+  kind: "text" | "password";
+  value: string;
+  onInput: (text: string) => void;
+}
+
+function LineField({ kind, value, onInput }: LineFieldProps): JSX.Element {
+  const field = {
+    class: "ak-field",
+    autocomplete: "off",
+    "aria-label": SHARED.card.yourAnswer,
+    value,
+    onInput: (event: TargetedInputEvent<HTMLInputElement>) => onInput(event.currentTarget.value),
+  };
+  return kind === "password" ? <input type="password" {...field} /> : <input type="text" {...field} />;
 }
 
 interface AnswerProps {
@@ -103,11 +124,21 @@ function Answer({ number, text, group, chosen, choose }: AnswerProps): JSX.Eleme
   );
 }
 
-function readQuestion(input: string | null): { question: string; choices: string[] } {
+const NOTES = { answer: "skipNote", text: "lineNote", password: "passwordNote" } as const;
+
+interface Asked {
+  readonly question: string;
+  readonly choices: readonly string[];
+  /** What the code of a call asks for, where it is not the model that asks. */
+  readonly line: "text" | "password" | null;
+}
+
+function readQuestion(input: string | null): Asked {
   const values = parseArguments(input) ?? {};
   const choices = values["choices"] ?? values["options"];
   return {
     question: typeof values["question"] === "string" ? values["question"] : "",
     choices: Array.isArray(choices) ? choices.map(String) : [],
+    line: values["line"] === "text" || values["line"] === "password" ? values["line"] : null,
   };
 }

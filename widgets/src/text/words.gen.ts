@@ -153,6 +153,8 @@ export const SHARED = {
     "rulesWin": "Rules that deny or ask still win.",
     "asking": "Waiting for your answer",
     "yourAnswer": "Your answer",
+    "lineNote": "Skip interrupts the code that asks.",
+    "passwordNote": "Only the code gets it; it is kept nowhere. Skip interrupts the code.",
     "skipNote": "Skip tells the model that you did not answer.",
     "notAnswered": "The model was told that you did not answer.",
     "nobodyKnows": "Nobody can say what became of this call.",

@@ -1,0 +1,87 @@
+"""`input()` and `getpass()` in a call: a person is asked for the line, and a password is kept nowhere."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel_server.app import AgentKernelServer
+from tests.server.client import Api, Kernel, service_of
+from tests.waiting import until_async
+
+pytestmark = pytest.mark.kernel
+PASSWORD = "correct horse battery"
+CODE = """
+from getpass import getpass
+name = input("Name: ")
+password = getpass("Password: ")
+print("Hello,", name, password)
+again = input()
+"""
+
+
+async def asked(api: Api, line: str) -> Any:
+    """The next question of the code."""
+    found: list[Any] = []
+
+    async def look() -> bool:
+        waiting = (await api("GET", "approvals"))[1]
+        found[:] = [one for one in waiting if one["state"] == "executing" and f'"line":"{line}"' in one["tool_input"]]
+        return bool(found)
+
+    await until_async(look)
+    return found[0]
+
+
+async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kept_nowhere(
+    api: Api, kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer
+) -> None:
+    model.add(call("run_python", code=CODE), call("inspect_variables"), say("Done."))
+    await kernel.run("%load_ext agent_kernel")
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id)
+    await api("POST", "approvals", (await api.next_approval())["approval_id"], body={"approved": True})
+    for line, question, text in (
+        ("text", "Name:", "Ana"),
+        ("password", "Password:", PASSWORD),
+        ("text", "The code asks for a line.", ""),
+    ):
+        question_call = await asked(api, line)
+        assert json.loads(question_call["tool_input"]) == {"question": question, "line": line}
+        await api("POST", "approvals", question_call["approval_id"], "result", body={"output": text})
+    ended = await api.ended(conversation_id)
+    code, looked, *questions = sorted(ended["tool_calls"], key=lambda one: one["tool_name"] == "ask_user")
+    assert [one["result"] for one in questions] == ["Ana", "A password was typed. It is not kept.", ""]
+    shown = "".join(one["text"] for one in code["outputs"])
+    assert shown.startswith("Name: Ana\nPassword: ········\nHello, Ana ")
+    assert code["state"] == looked["state"] == "success"
+    told = json.dumps([json.loads(request.body) for request in model.requests])
+    log = service_of(extension).runtime.log.path
+    kept = b"".join(file.read_bytes() for file in log.parent.iterdir() if file.is_file())
+    for place in (json.dumps(ended), told, kept.decode(errors="replace")):
+        assert PASSWORD not in place
+
+
+async def test_a_line_that_is_skipped_interrupts_the_code_and_a_call_that_is_cancelled_takes_its_question_away(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="input('A')"), call("run_python", code="input('B')"), say("Done."))
+    await kernel.run("%load_ext agent_kernel")
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api("POST", "conversations", conversation_id, "policy", body={"mode": "allow"})
+    await api.start_run(conversation_id)
+    await api("POST", "approvals", (await asked(api, "text"))["approval_id"], "cancel", body={})
+    second = await asked(api, "text")
+    while second["tool_input"] != '{"line":"text","question":"B"}':
+        second = await asked(api, "text")
+    view = (await api("GET", "conversations", conversation_id))[1]
+    running = next(one for one in view["tool_calls"] if one["state"] == "executing" and one["tool_name"] == "run_python")
+    await api("POST", "approvals", running["approval_id"], "cancel", body={})
+    ended = await api.ended(conversation_id)
+    assert sorted((one["tool_name"], one["state"]) for one in ended["tool_calls"]) == [
+        ("ask_user", "cancelled"),
+        ("ask_user", "cancelled"),
+        ("run_python", "cancelled"),
+        ("run_python", "cancelled"),
+    ]
