@@ -16,7 +16,6 @@ from agent_kernel.execution.kernel_executor import outcome_of
 from agent_kernel.execution.output_reader import OutputReader
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.kernel import CALL_KEY, REQUEST_TYPE, CallEnd, call_code, execute_request
-from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.arguments import canonical, digest
 
 SECONDS = 55.0

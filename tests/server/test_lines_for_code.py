@@ -1,14 +1,16 @@
 """`input()` and `getpass()` in a call: a person is asked for the line, and a password is kept nowhere."""
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel, service_of
-from tests.waiting import until_async
+from agent_kernel.tools.arguments import canonical
+from agent_kernel_server.app import LOG_NAME, AgentKernelServer
+from tests.server.client import Api, Kernel
 
 pytestmark = pytest.mark.kernel
 PASSWORD = "correct horse battery"
@@ -21,17 +23,21 @@ again = input()
 """
 
 
-async def asked(api: Api, line: str) -> Any:
+def kept(folder: Path) -> str:
+    """All that the log's files hold."""
+    files = list(folder.glob(f"{LOG_NAME}*"))
+    assert files
+    return b"".join(file.read_bytes() for file in files).decode(errors="replace")
+
+
+async def asked(api: Api, **question: str) -> Any:
     """The next question of the code."""
-    found: list[Any] = []
-
-    async def look() -> bool:
-        waiting = (await api("GET", "approvals"))[1]
-        found[:] = [one for one in waiting if one["state"] == "executing" and f'"line":"{line}"' in one["tool_input"]]
-        return bool(found)
-
-    await until_async(look)
-    return found[0]
+    async with asyncio.timeout(60):
+        while True:
+            for one in (await api("GET", "approvals"))[1]:
+                if one["state"] == "executing" and one["tool_input"] == canonical(question):
+                    return one
+            await asyncio.sleep(0.02)
 
 
 async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kept_nowhere(
@@ -47,8 +53,7 @@ async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kep
         ("password", "Password:", PASSWORD),
         ("text", "The code asks for a line.", ""),
     ):
-        question_call = await asked(api, line)
-        assert json.loads(question_call["tool_input"]) == {"question": question, "line": line}
+        question_call = await asked(api, question=question, line=line)
         await api("POST", "approvals", question_call["approval_id"], "result", body={"output": text})
     ended = await api.ended(conversation_id)
     code, looked, *questions = sorted(ended["tool_calls"], key=lambda one: one["tool_name"] == "ask_user")
@@ -56,10 +61,8 @@ async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kep
     shown = "".join(one["text"] for one in code["outputs"])
     assert shown.startswith("Name: Ana\nPassword: ········\nHello, Ana ")
     assert code["state"] == looked["state"] == "success"
-    told = json.dumps([json.loads(request.body) for request in model.requests])
-    log = service_of(extension).runtime.log.path
-    kept = b"".join(file.read_bytes() for file in log.parent.iterdir() if file.is_file())
-    for place in (json.dumps(ended), told, kept.decode(errors="replace")):
+    told = json.dumps([request.body for request in model.requests])
+    for place in (json.dumps(ended), told, kept(Path(extension.data_dir))):
         assert PASSWORD not in place
 
 
@@ -71,12 +74,12 @@ async def test_a_line_that_is_skipped_interrupts_the_code_and_a_call_that_is_can
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     await api("POST", "conversations", conversation_id, "policy", body={"mode": "allow"})
     await api.start_run(conversation_id)
-    await api("POST", "approvals", (await asked(api, "text"))["approval_id"], "cancel", body={})
-    second = await asked(api, "text")
-    while second["tool_input"] != '{"line":"text","question":"B"}':
-        second = await asked(api, "text")
+    await api("POST", "approvals", (await asked(api, question="A", line="text"))["approval_id"], "cancel", body={})
+    await asked(api, question="B", line="text")
     view = (await api("GET", "conversations", conversation_id))[1]
-    running = next(one for one in view["tool_calls"] if one["state"] == "executing" and one["tool_name"] == "run_python")
+    running = next(
+        one for one in view["tool_calls"] if one["state"] == "executing" and one["tool_name"] == "run_python"
+    )
     await api("POST", "approvals", running["approval_id"], "cancel", body={})
     ended = await api.ended(conversation_id)
     assert sorted((one["tool_name"], one["state"]) for one in ended["tool_calls"]) == [

@@ -346,6 +346,16 @@ describe("a question", () => {
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "Neither." });
   });
 
+  test.each(["text", "password"] as const)("of code is a field for a line: %s", async (line) => {
+    const asked = { question: "Token:", line };
+    const root = await show((run) => run.propose("q1", "ask_user", asked).start("q1", "ask_user", asked));
+    const field = card(root, "q1").querySelector("input")!;
+    expect(field.type).toBe(line);
+    expect(card(root, "q1").textContent).toContain(line === "password" ? "it is kept nowhere" : "interrupts the code");
+    await key(field, "Enter");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q1", output: "" });
+  });
+
   test("may be skipped", async () => {
     const root = await show(question);
     await press(card(root, "q1"), "Skip");

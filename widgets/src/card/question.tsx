@@ -27,7 +27,7 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
   const sendAnswer = (): void => {
     if (answer !== null && !sent) send({ type: "tool_result", tool_call_id: call.id, output: answer });
   };
-  if (sent) return <div class="ak-say">Sent to the agent.</div>;
+  if (sent) return <div class="ak-say">{line === null ? "Sent to the agent." : "Sent to the code."}</div>;
   return (
     <>
       <div class="ak-panel">
