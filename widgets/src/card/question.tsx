@@ -89,6 +89,7 @@ interface LineFieldProps {
 function LineField({ kind, value, onInput }: LineFieldProps): JSX.Element {
   const field = {
     class: "ak-field",
+    "data-enter": "send",
     autocomplete: "off",
     "aria-label": SHARED.card.yourAnswer,
     value,
