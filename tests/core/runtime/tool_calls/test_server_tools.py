@@ -27,15 +27,18 @@ class Servers:
     def __init__(self, count: int = 1) -> None:
         self.tools = [declared("docs", f"search{n}", f"Searches {n}.", OBJECT) for n in range(count)]
         self.called: list[str] = []
+        self.of_folder: dict[str, Any] | None = None
+        self.decided: list[bool] = []
 
     async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:
         return self.tools
 
     async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:
-        return None
+        return self.of_folder
 
     async def decide(self, arguments: dict[str, Any], notebook_path: str | None, *, allowed: bool) -> tuple[bool, str]:
-        return True, ""
+        self.decided.append(allowed)
+        return False, "Started."
 
     async def call(
         self, call: ApprovedCall, tool: ToolDeclaration, notebook_path: str | None, emit: OutputSink, ask: Ask
@@ -104,3 +107,20 @@ async def test_plan_denies_and_a_rule_by_hand_allows(stages: Stages) -> None:
     assert one.state == "denied"
     [one] = (await (await stage.start(rules=("allow docs__search0",))).wait()).tool_calls
     assert (one.state, one.by) == ("success", "policy")
+
+
+async def test_servers_of_a_folder_start_by_no_rule_but_one_that_a_person_saved_for_the_file(stages: Stages) -> None:
+    servers = Servers()
+    servers.of_folder = {"file": ".mcp.json", "sha256": "0" * 64, "servers": "ours: npx ours"}
+    stage = await stages(ScriptedModel([say("One."), say("Two."), say("Three.")]), server_tools=servers)
+    run = await (await stage.start(rules=("allow *",), policy="allow")).wait()
+    [waiting] = run.tool_calls
+    assert (waiting.tool_name, waiting.state, servers.decided) == ("start_mcp_servers", "awaiting_approval", [])
+    decision = Decision(approval_id=waiting.approval_id, approved=True, scope="conversation")
+    await stage.conversation.route_decision(waiting.approval_id, decision)
+    again = await (await stage.start()).wait()  # as after a restart of the server
+    assert [(one.state, one.by) for one in again.tool_calls] == [("success", "policy")]
+    assert servers.decided == [True, True]
+    servers.of_folder["sha256"] = "1" * 64
+    changed = await (await stage.start()).wait()
+    assert [one.state for one in changed.tool_calls] == ["awaiting_approval"]
