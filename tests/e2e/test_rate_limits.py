@@ -43,5 +43,5 @@ def test_a_rate_limit_is_said_over_a_reload_and_a_person_tries_now_or_stops(
     notebook.run(3)
     expect(bar).to_contain_text(NEXT_TRY)
     bar.get_by_role("button", name="Stop").click()
-    expect(notebook.record()).to_contain_text("stopped")
+    expect(notebook.record().last).to_contain_text("stopped")
     assert len(model.requests()) == 4
