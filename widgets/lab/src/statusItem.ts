@@ -38,7 +38,8 @@ export class StatusItem extends Widget {
     const here = this.runs.waiting.filter(({ run }) => front !== undefined && isIn(front, run));
     const next = here[here.findIndex(({ run }) => run.run_id === this.shown) + 1]?.run;
     this.shown = next?.run_id ?? null;
-    if (next === undefined) this.showList();
+    // The card of an agent outside is in no cell.
+    if (next === undefined || next.cell_id === null) this.showList();
     else await this.goTo(next, true);
   }
 }
