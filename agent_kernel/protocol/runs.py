@@ -20,7 +20,7 @@ class RunResult:
     cleared: bool = False
     """Whether the output of the run's cell was cleared, so that no results may be added there."""
     placed: bool = False
-    """Whether a page has put the record and the results into its notebook, and no kernel needs to."""
+    """Whether a page puts the record and the results into its notebook, and no kernel needs to."""
 
 
 @dataclass(frozen=True, slots=True)

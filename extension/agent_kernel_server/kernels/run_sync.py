@@ -77,7 +77,7 @@ class RunSync:
         path = await self._notebook_of(spec)
         await self._records.keep(spec, result, path)
         self._records.open_runs.on_end(spec)
-        placed = await self._documents.put_end(spec.run_id, path, self._kernel_id)
+        placed = self._documents.are_open(path, self._kernel_id)
         keeps_cards = result.run.error is not None and result.run.error.code == "LLM_ERROR"
         cleared = self._records.is_cleared(spec.run_id)
         finish = FinishRun(result=replace(result, cleared=cleared, placed=placed and not keeps_cards))
@@ -86,6 +86,8 @@ class RunSync:
             self._tasks.spawn(self.notify(self._link(), finish), f"end of {spec.run_id}")
         else:
             await self.notify(link, finish)
+        # After the kernel knows: who sees the record may ask for the result in the next cell.
+        await self._documents.put_end(spec.run_id, path, self._kernel_id)
 
     async def _notebook_of(self, spec: RunSpec) -> str | None:
         return await self._records.notebook_path(self._kernel_id, (spec.cell_id,), spec.notebook_path)

@@ -6,6 +6,7 @@ no page has open are `RecordKeeper`'s.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from agent_kernel.protocol.pages import NotebooksOpened, OpenNotebook, PutRun
@@ -14,7 +15,7 @@ from agent_kernel_server.notebooks.pages import OpenPages, Page, PageGone
 from agent_kernel_server.notebooks.records import RecordKeeper
 
 PAGE_SECONDS = 5.0
-"""How long a run's end waits for a page to take its record; then the kernel shows it, too."""
+"""How long the answer of a page is waited for."""
 FindPath = Callable[[], Awaitable[str | None]]
 
 
@@ -42,13 +43,18 @@ class Documents:
         await self._put(self._pages.showing(await find_path(), kernel_id), put)
         return True
 
-    async def put_end(self, run_id: str, path: str | None, kernel_id: str) -> bool:
-        """Put a run's record in place of its cards. Whether a page has done that.
+    def are_open(self, path: str | None, kernel_id: str) -> bool:
+        """Whether a page will put the record of a run, now or when it has been loaded again."""
+        return bool(self._pages.showing(path, kernel_id))
+
+    async def put_end(self, run_id: str, path: str | None, kernel_id: str) -> None:
+        """Put a run's record in place of its cards.
 
         Cards that can be tried again stay: then the record is in the document, and not drawn."""
         self._said.pop(run_id, None)
         put = self._end_of(run_id, path)
-        return put is not None and await self._put(self._pages.showing(path, kernel_id), put)
+        if put is not None:
+            await self._put(self._pages.showing(path, kernel_id), put)
 
     async def on_opened(self, page: Page, opened: NotebooksOpened) -> None:
         """A page shows runs that may have ended while no page had the notebook open."""
@@ -70,17 +76,14 @@ class Documents:
             run_id=run_id, outputs=(display(rendered.beside), *results), elsewhere=display(rendered.elsewhere)
         )
 
-    async def _put(self, pages: Iterable[tuple[Page, OpenNotebook]], put: PutRun) -> bool:
-        answers = await asyncio.gather(*(self._ask(page, notebook, put) for page, notebook in pages))
-        return any(answers)
+    async def _put(self, pages: Iterable[tuple[Page, OpenNotebook]], put: PutRun) -> None:
+        await asyncio.gather(*(self._ask(page, notebook, put) for page, notebook in pages))
 
-    async def _ask(self, page: Page, notebook: OpenNotebook, put: PutRun) -> bool:
-        try:
+    async def _ask(self, page: Page, notebook: OpenNotebook, put: PutRun) -> None:
+        """A page that is slow does it later; one that went away says what it shows when it is back."""
+        with suppress(PageGone, TimeoutError):
             async with asyncio.timeout(PAGE_SECONDS):
-                answer = await page.ask(notebook, put)
-        except (PageGone, TimeoutError):
-            return False
-        return answer.refusal is None and answer.success
+                await page.ask(notebook, put)
 
 
 def display(data: dict[str, Any], metadata: dict[str, Any] | None = None) -> dict[str, Any]:
