@@ -62,7 +62,7 @@ async def test_a_snapshot_has_all_that_a_client_shows(stages: Stages, tmp_path: 
     ]
     assert first.warnings[0].title == "Writes files:"
     assert waiting.preview is not None
-    assert [offer.text for offer in waiting.rules][-1] == "allow run_python"
+    assert [offer.text for offer in waiting.rules][-2:] == ["allow run_python", "allow *"]
 
 
 async def test_a_session_is_exactly_what_its_event_would_say(stages: Stages, tmp_path: Path) -> None:
