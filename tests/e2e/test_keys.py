@@ -279,7 +279,7 @@ def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_not
     )
     before = keyboard.state()
     notebook.card(1).focus()
-    keyboard.wait_for_hints("⇧A", "⇧D", "A", "D", "E", "L")
+    keyboard.wait_for_hints("⇧A", "⇧D", "A", "R", "D", "E", "L")
     with keyboard.in_one_breath():
         keyboard.press("a", "a", "Control+Enter")
         keyboard.wait_for_focus(call=ids[2])
