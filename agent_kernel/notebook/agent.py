@@ -60,7 +60,7 @@ class Agent:
         self.conversation_id = new_conversation_id()
         self.model = model
         served = has_server(self._kernel_state, model)
-        self.server_tools, tools = split_wanted(tools, served=served)
+        self._server_tools, tools = split_wanted(tools, served=served)
         offered = offered_tools(self._kernel_state.shell, tools, has_cells=served)
         self.tools = with_cache(with_timeouts(offered, timeouts or {}), cache)
         self.system = system
@@ -111,7 +111,7 @@ class Agent:
                 prompt=prompt,
                 model=self.model if isinstance(self.model, str) else None,
                 tools=tuple(tool.declaration for tool in self.tools),
-                server_tools=self.server_tools,
+                server_tools=self._server_tools,
                 policy=None if self.policy is None else self.policy.default,
                 rules=() if self.policy is None else tuple(self.policy.rules),
                 script=script,

@@ -96,7 +96,7 @@ def test_charts_formulas_tables_and_drawings_look_as_they_do_below_a_cell(
     expect(plot).to_be_visible()
     assert page.evaluate("window.ran") == 1
     finish(notebook, end)
-    expect(notebook.record().locator("script")).to_have_count(0)
+    expect(notebook.record().locator("[data-agent-record] script")).to_have_count(0)
 
 
 def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(

@@ -22,7 +22,7 @@ def test_the_policy_is_switched_mid_run_and_the_next_call_is_not_asked_about(
     page.get_by_role("button", name="Policy: Asks before acting", exact=True).click()
     panel = page.get_by_role("group", name="Policy in force")
     panel.get_by_text("Allow", exact=True).click()
-    expect(panel).to_contain_text("2 calls still wait for you.")
+    expect(panel).to_contain_text("2 calls still wait for you, unless they are decided by the switch.")
     panel.get_by_role("button", name="Switch to Allow").click()
     expect(page.get_by_role("button", name="Policy: Acts without asking", exact=True)).to_be_visible()
     notebook.wait_for_state("awaiting_approval", 0)  # those on screen are the person's still
@@ -59,7 +59,7 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
     assert model.tool_results() == ["again"]
     notebook.run(3)
     expect(notebook.record().nth(2)).to_contain_text("Three.")
-    expect(notebook.record().nth(2)).to_contain_text(f"continues from [{notebook.prompt_number(2)}]")
+    expect(notebook.record().nth(2)).to_contain_text(f"continued from cell [{notebook.prompt_number(2)}]")
     assert asked(model) == ["Second.", "Third."]
     assert "agentKernelNewConversation" not in notebook.save().cells[2].metadata
 

@@ -154,6 +154,7 @@ FRAMES: dict[str, dict[str, Any]] = {
     "rule_remove": {"rule_id": "r"},
     "policy": {"mode": "ask"},
     "instructions": {"file": "AGENTS.md", "off": True},
+    "send_away": {},
     "budget": RUN | BUDGET,
     **dict.fromkeys(("run_retry", "try_now", "cancel"), RUN),
     "resume": {"last_seq": 0},
