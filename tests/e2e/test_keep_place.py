@@ -1,5 +1,6 @@
 """Cards grow and fold, and the record is short where they were long: a person reads on where they were."""
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from agent_kernel.testing import call, say
@@ -23,6 +24,7 @@ def test_a_page_that_is_scrolled_down_in_long_cards_shows_the_record_when_the_ru
     expect(notebook.record()).to_be_in_viewport()
 
 
+@pytest.mark.soak
 def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_and_the_record_comes(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
