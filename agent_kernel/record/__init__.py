@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record.formats import Formats, render_formats
-from agent_kernel.record.results import Result, steps_of
+from agent_kernel.record.results import Result
 from agent_kernel.record.story import Story, make_story
 
 __all__ = ["Placed", "Result", "place_record", "render_record"]
@@ -16,9 +16,9 @@ class Placed:
     """A run's record and results, as they are placed in a notebook."""
 
     record: dict[str, str]
-    """The record as a MIME bundle; where there are results, the part before them, with the answer."""
+    """The record as a MIME bundle, without the results."""
     results: tuple[Result, ...]
-    """What the run's calls have shown, as outputs that follow the record, and the rest of the record after them."""
+    """What the run's calls have shown, as outputs that follow the record."""
 
 
 def place_record(
@@ -27,10 +27,7 @@ def place_record(
     """As `render_record`, for a notebook, in which the run's results are outputs of their own."""
     story = make_story(run, messages, tool_calls)
     formats = _formats(story, below_prompt=below_prompt)
-    if not story.results:
-        return Placed(formats.bundle(lambda pieces: pieces.all), ())
-    ending = steps_of(story.run_id, formats.bundle(lambda pieces: pieces.ending))
-    return Placed(formats.bundle(lambda pieces: pieces.opening), (*story.results, ending))
+    return Placed(formats.bundle(lambda pieces: (*pieces.opening, *pieces.ending)), story.results)
 
 
 def render_record(

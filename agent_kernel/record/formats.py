@@ -114,7 +114,7 @@ def _html_pieces(story: Story) -> Pieces:
 
 def _in_sight(story: Story) -> list[RecordOutput]:
     calls = (item for item in story.transcript if isinstance(item, RecordCall))
-    return [output for call in calls for output in call.outputs if output.place == "above"]
+    return [output for call in calls for output in call.outputs if output.place == "in sight"]
 
 
 def _line(story: Story) -> tuple[Part, ...]:
@@ -190,7 +190,7 @@ def _html_call(call: RecordCall, room: _Room, pictures: _Room) -> str:
         body.insert(1, _html_code(call) if fits else f"<p>{words.LEFT_OUT}</p>")
     body.extend(f"<p>{escape(elsewhere)}</p>" for elsewhere in call.elsewhere)
     for output in call.outputs:
-        if output.place == "above":
+        if output.place == "in sight":
             continue
         shown = _html_output(output, room, pictures)
         body.append(shown)
@@ -309,7 +309,7 @@ def _markdown_call(call: RecordCall, room: _Room) -> str:
     body.extend(escape_markdown(truncate(note, _NOTE).text) for note in (*call.notes, call.output_file) if note)
     body.extend(map(escape_markdown, call.elsewhere))
     for output in call.outputs:
-        if output.place == "above":
+        if output.place == "in sight":
             continue
         shown = _markdown_output(output, room)
         body.append(shown)

@@ -1,4 +1,4 @@
-"""The results of a run: what its calls have shown, as outputs of the notebook between the answer and the steps.
+"""The results of a run: what its calls have shown, as outputs of the notebook below its record.
 
 The notebook draws them with its own renderers, whatever their MIME types. Displays in the log may have any size and
 shape, and must never prevent a notebook from being saved.
@@ -22,8 +22,8 @@ MUCH = 1_000_000
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 """A widget lives as long as its kernel; its text is beside it for whoever comes later."""
 
-Place = Literal["here", "above", "left out"]
-"""Where an output is: in the transcript, in sight after the answer, or left out for lack of room."""
+Place = Literal["here", "in sight", "left out"]
+"""Where an output is: among the steps, in sight with the answer, or left out for lack of room."""
 
 _MOST_TYPES = 20
 _DEEPEST = 100
@@ -80,7 +80,7 @@ class Results:
 
     def place(self, call: int, number: int) -> Place:
         if (call, number) in self._kept:
-            return "above"
+            return "in sight"
         return "left out" if (call, number) in self._left_out else "here"
 
     @property
@@ -91,24 +91,19 @@ class Results:
 def elsewhere(place: Place, names: str) -> str:
     if place == "here" or not names:
         return ""
-    if place == "above":
-        return f"Shown above: {names}."
-    return f"Not shown above: {names}. The outputs of this run are too many or too large."
+    if place == "in sight":
+        return f"Shown with the answer: {names}."
+    return f"Not shown: {names}. The outputs of this run are too many or too large."
 
 
 def growth(size: int) -> str:
-    """The words `the outputs above add 2.7 MB to this notebook`; empty for less than 1 MB. `size` is in bytes."""
-    return f"the outputs above add {size / 1e6:.1f} MB to this notebook" if size > MUCH else ""
+    """The words `its outputs add 2.7 MB to this notebook`; empty for less than 1 MB. `size` is in bytes."""
+    return f"its outputs add {size / 1e6:.1f} MB to this notebook" if size > MUCH else ""
 
 
 def mark_of(run: str, call: int) -> dict[str, Any]:
-    """The metadata by which the server knows an output of a run; the steps after the results have the number 0."""
+    """The metadata by which the server knows an output of a run's call, by the call's number."""
     return {RESULT_MARK: {"run": run, "call": call}}
-
-
-def steps_of(run: str, bundle: dict[str, str]) -> Result:
-    """The end of a record, which follows the results."""
-    return Result(dict(bundle), mark_of(run, 0), sum(map(len, bundle.values())))
 
 
 def _result_data(output: OutputView, *, with_text: bool) -> dict[str, Any]:

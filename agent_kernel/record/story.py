@@ -82,8 +82,8 @@ class RecordCall:
 
     @property
     def elsewhere(self) -> list[str]:
-        """The sentences on outputs that are not here: `Shown above: text, table.`"""
-        names: dict[Place, dict[str, None]] = {"above": {}, "left out": {}, "here": {}}
+        """The sentences on outputs that are not here: `Shown with the answer: text, table.`"""
+        names: dict[Place, dict[str, None]] = {"in sight": {}, "left out": {}, "here": {}}
         for output in self.outputs:
             names[output.place][output.name] = None
         return [said for place, found in names.items() if (said := elsewhere(place, ", ".join(found)))]

@@ -283,7 +283,7 @@ class NotebookPage:
         return self.cards().nth(index)
 
     def record(self) -> Locator:
-        """The outputs of a cell whose run has ended: the record, and what its calls have shown in the middle of it."""
+        """The outputs of a cell whose run has ended: the record, and what its calls have shown below it."""
         return self.page.locator(".jp-OutputArea:has([data-agent-record])")
 
     def wait_for_state(self, state: str, card: int = 0, seconds: float = 60) -> None:

@@ -118,14 +118,14 @@ def test_a_reopened_notebook_draws_what_its_runs_have_shown_and_widgets_live_as_
     run_calls(notebook, model, end, *ALL)
     end.open()
     expect(notebook.record()).to_be_visible()
-    expect(notebook.record()).to_contain_text("Shown above: Plotly chart")
+    expect(notebook.record()).to_contain_text("Shown with the answer: Plotly chart")
     assert_rows_a_press_away(cell(notebook))
     assert_drawn(cell(notebook))
     saved = notebook.save()
     outputs = saved.cells[1].outputs
     assert "data-agent-record" in outputs[0]["data"]["text/html"]
     assert outputs == notebook.outputs(1), "the server has nothing to add to what the page has"
-    assert calls_of(outputs) == [*range(1, 11), 0]
+    assert calls_of(outputs) == [*range(1, 11)]
     assert [number for number, output in enumerate(outputs) if WIDGET in output["data"]] == [7, 8, 9]
     nbformat.validate(saved)
     assert_live(notebook, 3)

@@ -63,15 +63,14 @@ def test_what_is_no_decision_is_refused_before_the_run_starts(model_kernel: Test
     assert "'3' is no decision" in cell.reply["evalue"]
 
 
-def test_the_record_is_displays_of_its_own_the_answer_what_was_printed_and_the_steps(model_kernel: TestKernel) -> None:
+def test_the_record_is_one_display_and_what_was_printed_stands_below(model_kernel: TestKernel) -> None:
     cell = model_kernel.run("run = ak.Agent(model=model, policy='allow').run('What is 6 * 7?')")
     assert {kind for kind, _ in cell.outputs} == {"display_data"}
-    answer, printed, steps = (content["data"] for _, content in cell.outputs)
-    assert "It is **42**." in answer["text/plain"]
+    data, printed = (content["data"] for _, content in cell.outputs)
+    assert set(data) == {"text/html", "text/markdown", "text/plain"}
+    assert "data-agent-record" in data["text/html"]
+    assert "It is **42**." in data["text/plain"]
     assert printed == {"text/plain": "42"}
-    for data in (answer, steps):
-        assert set(data) == {"text/html", "text/markdown", "text/plain"}
-        assert "data-agent-record" in data["text/html"]
 
 
 def test_awaiting_a_run_runs_its_calls_in_the_cell_and_keeps_the_loop_free(model_kernel: TestKernel) -> None:

@@ -35,9 +35,8 @@ def displays(outputs: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
 
 def assert_results(shown: list[dict[str, Any]]) -> None:
     """HTML, a chart and a formula, as the call made them."""
-    text, *shown, steps = shown
+    text, *shown = shown
     assert text["data"] == {"text/plain": "text comes first"}
-    assert "Shown above: text, HTML," in steps["data"]["text/plain"]
     assert [set(content["data"]) - {"text/plain"} for content in shown] == [
         {"text/html"},
         {"application/x-chart+json"},
@@ -45,7 +44,7 @@ def assert_results(shown: list[dict[str, Any]]) -> None:
     ]
     assert shown[0]["metadata"]["isolated"] is True
     assert shown[1]["data"] == {"application/x-chart+json": {"y": [1, 2]}, "text/plain": "chart"}
-    marks = [content["metadata"][RESULT_MARK] for content in (text, *shown, steps)]
+    marks = [content["metadata"][RESULT_MARK] for content in (text, *shown)]
     assert len({mark["run"] for mark in marks}) == 1
 
 
@@ -64,7 +63,7 @@ def test_results_are_displays_of_a_cell_whose_page_has_cards(kernel: TestKernel)
     cell = kernel.send("run = agent.run('Show it.')", allow_stdin=True)
     page.until(lambda: page.comm is not None)  # the run may have ended before it could be asked for
     outputs = kernel.result(cell).outputs
-    assert [kind for kind, _ in outputs] == ["display_data", "update_display_data", *["display_data"] * 5]
+    assert [kind for kind, _ in outputs] == ["display_data", "update_display_data", *["display_data"] * 4]
     assert_results(displays(outputs)[1:])
 
 
@@ -106,16 +105,15 @@ def test_results_come_into_the_cell_that_has_ended_long_ago_and_a_copy_of_the_ca
     assert served.request("finish", result=ended(declared, table))["ok"]
     served.run("None")  # what is said before its end comes before it
     outputs = served.result(own).outputs
-    shown, record, result, steps, copied = outputs
+    shown, record, result, copied = outputs
     assert [kind for kind, _ in outputs] == [
         "display_data",
         "update_display_data",
         "display_data",
-        "display_data",
         "update_display_data",
     ]
     assert record[1]["transient"] == shown[1]["transient"]
-    assert "Shown above: table." in steps[1]["data"]["text/plain"]
+    assert "Shown with the answer: table." in record[1]["data"]["text/plain"]
     assert "<table" not in record[1]["data"]["text/html"]
     assert result[1]["data"] == table
     assert result[1]["metadata"] == {RESULT_MARK: {"run": declared["run_id"], "call": 1}}

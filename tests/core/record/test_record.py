@@ -138,7 +138,7 @@ def test_the_plain_text_tells_the_same_without_times_and_ids() -> None:
         "5 steps: 3 done, 1 denied, 1 failed\n"
         "1. Look at variables orders (inspect_variables): Done, allowed by policy\n"
         "2. Run Python orders.head() (run_python): Done, approved by ana\n"
-        "   Shown above: text.\n"
+        "   Shown with the answer: text.\n"
         '3. Run Python orders.drop(columns=["exported_at"], inplace=True) (run_python): Denied by ana\n'
         "   Reason: Keep the raw table as it is. Nothing ran.\n"
         '4. Run Python weekly = orders_clean.groupby("week") (run_python): Failed, KeyError, approved by ana\n'
@@ -339,7 +339,7 @@ def test_a_plot_stands_beside_the_answer_and_not_in_the_fold() -> None:
     answer, _, transcript = html.partition("<details>")
     assert answer.index("There it is.") < answer.index(f"data:image/png;base64,{PNG}")
     assert PNG not in transcript
-    assert "Shown above: picture." in transcript
+    assert "Shown with the answer: picture." in transcript
 
 
 def test_a_line_that_ends_in_a_colon_is_followed_by_one_colon() -> None:

@@ -31,13 +31,7 @@ def bundle(**data: Any) -> OutputView:
 
 
 def placed(*calls: ToolCallView) -> Placed:
-    """The results, and all of the record around them."""
-    found = place_record(a_run(), [says("", *calls), says("There it is.")], calls)
-    if not found.results:
-        return found
-    *results, ending = found.results
-    assert ending.metadata == {MARK: {"run": "run_1", "call": 0}}
-    return Placed({kind: f"{text}\n{ending.data[kind]}" for kind, text in found.record.items()}, tuple(results))
+    return place_record(a_run(), [says("", *calls), says("There it is.")], calls)
 
 
 def alone(*calls: ToolCallView) -> dict[str, str]:
@@ -54,7 +48,7 @@ def test_a_chart_stands_below_with_all_its_mime_types_and_the_record_has_no_copy
     assert result.metadata == {PLOTLY: {"config": 1}, MARK: {"run": "run_1", "call": 1}}
     for text in shown.record.values():
         assert "draw()" not in text
-        assert "Shown above: text, Plotly chart." in text
+        assert "Shown with the answer: text, Plotly chart." in text
         assert text.index("There it is.") < text.index("1 step: 1 done")
 
 
@@ -69,7 +63,7 @@ def test_what_stands_below_is_named_in_all_forms_without_what_changes_from_run_t
     shown = placed(call)
     assert len(shown.results) == 3
     for text in shown.record.values():
-        assert "Shown above: picture, table, formula." in text
+        assert "Shown with the answer: picture, table, formula." in text
         assert "0x7f" not in text
     assert PNG not in shown.record["text/html"]
 
@@ -93,7 +87,7 @@ def test_what_each_steps_last_call_printed_stays_in_sight_in_the_order_in_which_
         3, "run_shell", {"command": "ls"}, outputs=[printed("a.csv\n")], result="walls: none (off)\na.csv\nExit code: 1"
     )
     messages, calls = [says("", one, silent), says("", command), says("There it is.")], [one, silent, command]
-    data = [result.data for result in place_record(a_run(), messages, calls).results[:-1]]
+    data = [result.data for result in place_record(a_run(), messages, calls).results]
     texts = ["2 rows", "1", "\x1b[31mred\x1b[0m", "42", "a.csv\nExit code: 1"]
     assert [shown["text/plain"] for shown in data] == texts
     assert [set(shown) - {"text/plain"} for shown in data] == [set(), {"text/html"}, set(), set(), set()]
@@ -160,7 +154,7 @@ def test_a_widget_stands_below_also_that_of_a_failed_call_and_a_record_alone_has
     shown = placed(*calls)
     assert [result.data for result in shown.results] == [bar.data, table.data]
     for text in shown.record.values():
-        assert text.count("Shown above: widget.") == 2
+        assert text.count("Shown with the answer: widget.") == 2
         assert "100%" not in text
     html = alone(*calls)["text/html"]
     assert ">100%|####| 10/10\n(A widget: only this text of it is kept.)</pre>" in html
@@ -172,7 +166,7 @@ def test_charts_in_json_are_kept_whatever_their_version_under_a_name_that_a_note
     kinds = ["application/vnd.vegalite.v6+json", "application/vnd.vegalite.v6.json", "application/vnd.own.thing+json"]
     shown = placed(a_call(outputs=[bundle(**{kind: chart, "text/plain": text}) for kind in kinds]))
     assert [list(result.data) for result in shown.results] == [[kinds[n], "text/plain"] for n in (0, 0, 2)]
-    assert "Shown above: Vega chart, " in shown.record["text/plain"]
+    assert "Shown with the answer: Vega chart, " in shown.record["text/plain"]
 
 
 def test_pages_and_scripts_of_libraries_stay_as_they_are_and_the_record_says_how_much_they_add() -> None:
@@ -187,7 +181,7 @@ def test_pages_and_scripts_of_libraries_stay_as_they_are_and_the_record_says_how
     assert [result.data for result in shown.results] == [output.data for output in outputs]
     assert shown.results[3].metadata["application/vnd.bokehjs_exec.v0+json"] == {"id": "p1"}
     for kind in ("text/html", "text/markdown"):
-        assert "the outputs above add 1.0 MB to this notebook" in shown.record[kind]
+        assert "its outputs add 1.0 MB to this notebook" in shown.record[kind]
     assert "MB" not in "".join(alone(a_call(outputs=outputs)).values())
     assert "MB" not in "".join(placed(a_call(outputs=outputs[1:])).record.values())
 
@@ -209,7 +203,7 @@ def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
     assert shown.results[0].data == {"text/html": "<i>3</i>"}
     assert shown.results[-1].metadata[MARK]["call"] == MOST_RESULTS + 3
     for text in shown.record.values():
-        assert text.count("Not shown above: HTML. The outputs of this run are too many or too large.") == 3
+        assert text.count("Not shown: HTML. The outputs of this run are too many or too large.") == 3
     assert "<i>2</i>" in shown.record["text/html"]
 
 
@@ -217,7 +211,7 @@ def test_a_bundle_of_20_mb_is_left_out_and_the_others_stand() -> None:
     huge = displayed(text_html="x" * 20_000_000, text_plain="huge")
     shown = bounded(2, lambda: placed(a_call(outputs=[displayed(image_png=PNG), huge, displayed(text_html=TABLE)])))
     assert [list(result.data) for result in shown.results] == [["image/png"], ["text/html"]]
-    assert "Not shown above: HTML." in shown.record["text/plain"]
+    assert "Not shown: HTML." in shown.record["text/plain"]
     assert sum(len(text) for text in shown.record.values()) < 10_000
 
 
@@ -271,12 +265,12 @@ def test_json_that_is_nested_without_end_is_not_kept() -> None:
     )
     shown = placed(a_call().model_copy(update={"outputs": [output]}))
     assert shown.results == ()
-    assert "Not shown above: JSON." in shown.record["text/html"]
+    assert "Not shown: JSON." in shown.record["text/html"]
 
 
 def test_a_run_that_is_recorded_has_marks_that_are_the_same_every_time() -> None:
     call = a_call(outputs=[displayed(image_png=PNG)])
-    result, _ = place_record(a_run(recorded=True, run_id="run_other"), [says("", call)], [call]).results
+    (result,) = place_record(a_run(recorded=True, run_id="run_other"), [says("", call)], [call]).results
     assert result.metadata == {MARK: {"run": "recorded", "call": 1}}
 
 
@@ -285,7 +279,7 @@ def test_a_record_that_stands_alone_has_a_table_beside_the_answer_and_not_in_the
     answer, _, transcript = html.partition("<details")
     assert answer.index("There it is.") < answer.index("<table")
     assert "<table" not in transcript
-    assert "Shown above: table." in transcript
+    assert "Shown with the answer: table." in transcript
     assert "below" not in html
 
 
