@@ -13,8 +13,10 @@ import pytest_asyncio
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.kernels.kernel import ServedKernel
 from agent_kernel_server.notebooks import open_runs
 from agent_kernel_server.notebooks.outputs import WIDGET_MIME
+from agent_kernel_server.notebooks.records import RecordKeeper
 from tests.server.client import Api, Fetch, Kernel, open_notebook
 from tests.waiting import until
 
@@ -187,6 +189,40 @@ async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(
     assert "Done." in "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream")
     view = await api.ended(waiting["conversation_id"])
     assert view["tool_calls"][0]["result"].count("inside") == 1
+
+
+async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_first_is_found_late(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared, both, find, declaration_of = [], asyncio.Event(), RecordKeeper.notebook_path, ServedKernel._declaration_of
+    asked: list[None] = []
+
+    async def declaration_is_noted(self: ServedKernel, *args: Any) -> Any:
+        declared.append(await declaration_of(self, *args))
+        if len(declared) == 2:
+            both.set()
+        return declared[-1]
+
+    async def find_late(self: RecordKeeper, *args: Any) -> Any:
+        asked.append(None)
+        if len(asked) == 1:
+            await both.wait()
+            await asyncio.sleep(0.2)  # long enough for the second one to start, where nothing keeps it from that
+        return await find(self, *args)
+
+    monkeypatch.setattr(ServedKernel, "_declaration_of", declaration_is_noted)
+    monkeypatch.setattr(RecordKeeper, "notebook_path", find_late)
+    model.add(say("One."), say("Two."))
+    await open_kernel.run(
+        "import agent_kernel as ak\nagent = ak.Agent()\nruns = [agent.start('First.'), agent.start('Second.')]"
+    )
+    await until(lambda: len(declared) == 2)
+    conversation_id = (await the_run(api))[0]
+    async with asyncio.timeout(60):
+        while len((view := await api.ended(conversation_id))["runs"]) < 2:
+            pass
+    assert [run["run_id"] for run in view["runs"]] == [one.run_id for one in declared]
+    assert [message["content"] for message in view["messages"] if message["role"] == "user"] == ["First.", "Second."]
 
 
 async def test_a_forged_or_malformed_announcement_is_dropped(api: Api, open_kernel: Kernel, model: FakeOpenAI) -> None:

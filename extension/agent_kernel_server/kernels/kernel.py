@@ -90,6 +90,8 @@ class ServedKernel:
         """Runs of the kernel's present process that were announced."""
         self._undeclared: set[str] = set()
         """Runs that were announced and whose declaration is awaited."""
+        self._start_turn = asyncio.Lock()
+        """Runs start in the order in which their cells ran; one may have to find its notebook first."""
         self._starting: set[str] = set()
         """Runs that were announced, or that an earlier server left, and that have not started yet."""
         self._stops: dict[str, StopCause] = {}
@@ -284,22 +286,26 @@ class ServedKernel:
         finally:
             self._undeclared.discard(run_id)
         try:
-            path = await self._shared.records.notebook_path(
-                self.kernel_id, (declaration.cell_id, *declaration.cells_before)
-            )
-            conversation = await self._conversation_of(declaration, path)
-            spec = spec_of(declaration, path)
-            executor = await self.executor(conversation, run_id, spec)
-            open_runs = self._shared.records.open_runs
-            with open_runs.starting(spec):  # the kernel is asked nothing meanwhile: it could hold up others' saves
-                handle = await conversation.start_run(spec, executor)
-                open_runs.on_start(spec, conversation)
+            async with self._start_turn:
+                return await self._start_declared(declaration)
         except AgentKernelError as error:
             self._log.warning("The run %s can't start: %s", run_id, error)
             await self._run_sync.notify(link, FinishRun(result=failed_run(declaration, str(error))))
             return None
+
+    async def _start_declared(self, declaration: RunDeclaration) -> tuple[RunSpec, Conversation, RunHandle]:
+        path = await self._shared.records.notebook_path(
+            self.kernel_id, (declaration.cell_id, *declaration.cells_before)
+        )
+        conversation = await self._conversation_of(declaration, path)
+        spec = spec_of(declaration, path)
+        executor = await self.executor(conversation, spec.run_id, spec)
+        open_runs = self._shared.records.open_runs
+        with open_runs.starting(spec):  # the kernel is asked nothing meanwhile: it could hold up others' saves
+            handle = await conversation.start_run(spec, executor)
+            open_runs.on_start(spec, conversation)
         if declaration.stop is not None:
-            self._stops[run_id] = declaration.stop
+            self._stops[spec.run_id] = declaration.stop
         return spec, conversation, handle
 
     def _on_started(self, run_id: str, conversation: Conversation) -> None:
