@@ -213,21 +213,3 @@ async def test_an_error_has_its_kind_and_a_result_that_was_cut_is_counted(
     assert metrics.errors == {kind: 1}
     assert metrics.truncated == (kind == "failed")
     assert (metrics.result_bytes > 0) == (metrics.ran == 1) == (kind != "invalid")
-
-
-async def test_a_day_a_conversation_and_a_clock_that_was_put_back_lose_no_measures(
-    stages: Stages, clock: Clock
-) -> None:
-    stage = await stages(ScriptedModel([call("look"), say("ok"), code("a"), say("ok")]))
-    await (await stage.start()).wait()
-    clock.pass_by(24 * 3600)
-    handle = await stage.start()
-    await decide(stage, clock, 1, -3600, approved=True)
-    assert (await handle.wait()).metrics.wait_seconds == 0.0
-    conversation_id = stage.conversation.row.conversation_id
-    await stage.leave()
-    await stage.runtime.delete_conversation(conversation_id)
-    now = clock.at
-    report = await stage.log.read(lambda sql: read_metrics(sql, 30, now))
-    assert [(row.day, row.calls) for row in report.by_day] == [("2026-11-22", 1), ("2026-11-21", 1)]
-    assert (await stage.log.read(lambda sql: read_metrics(sql, 1, now))).totals.calls == 1

@@ -1,7 +1,5 @@
 """OpenTelemetry spans of runs, turns and calls, where a process has an exporter."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -86,24 +84,3 @@ async def test_a_run_whose_model_fails_has_a_failed_span_without_the_message(
     assert (spans["invoke_agent agent-kernel"].attributes or {})["error.type"] == "LLM_ERROR"
     assert (spans["chat scripted"].attributes or {})["error.type"] == "ModelUnavailable"
     assert not [span for span in spans.values() if "secret" in span.to_json()]
-
-
-RUN = """
-import asyncio, sys
-sys.modules["opentelemetry"] = None  # as where it is not installed
-import agent_kernel_server.app, agent_kernel_server.service
-from agent_kernel.testing import ScriptedModel, say
-from tests.core.runtime.runtime_fixtures import stage
-
-async def main():
-    one = await stage(ScriptedModel([say("Hi.")]))
-    print((await (await one.start()).wait()).run.status)
-    await one.close()
-
-asyncio.run(main())
-"""
-
-
-def test_without_the_package_a_run_is_as_ever() -> None:
-    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.stdout, done.returncode) == ("complete\n", 0), done.stderr

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta
 from agent_kernel.protocol.events import ReasoningEvent, TokenEvent, ToolStateEvent
 from agent_kernel.testing import ScriptedModel, call
@@ -21,11 +20,6 @@ async def thinks_and_begins(request: ModelRequest) -> AsyncGenerator[ModelItem, 
 async def begins_a_call(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
     yield ToolCallDelta(0, "run_python", "half")
     await asyncio.Event().wait()
-
-
-async def fails(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-    yield TextDelta("Half an ans")
-    raise ModelUnavailable("gpt-5.2 returned 429, too many requests.")
 
 
 async def resume_from(stage: Stage) -> int:
@@ -48,13 +42,3 @@ async def test_a_call_that_the_model_is_writing_is_part_of_it(stages: Stages) ->
     await stage.start()
     cards = await stage.until(lambda: [event for event in stage.of(ToolStateEvent) if event.tool_call_id == "half"])
     assert await resume_from(stage) == cards[0].seq - 1
-
-
-async def test_it_is_everything_where_an_error_came_before_the_run_was_tried_again(stages: Stages) -> None:
-    stage = await stages(ScriptedModel([fails, thinks_and_begins]))
-    handle = await stage.start()
-    await handle.wait()
-    assert await resume_from(stage) == stage.conversation.last_seq
-    await stage.conversation.retry_run(handle.run_id)
-    await stage.until(lambda: len(stage.of(ReasoningEvent)) == 1)
-    assert await resume_from(stage) == 0

@@ -6,18 +6,13 @@ import orjson
 import pytest
 
 from agent_kernel.errors import UnknownConversation
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ApprovalRequestEvent, SessionEvent, server_event_adapter
-from agent_kernel.protocol.views import OutputView, ToolView
-from agent_kernel.runtime.clients.snapshot import session_frame
+from agent_kernel.protocol.events import ApprovalRequestEvent
+from agent_kernel.protocol.views import OutputView
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import OutputSink
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
-from tests.core.runtime.turns.test_budget import until_paused
-
-TOOLS = [ToolView(name="look", description="Look.", parameters={"type": "object"}, approval="allow")]
 
 
 def plot(call: ApprovedCall, emit: OutputSink) -> Outcome:
@@ -65,16 +60,6 @@ async def test_a_snapshot_has_all_that_a_client_shows(stages: Stages, tmp_path: 
     assert [offer.text for offer in waiting.rules][-2:] == ["allow run_python", "allow *"]
 
 
-async def test_a_session_is_exactly_what_its_event_would_say(stages: Stages, tmp_path: Path) -> None:
-    stage = await told(stages, tmp_path / "log.sqlite")
-    frame = session_frame(await stage.conversation.snapshot(), TOOLS)
-    event = server_event_adapter.validate_json(frame)
-    assert isinstance(event, SessionEvent)
-    assert orjson.loads(frame) == event.model_dump(mode="json")
-    assert [call.tool_call_id for call in event.pending] == ["d"]
-    assert event.tools == TOOLS
-
-
 async def test_the_list_has_whole_conversations_in_pages(stages: Stages, tmp_path: Path) -> None:
     stage = await told(stages, tmp_path / "log.sqlite")
     others = [await stage.runtime.create_conversation() for _ in range(3)]
@@ -89,19 +74,3 @@ async def test_the_list_has_whole_conversations_in_pages(stages: Stages, tmp_pat
     assert orjson.loads(await stage.runtime.list_conversations(after=names[3])) == []
     with pytest.raises(UnknownConversation):
         await stage.runtime.list_conversations(after="nowhere")
-
-
-async def test_a_conversation_is_running_as_long_as_a_run_beside_it_says_so(stages: Stages) -> None:
-    with ScriptedModel([]) as model:
-        stage = await stages(model)
-        await stage.runtime.create_conversation()
-        handle = await stage.start(budget=BudgetLimits(tool_calls=0))
-        await until_paused(stage)
-        assert await statuses(stage) == ["running", "idle"]
-        await stage.conversation.cancel_run(handle.run_id)
-        await handle.wait()
-        assert await statuses(stage) == ["idle", "idle"]
-
-
-async def statuses(stage: Stage) -> list[str]:
-    return [one["status"] for one in orjson.loads(await stage.runtime.list_conversations())]

@@ -10,7 +10,6 @@ from agent_kernel.protocol.events import (
     CompleteEvent,
     Event,
     MessageEvent,
-    ReasoningEvent,
     RunEvent,
     TokenEvent,
     ToolCompleteEvent,
@@ -106,24 +105,6 @@ def printed(text: str, name: str = "c1", **fields: Any) -> ToolOutputEvent:
 
 def types(chunks: list[Chunk]) -> list[str]:
     return [one["type"] for one in chunks]
-
-
-def test_an_answer_is_a_step_with_reasoning_and_text() -> None:
-    told = Told()
-    told(prompt(), ReasoningEvent(message_id="m", content="Hm."), TokenEvent(message_id="m", content="Fo"))
-    told(TokenEvent(message_id="m", content="ur."), MessageEvent(message_id="m", role="assistant", content="Four."))
-    told(turn_over(), CompleteEvent(message_id="m", finish_reason="stop", usage=Usage()))
-    assert types(told.chunks) == [
-        "start", "start-step", "reasoning-start", "reasoning-delta", "reasoning-end", "text-start", "text-delta",
-        "text-delta", "text-end", "message-metadata", "message-metadata",
-    ]  # fmt: skip
-    assert told.history.answer is not None
-    assert list(told.history.answer.closing()) == [{"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
-    assert [(part["type"], part.get("text")) for part in told.parts] == [
-        ("step-start", None),
-        ("reasoning", "Hm."),
-        ("text", "Four."),
-    ]
 
 
 def delayed(kind: DelayKind, since: int, **fields: Any) -> RunEvent:
@@ -256,10 +237,3 @@ def test_a_message_in_place_of_an_answer_begins_another_answer() -> None:
         ("u2-answer", "assistant"),
     ]
     assert told.history.answers["u1-answer"].over
-
-
-def test_the_note_of_an_undo_after_a_run_is_no_answer_that_streams() -> None:
-    told = Told()
-    told(prompt(), CompleteEvent(message_id=None, finish_reason="stop", usage=Usage()), prompt("Undone.", "u2"))
-    assert told.history.answer is not None
-    assert told.history.answer.over

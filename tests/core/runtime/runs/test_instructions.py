@@ -83,15 +83,6 @@ def test_what_is_no_text_of_the_folder_is_not_read_and_a_note_says_why(folder: P
     assert said(folder) == [("AGENTS.md", "a link within the tree")]
 
 
-def test_a_file_that_can_not_be_opened_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    (folder / "AGENTS.md").write_text("x")
-    monkeypatch.setattr("agent_kernel.instructions.os.open", refuse)
-    assert "AGENTS.md is not read: Permission denied." in read_instructions(folder, None, None).notes
-
-
 def test_files_of_any_size_are_told_in_32_000_characters_the_nearest_first(folder: Path) -> None:
     (folder / "AGENTS.md").write_text("near " * 4_000)
     (folder.parent / "AGENTS.md").write_text("far " * 2_500_000)

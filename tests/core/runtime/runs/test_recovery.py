@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 
 from agent_kernel.errors import NoModelError
-from agent_kernel.models.base import Delay, Model, ModelItem, ModelRequest, TextDelta, ToolCallDelta
+from agent_kernel.models.base import Model, ModelItem, ModelRequest, TextDelta, ToolCallDelta
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ApprovalResponseEvent, RunEvent, TokenEvent, ToolStartEvent, ToolStateEvent
+from agent_kernel.protocol.events import ApprovalResponseEvent, TokenEvent, ToolStartEvent, ToolStateEvent
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ToolExecutor
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
@@ -70,34 +68,6 @@ async def test_a_pending_approval_is_pending_again_and_can_be_given(tmp_path: Pa
     assert [ran.tool_call_id for ran in executor.ran] == ["a"]
     assert result.text == "Done."
     assert [m["role"] for m in model.requests[0].messages] == ["system", "user", "assistant", "tool"]
-
-
-async def test_a_run_whose_service_was_waited_for_is_asked_anew_and_waits_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "log.sqlite"
-    asked, answer = asyncio.Event(), asyncio.Event()
-
-    async def waits(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        yield Delay("rate_limited", 30, 2, 4, "Slow down.")
-        await asyncio.Event().wait()
-
-    async def answers(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        asked.set()
-        await answer.wait()
-        yield say("Done.")
-
-    before = await stage(ScriptedModel([waits]), path)
-    await before.start()
-    await before.until(lambda: [event for event in before.of(RunEvent) if event.run.delay is not None])
-    monkeypatch.setattr(ActiveRun, "delayed", lambda *_: None)  # as after a kill, the log keeps it
-    with ScriptedModel([answers]) as model:
-        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
-            await asked.wait()
-            (run,) = (await conversation.view()).runs
-            assert (run.status, run.delay) == ("running", None)
-            answer.set()
-            assert (await handle.wait()).text == "Done."
 
 
 async def test_what_was_executing_is_unknown_is_not_run_again_and_its_sibling_still_waits(tmp_path: Path) -> None:

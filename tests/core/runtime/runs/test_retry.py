@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, KernelGone, ModelUnavailable, NoModelError, UnknownRun
-from agent_kernel.models.base import Model, ModelItem, ModelRequest, TextDelta
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
+from agent_kernel.errors import AlreadyDecided, KernelGone, ModelUnavailable, UnknownRun
+from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.events import MessageEvent, RunEvent, TokenEvent
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.executor import ToolExecutor
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stages, stage
 
@@ -43,23 +41,6 @@ async def test_it_goes_on_with_the_same_history_and_no_prompt_twice(stages: Stag
     assert [event.message_id for event in taken_back] == [stage.of(TokenEvent)[0].message_id]
 
 
-async def test_a_key_that_can_not_be_sent_ends_the_run_with_what_to_do_and_can_be_mended(stages: Stages) -> None:
-    keys = iter(["sk-of two words", "sk-of two words", "a-key"])
-    with FakeOpenAI([say("Done.")]) as server:
-        model = HttpModel("m", SharedClient(Connection(server.url, lambda: next(keys, "a-key"))))
-        stage = await stages(model)
-        handle = await stage.start()
-        error = (await handle.wait()).run.error
-        assert (error.code, error.message) == (
-            "LLM_ERROR",
-            "OPENAI_API_KEY holds characters that no API key has. Set it again.",
-        )
-        while (result := await (await stage.conversation.retry_run(handle.run_id)).wait()).run.error is not None:
-            pass
-        assert result.text == "Done."
-        await model.aclose()
-
-
 async def test_of_two_who_ask_the_first_does_and_a_run_that_goes_on_is_left_alone(stages: Stages) -> None:
     with ScriptedModel([fails, say("Done.")]) as model:
         stage = await stages(model)
@@ -83,14 +64,6 @@ async def test_once_something_else_was_asked_for_it_is_too_late(stages: Stages) 
         await (await stage.start("Something else")).wait()
         with pytest.raises(AlreadyDecided, match="asked for since"):
             await stage.conversation.retry_run(failed.run_id)
-
-
-class NoModels:
-    def resolve(self, name: str | None, notebook_path: str | None = None) -> Model:
-        raise NoModelError
-
-    def secrets(self) -> tuple[str, ...]:
-        return ()
 
 
 async def failed_before_a_restart(path: Path) -> tuple[str, str]:

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.messages_fixtures import speaking
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, Stages, stage
-from tests.core.runtime.turns.test_long_conversations import CONTEXT, looks, seeing, sized, tokens
 from tests.core.runtime.turns.test_thinking import look, think, thoughts
 
 AGAIN = "The user has run this cell again"
@@ -40,15 +38,6 @@ async def test_the_last_run_is_left_out_with_its_calls(stages: Stages) -> None:
     assert AGAIN in messages[1]["content"]
     assert result.text == "Second."
     assert [m.role for m in whole.messages] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
-
-
-async def test_nothing_is_said_of_effects_where_no_call_had_started(stages: Stages) -> None:
-    with ScriptedModel([say("First."), say("Second.")]) as model:
-        stage = await stages(model)
-        first = await ask(stage, "Go one")
-        await first.wait()
-        await (await ask(stage, "Go two", first)).wait()
-    assert AGAIN not in str(model.requests[-1].messages)
 
 
 async def test_a_run_in_the_middle_is_left_out_whole_and_what_came_after_it_stays(stages: Stages) -> None:
@@ -91,22 +80,6 @@ async def test_it_is_the_same_after_a_restart_and_ids_of_calls_are_not_given_twi
     assert result.tool_calls[0].tool_call_id != "a"
 
 
-async def test_a_queued_run_that_was_stopped_took_nobodys_place(stages: Stages) -> None:
-    with ScriptedModel([say("One."), call("run_python", code="1"), say("Two."), say("Three.")]) as model:
-        stage = await stages(model)
-        first = await ask(stage, "Go one")
-        await first.wait()
-        busy = await ask(stage, "Busy")
-        [request] = await stage.requests()
-        queued = await ask(stage, "Go two", first)
-        await stage.conversation.cancel_run(queued.run_id)
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        await busy.wait()
-        stage.forget_history()
-        await (await ask(stage, "Go on")).wait()
-    assert told(model)[0].startswith("Go one")
-
-
 async def test_signed_thoughts_that_came_after_it_do_not_go_back_and_later_ones_do() -> None:
     script = [look("a", "First"), say("One."), look("b", "Second"), say("Two."), look("c", "Third"), say("Three.")]
     async with speaking(*script, think(say("Four."), "Fourth"), say("Five.")) as (server, model):
@@ -121,17 +94,3 @@ async def test_signed_thoughts_that_came_after_it_do_not_go_back_and_later_ones_
         await (await ask(one, "p4")).wait()
         await one.close()
     assert thoughts(server) == ["Third", "Fourth"]
-
-
-async def test_a_long_conversation_is_shortened_by_the_same_numbers(stages: Stages) -> None:
-    with sized([*looks(9), say("One."), *[call("look", call_id=f"d{n}") for n in range(9)], say("Two.")]) as model:
-        stage = await stages(model, executor=seeing(3_000))
-        first = await ask(stage, "Look.")
-        await first.wait()
-        result = await (await ask(stage, "Look again.", first)).wait()
-    assert result.text == "Two."
-    assert all(tokens(request) <= 0.8 * CONTEXT for request in model.requests)
-    for request in model.requests:
-        asked = [c["id"] for m in request.messages for c in m.get("tool_calls", ())]
-        assert asked == [m["tool_call_id"] for m in request.messages if m["role"] == "tool"]
-        assert "left_out" not in {m["role"] for m in request.messages}

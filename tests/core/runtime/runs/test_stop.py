@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, ModelRefused, UnknownRun
+from agent_kernel.errors import AlreadyDecided, UnknownRun
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.calls import Outcome, ToolVerdict
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import CompleteEvent, ErrorEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.events import CompleteEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.kernel import EnvironmentDescribed
 from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -129,16 +129,6 @@ async def test_a_kernel_that_is_gone_ends_the_run_and_its_waiting_calls(stages: 
     assert (await later.wait()).run.status == "cancelled"
 
 
-async def test_a_model_that_refuses_ends_the_run_with_what_to_do(stages: Stages) -> None:
-    with ScriptedModel([ModelRefused("Set OPENAI_API_KEY.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
-    assert result.run.error is not None
-    assert (result.run.error.code, result.run.error.message) == ("LLM_ERROR", "Set OPENAI_API_KEY.")
-    assert [event.code for event in stage.of(ErrorEvent)] == ["LLM_ERROR"]
-    assert stage.of(CompleteEvent)[0].finish_reason == "error"
-
-
 async def test_a_fault_of_our_own_ends_the_run_and_leaves_no_open_call(stages: Stages) -> None:
     class Broken(FunctionExecutor):
         async def execute(self, call: Any, emit: Any) -> Outcome:
@@ -239,15 +229,3 @@ async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stag
     assert result.run.status == "cancelled"
     assert [notice.content for notice in result.run.notices] == ["Stopped, because its cell was run again."]
     assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
-
-
-async def test_a_queued_run_whose_cell_is_deleted_says_so(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1")]) as model:
-        stage = await stages(model)
-        first, second = await stage.start(), await stage.start("later")
-        await stage.requests()
-        await stage.conversation.cancel_run(second.run_id, stop_for("cell_deleted"))
-        result = await second.wait()
-        await stage.conversation.cancel_run(first.run_id)
-        await first.wait()
-    assert [notice.content for notice in result.run.notices] == ["Stopped, because its cell was deleted."]

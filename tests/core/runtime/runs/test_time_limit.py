@@ -81,14 +81,6 @@ async def test_an_answer_is_cut_off_when_the_time_is_up_and_asked_for_again_with
     assert result.run.usage.steps == 1
 
 
-async def test_where_nobody_can_be_asked_for_more_time_what_was_said_is_kept(stages: Stages) -> None:
-    stage = await stages(ScriptedModel([endless]), attended=False)
-    result = await (await stage.start(budget=SOON)).wait()
-    assert result.run.error is not None
-    assert result.run.error.code == "BUDGET_EXCEEDED"
-    assert result.text == "I begin to"
-
-
 async def test_the_time_in_which_a_person_decides_is_not_counted(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
         stage = await stages(model, executor=FunctionExecutor(approval="ask"))

@@ -9,7 +9,6 @@ from agent_kernel.models.base import WireMessage
 from agent_kernel.runtime.state.compaction import WHOLE, Compaction, tokens_of
 from agent_kernel.runtime.state.window import Window
 from agent_kernel.runtime.turns.compaction_plan import last_step, plan, summary_tokens
-from agent_kernel.runtime.turns.summary import left_out, request_for_summary
 
 SYSTEM = {"role": "system", "content": "You are an agent."}
 TEXTS = st.integers(0, 6_000).map(lambda size: ("naïve 数据\n" * size)[:size])
@@ -92,18 +91,6 @@ def test_it_fits_where_its_last_step_leaves_room(history: list[WireMessage], lim
     assert size(sent) <= 1.05 * max(limit, alone)
 
 
-@given(histories(), st.integers(500, 20_000), st.integers(0, 3))
-@settings(max_examples=40)
-def test_its_beginning_stays_the_same_whatever_is_said_later(history: list[WireMessage], limit: int, more: int) -> None:
-    after = planned(history, WHOLE, limit)
-    sent = apply(history, after)
-    later = [*history, *({"role": "user", "content": f"More {number}."} for number in range(more))]
-    assert apply(later, after)[: len(sent)] == sent
-    window = Window(after)
-    assert list(window.messages(later)) == apply(later, after)
-    assert abs(window.tokens(later) - size(apply(later, after))) < 1
-
-
 @given(histories(), histories(), st.integers(500, 20_000))
 @settings(max_examples=40)
 def test_what_is_shortened_again_is_whole_as_well(
@@ -128,59 +115,12 @@ def renamed(message: WireMessage) -> WireMessage:
     return changed
 
 
-@given(histories(), st.integers(500, 20_000))
-@settings(max_examples=40)
-def test_the_model_is_asked_to_summarise_what_it_will_not_see_and_no_more_than_fits(
-    history: list[WireMessage], limit: int
-) -> None:
-    after = plan(history, WHOLE, 0.0, limit)
-    request = request_for_summary(history, WHOLE, after, limit)
-    assert list(request.tools) == []
-    assert size([SYSTEM, *request.messages]) <= max(limit * 1.1, limit + 600)
-    if after.summarised:
-        assert set(left_out(WHOLE, after)) | {after.prompt} - {0} == set(range(1, after.summarised + 1))
-
-
 def steps(count: int, result: str) -> list[WireMessage]:
     history: list[WireMessage] = [SYSTEM, {"role": "user", "content": "Look."}]
     for number in range(count):
         history.append({"role": "assistant", "content": "", "tool_calls": [wire_call(str(number))]})
         history.append({"role": "tool", "tool_call_id": str(number), "content": result})
     return history
-
-
-def test_results_are_shortened_before_anything_is_summarised_and_by_a_good_margin() -> None:
-    history = steps(20, "x" * 7_000)
-    after = plan(history, WHOLE, 0.0, 30_000)
-    assert after.summarised == 0
-    assert size(apply(history, after)) <= 0.6 * 30_000
-    assert len(history[-1]["content"]) == len(apply(history, after)[-1]["content"])
-
-
-def test_where_results_are_short_older_steps_are_summarised_and_the_prompt_stays() -> None:
-    history = steps(100, "x" * 900)
-    after = plan(history, WHOLE, 0.0, 10_000)
-    assert after.prompt == 1
-    assert after.summarised > 100
-    sent = apply(history, Compaction(after.summarised, "They looked.", after.prompt))
-    assert sent[1]["content"].startswith("Look.\n\n<conversation_summary>")
-    assert size(sent) <= 0.5 * 10_000
-
-
-def test_a_last_result_that_is_longer_than_the_context_is_shortened_as_well() -> None:
-    history = steps(1, "x" * 100_000)
-    sent = apply(history, plan(history, WHOLE, 500.0, 2_000))
-    assert size(sent) <= 1_500
-    assert "left out here" in sent[-1]["content"]
-
-
-def test_the_images_of_a_shortened_result_are_left_out_with_a_word() -> None:
-    history = steps(3, "x" * 7_000)
-    history[3] |= {"images": [{"digest": "d", "media_type": "image/png", "width": 1_500, "height": 800}]}
-    sent = apply(history, Compaction(shortened=3, characters=1_000))
-    assert "images" not in sent[3]
-    assert sent[3]["content"].endswith("[1 plot left out]")
-    assert round(tokens_of(history[3]) - tokens_of(history[3], pictures=False)) == 1_600
 
 
 def test_thoughts_of_before_are_left_out_where_anything_before_them_is_and_those_of_later_are_kept() -> None:
@@ -197,16 +137,3 @@ def test_thoughts_of_before_are_left_out_where_anything_before_them_is_and_those
     sent = apply(later, after)
     assert ["provider" in message for message in sent if message["role"] == "assistant"] == [False] * 20 + [True] * 2
     assert "provider" in history[2]
-
-
-def test_where_thoughts_alone_are_too_long_they_are_left_out_first() -> None:
-    history = [
-        message | {"provider": {"api": "messages", "items": ["Hm. " * 2_000]}}
-        if message["role"] == "assistant"
-        else message
-        for message in steps(5, "x" * 900)
-    ]
-    after = plan(history, WHOLE, 0.0, 5_000)
-    assert after == Compaction(made_after=len(history) - 1)
-    assert size(apply(history, after)) < 3_000
-    assert plan(history, after, 0.0, 5_000) == after

@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments, UnknownApproval
+from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments
 from agent_kernel.models.base import ModelRequest, ModelTurn
-from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.calls import ApprovedCall, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.executor import OutputSink
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stages
 
 
 def tool_messages(request: ModelRequest) -> list[Any]:
@@ -123,14 +122,6 @@ async def test_a_decision_for_other_arguments_than_shown_changes_nothing(stages:
         assert stage.executor.ran == []
         await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
         await handle.wait()
-
-
-async def test_an_unknown_approval_is_refused(stages: Stages) -> None:
-    stage = await stages(ScriptedModel([]))
-    with pytest.raises(UnknownApproval):
-        await stage.conversation.route_decision("apr_nothing", Decision(approved=True))
-    with pytest.raises(UnknownApproval):
-        await stage.runtime.route_decision("apr_nothing", Decision(approved=True))
 
 
 async def test_an_approved_call_starts_while_its_sibling_still_waits_and_the_model_hears_of_both_in_order(
@@ -285,26 +276,6 @@ async def test_with_nobody_there_a_call_is_denied_with_a_clear_reason(stages: St
     assert result.tool_calls[0].reason == "Nobody was there to ask: this notebook ran without a page."
 
 
-async def test_with_nobody_there_scripted_decisions_answer_in_order(stages: Stages) -> None:
-    turn = calls(call("run_python", code="1"), call("run_python", code="2"))
-    with ScriptedModel([turn, say("ok")]) as model:
-        stage = await stages(model, attended=False)
-        handle = await stage.conversation.start_run(
-            (await _spec()),
-            stage.executor,
-            scripted=(ScriptedDecision(True), ScriptedDecision(False, reason="Enough.")),
-        )
-        result = await handle.wait()
-    assert [(c.state, c.by) for c in result.tool_calls] == [("success", "script"), ("denied", "script")]
-
-
-async def _spec() -> Any:
-    from agent_kernel.protocol.ids import new_run_id
-    from agent_kernel.runtime.settings import RunSpec
-
-    return RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON, LOOK))
-
-
 async def test_an_unknown_tool_and_invalid_arguments_become_errors_the_model_can_act_on(stages: Stages) -> None:
     turn = ModelTurn(
         "",
@@ -332,11 +303,3 @@ async def test_a_model_that_sends_nothing_but_invalid_calls_is_stopped(stages: S
     assert result.run.status == "error"
     assert result.run.error is not None
     assert "not valid 4 times in a row" in result.run.error.message
-
-
-async def test_a_tool_that_raises_is_an_error_to_the_model(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1/0"), say("sorry")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(lambda call, emit: Outcome("error", "ZeroDivisionError")))
-        result = await (await stage.start(policy="allow")).wait()
-    assert result.tool_calls[0].state == "error"
-    assert tool_messages(model.requests[-1])[0]["content"] == "Error: ZeroDivisionError"

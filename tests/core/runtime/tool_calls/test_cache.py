@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import time
 import uuid
 from dataclasses import replace
 from typing import Any
@@ -13,16 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.approvals.scripted import script
-from agent_kernel.errors import KernelGone
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent
 from agent_kernel.protocol.tools import MOST_SECONDS, ToolDeclaration
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import ExecutionStatus
-from agent_kernel.runtime.state import outcome_cache
-from agent_kernel.runtime.state.outcome_cache import OutcomeCache, StoredOutcome
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from agent_kernel.tools.outcome_texts import stored
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages
 from tests.core.runtime.runtime_fixtures import stage as make_stage
 from tests.core.tools.builtin.pictures import png_bytes
@@ -88,19 +83,6 @@ async def test_the_same_arguments_give_the_stored_outcome_which_says_so_everywhe
     assert decided == [first.approval_id, second.approval_id, other.approval_id]
 
 
-async def test_the_model_reads_how_old_an_outcome_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    await go(stage, A)
-    now = time.monotonic()
-    monkeypatch.setattr(stage.conversation._queue.outcomes, "_clock", lambda: now + 150)
-    (later,) = await go(stage, A)
-    assert later.result == "Stored outcome of 2 minutes ago. Nothing ran.\nread 1"
-    assert [stored(age, "x").split(".")[0] for age in (59, 60, 7200)] == [
-        "Stored outcome of 0 minutes ago",
-        "Stored outcome of 1 minute ago",
-        "Stored outcome of 120 minutes ago",
-    ]
-
-
 @pytest.mark.parametrize("between", [call("run_python", code="x = 2"), None], ids=["a call", "a cell"])
 async def test_nothing_is_given_again_once_something_may_have_changed(stage: Stage, between: Any) -> None:
     if between is None:
@@ -110,24 +92,6 @@ async def test_nothing_is_given_again_once_something_may_have_changed(stage: Sta
     else:
         found = (await go(stage, A, B, between, A, B, A))[3:]
     assert [one.cached_at is None for one in found] == [True, True, False]
-
-
-async def test_a_call_of_the_same_step_that_runs_first_counts(stage: Stage) -> None:
-    found = await go(stage, A, calls(call("run_python", code="x = 2"), A), calls(A, A))
-    assert [one.cached_at is None for one in found] == [True, True, True, False, False]
-
-
-@pytest.mark.parametrize("why", ["no answer", "gone"])
-async def test_a_kernel_that_does_not_say_whether_a_cell_ran_has_each_call_run(stage: Stage, why: str) -> None:
-    await go(stage, A)
-
-    async def state_version() -> str | None:
-        if why == "gone":
-            raise KernelGone("The kernel died.")
-        return None
-
-    stage.executor.state_version = state_version  # type: ignore[method-assign] -- as a kernel that fails
-    assert [one.cached_at for one in await go(stage, A, A)] == [None, None]
 
 
 @pytest.mark.parametrize("status", ["success", "error", "cancelled"])
@@ -179,29 +143,6 @@ async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
                 await asyncio.sleep(0.005)
     assert (stage.of(ToolCompleteEvent)[-1].cached_at, len(stage.executor.ran)) == (None, 2)
     assert [str(one.result) for one in await go(stage, A)] == ["Stored outcome of 0 minutes ago. Nothing ran.\nread 2"]
-
-
-async def test_a_wall_clock_that_jumps_changes_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    minute = replace(READ, cache_seconds=60.0)
-    await go(stage, A, read=minute)
-    for jump in (10**8, -(10**8)):
-        monkeypatch.setattr(time, "time", lambda jump=jump: jump)
-        (found,) = await go(stage, A, read=minute)
-        assert found.cached_at is not None
-        assert found.ended_at is not None
-        assert found.cached_at <= found.ended_at
-    now = time.monotonic()
-    monkeypatch.setattr(stage.conversation._queue.outcomes, "_clock", lambda: now + 60)
-    assert [one.cached_at for one in await go(stage, A, read=minute)] == [None]
-
-
-def test_what_is_kept_is_bounded() -> None:
-    cache = OutcomeCache()
-    for number in range(outcome_cache.MOST_OUTCOMES + 3):
-        cache.keep(("read", str(number)), "v", StoredOutcome("x"))
-    assert [cache.find(("read", str(number)), "v", 60) is None for number in (2, 3)] == [True, False]
-    cache.keep(("read", "long"), "v", StoredOutcome("x" * (outcome_cache.MOST_CHARACTERS + 1)))
-    assert cache.find(("read", "long"), "v", 60) is None
 
 
 KEYS = st.sampled_from(["a", "b"])

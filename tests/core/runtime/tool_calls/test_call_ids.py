@@ -85,17 +85,6 @@ async def test_an_id_that_can_be_neither_kept_nor_shown_gives_way_to_one_that_ca
     assert [one["id"] for one in asked["tool_calls"]] == [one["tool_call_id"] for one in answered] == ids
 
 
-async def test_turns_of_one_conversation_may_count_from_the_same_id(stages: Stages) -> None:
-    again = calls(call("look", call_id="call_0"), call("look", call_id="call_1"))
-    with ScriptedModel([again, again, say("Done.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
-    ids = [one.tool_call_id for one in result.tool_calls]
-    assert ids[:2] == ["call_0", "call_1"]
-    assert len(set(ids)) == 4
-    assert {one.state for one in result.tool_calls} == {"success"}
-
-
 async def test_conversations_that_share_ids_share_nothing_else(tmp_path: Path) -> None:
     """At the same time, and after a restart: each has its own calls, outputs and results."""
     path = tmp_path / "log.sqlite"

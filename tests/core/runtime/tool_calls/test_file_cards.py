@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import InvalidArguments, KernelGone
-from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, ToolStartEvent
 from agent_kernel.protocol.file_cards import FileCard
@@ -70,19 +68,6 @@ async def test_a_change_that_nobody_could_read_is_refused_before_anybody_is_aske
     assert stage.executor.ran == []
 
 
-async def test_an_edited_call_that_nobody_could_read_goes_on_waiting(stages: Stages) -> None:
-    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(card=CARD))
-        handle = await stage.start(tools=(WRITE,))
-        [request] = await stage.requests()
-        stage.executor.card = FileCard(refusal="It is too large.")
-        edited = '{"path":"a.md","content":"newer"}'
-        with pytest.raises(InvalidArguments, match="It is too large"):
-            await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        await handle.wait()
-
-
 async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stages: Stages) -> None:
     with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
         stage = await stages(model, executor=FunctionExecutor(card=CARD))
@@ -90,20 +75,6 @@ async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stag
     assert stage.of(ApprovalRequestEvent) == []
     assert stage.of(ToolStartEvent)[0].preview.text == DIFF
     assert [ran.base for ran in stage.executor.ran] == [""], "nobody was shown anything"
-
-
-async def test_a_card_of_a_file_does_without_a_diff_where_the_executor_does_not_answer(stages: Stages) -> None:
-    class Gone(FunctionExecutor):
-        async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
-            raise KernelGone("The kernel died.")
-
-    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, executor=Gone())
-        handle = await stage.start(tools=(WRITE,))
-        [request] = await stage.requests()
-        assert request.preview.text == "new\n"
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        await handle.wait()
 
 
 async def test_what_this_servers_python_would_run_is_asked_about_whatever_the_kernels_would(stages: Stages) -> None:

@@ -38,13 +38,6 @@ async def test_a_call_says_that_it_waits_behind_the_users_cell_and_when_it_begin
     assert stage.events.index(waits[1]) < stage.events.index(stage.of(ToolCompleteEvent)[0])
 
 
-async def test_a_call_that_begins_at_once_is_not_said_to_wait(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
-        stage = await stages(model)
-        await (await stage.start(policy="allow")).wait()
-    assert [event.state for event in stage.of(ToolStateEvent)] == ["proposed"]
-
-
 def keeps(stage: Any) -> None:
     """The executor keeps what each call replaced."""
 
@@ -84,23 +77,6 @@ async def test_what_a_call_wrote_is_undone_and_the_model_learns_of_it_before_it_
     assert "I have undone your run_python call" in model.requests[-1].messages[-1]["content"]
 
 
-async def test_nothing_is_undone_where_the_file_was_changed(stages: Stages) -> None:
-    turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("ok")]
-    with ScriptedModel(turns) as model:
-        stage = await stages(model)
-        keeps(stage)
-        handle = await stage.start(policy="allow", rules=('ask run_python where code is "2"',))
-        [waiting] = await stage.requests()
-        stage.executor.kept.clear()
-        with pytest.raises(UndoRefused, match="changed since"):
-            await stage.conversation.undo_call("a")
-        await stage.conversation.cancel_call(waiting.tool_call_id)
-        await handle.wait()
-        with pytest.raises(UndoRefused, match="changed since"):
-            await stage.conversation.undo_call("a")
-    assert stage.of(ToolUndoneEvent) == []
-
-
 async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_next_prompt_learns_of_it(
     stages: Stages,
 ) -> None:
@@ -118,19 +94,3 @@ async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_ne
     assert told[1] == "I have undone your run_python call: None is as it was before."
     assert told[2].startswith("And now?")
     assert [event.decided_by for event in stage.of(ToolUndoneEvent)] == ["ana"]
-
-
-async def test_an_earlier_runs_change_is_undone_while_a_later_run_goes_on_and_its_model_learns_of_it(
-    stages: Stages,
-) -> None:
-    turns = [call("run_python", code="1", call_id="a"), say("Written."), call("run_python", code="2"), say("ok")]
-    with ScriptedModel(turns) as model:
-        stage = await stages(model)
-        keeps(stage)
-        await (await stage.start(policy="allow")).wait()
-        handle = await stage.start("Go on.", policy="ask")
-        [waiting] = await stage.requests()
-        await stage.conversation.undo_call("a", by="script")
-        await stage.conversation.cancel_call(waiting.tool_call_id)
-        await handle.wait()
-    assert "I have undone your run_python call" in model.requests[-1].messages[-1]["content"]

@@ -11,7 +11,6 @@ from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
-from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
 from tests.core.runtime.runs.test_recovery import second_life
@@ -132,26 +131,6 @@ async def test_a_call_that_the_recording_does_not_cover_is_left_to_the_person(st
         result = await handle.wait()
     assert result.run.error is None
     assert [(one.state, one.decided_by) for one in result.tool_calls] == [("success", "ana"), ("denied", "a recording")]
-
-
-async def test_where_nobody_is_it_is_denied_with_both_shown(stages: Stages, tmp_path: Path) -> None:
-    player = await recorded_with_a_rule(stages, tmp_path / "run.jsonl")
-    stage = await stages(player, attended=False)
-    async with asyncio.timeout(60):
-        result = await (await stage.start("Clean up", script=player.scripted_decisions("Clean up"))).wait()
-    denied = result.tool_calls[0]
-    assert (denied.state, denied.by) == ("denied", "policy")
-    reason = (denied.reason or "").splitlines()
-    assert reason == [
-        "The recording has no decision on this call.",
-        'recorded: run_python {"code":"b"}',
-        'actual:   run_python {"code":"a"}',
-        "Record it again to decide anew.",
-    ]
-    # The model would be told of the denial, which the recording does not answer.
-    assert result.run.error is not None
-    assert result.run.error.message.startswith(RECORDING_CHANGED)
-    assert stage.executor.ran == []
 
 
 async def test_a_run_of_a_recording_goes_on_with_its_decisions_after_a_restart(stages: Stages, tmp_path: Path) -> None:

@@ -77,14 +77,6 @@ async def test_a_call_that_the_script_does_not_cover_is_denied_and_both_are_show
     assert stage.executor.ran == []
 
 
-async def test_equal_calls_of_a_step_get_their_decisions_in_order(stages: Stages) -> None:
-    wanted = [number % 3 != 1 for number in range(12)]
-    with ScriptedModel([calls(*[call("run_python", **X1)] * 12), say("ok")]) as model:
-        stage = await stages(model)
-        result = await run(stage, [recorded(approved, X1) for approved in wanted])
-    assert [one.state == "success" for one in result.tool_calls] == wanted
-
-
 async def test_an_edit_of_the_script_runs_in_place_of_the_call(stages: Stages) -> None:
     with ScriptedModel([call("run_python", **X1), say("ok")]) as model:
         stage = await stages(model)
@@ -158,33 +150,6 @@ async def test_there_a_person_is_asked_and_a_denial_of_the_script_counts(stages:
         await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert outcomes(result) == [("success", "user"), ("denied", "script")]
-
-
-async def test_a_run_behind_a_scripted_one_waits_for_no_person(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", **X1), say("1"), call("run_python", **X9), say("2")]) as model:
-        stage = await stages(model)
-        first = await stage.start("One", script=(approve(),))
-        second = await stage.start("Two", script=(deny("No."),))
-        async with asyncio.timeout(60):
-            results = [await first.wait(), await second.wait()]
-    assert [outcomes(result) for result in results] == [[("success", "script")], [("denied", "script")]]
-
-
-async def test_a_later_prompt_does_not_inherit_the_script(stages: Stages) -> None:
-    with ScriptedModel([say("1"), call("run_python", **X1), say("2")]) as model:
-        stage = await stages(model)
-        await run(stage, [approve()])
-        await stage.conversation.send_message("And now?")
-        [asked] = await stage.requests()
-        await stage.conversation.route_decision(asked.approval_id, Decision(approved=False))
-        await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
-
-
-async def _spec() -> Any:
-    from agent_kernel.protocol.ids import new_run_id
-    from agent_kernel.runtime.settings import RunSpec
-
-    return RunSpec(run_id=new_run_id(), prompt="Go", tools=(RUN_PYTHON, LOOK))
 
 
 async def test_what_people_decide_is_recorded_in_the_order_of_the_calls(stages: Stages) -> None:

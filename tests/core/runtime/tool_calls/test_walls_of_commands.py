@@ -1,6 +1,5 @@
 """The walls around a shell command: what its card shows, what rules and people may allow, and what is handed on."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from agent_kernel.approvals.folder_file import parse
 from agent_kernel.approvals.policy import JudgedCall, Policy
 from agent_kernel.approvals.scripted import approve_all
-from agent_kernel.errors import ConfigurationError, IllegalTransition
+from agent_kernel.errors import IllegalTransition
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls, WallsFound
 from agent_kernel.protocol.commands import Decision, ToolRetryCommand
 from agent_kernel.protocol.events import ApprovalRequestEvent, RunEvent
@@ -150,34 +149,12 @@ def test_what_rules_say_of_walls(rule: str, outside: bool, inside: bool | None, 
     assert Policy([rule]).judge(judged).approval == approval
 
 
-@pytest.mark.parametrize(
-    "rule", ["allow run_python inside walls", "allow * inside walls", "allow run_shell inside wall"]
-)
-def test_there_are_walls_around_shell_commands_alone(rule: str) -> None:
-    with pytest.raises(ConfigurationError):
-        Policy([rule])
-
-
 @pytest.mark.parametrize("script", ["by a rule's mode", "by a script that does not say so"])
 async def test_a_command_outside_asks_whatever_the_mode_and_the_script_say(stages: Stages, script: str) -> None:
     given = {"policy": "allow"} if script == "by a rule's mode" else {"script": approve_all(times=2)}
     stage = await started(stages, BUBBLEWRAP, {}, arguments={"command": "make", "outside": True}, **given)
     await card(stage)
     assert stage.executor.ran == []
-
-
-async def test_a_tool_of_the_notebooks_own_with_that_name_has_no_walls(stages: Stages) -> None:
-    own = replace(RUN_SHELL, description="Run a command on the cluster.")
-    stage = await stages(
-        ScriptedModel([call("run_shell", command="make"), say("Done.")]), executor=executor(BUBBLEWRAP)
-    )
-    await stage.start(tools=(own,))
-    asked = await card(stage)
-    assert asked.preview is not None
-    assert asked.preview.facts == []
-    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
-    await stage.until_runs()
-    assert stage.executor.ran[0].walls is None
 
 
 async def test_always_allow_offers_the_side_of_the_walls_that_the_card_shows(stages: Stages) -> None:

@@ -8,19 +8,16 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import UnknownRun
 from agent_kernel.log import event_rows as logged
-from agent_kernel.models.base import Delay, ModelRequest, ModelTurn
+from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import CancelCommand, TryNowCommand
 from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.views import ConversationView, DelayView
 from agent_kernel.record.story import make_story
 from agent_kernel.record.words import delayed
 from agent_kernel.runtime.clients.dispatch import handle_command
-from agent_kernel.runtime.turns.summary import write_summary
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta
@@ -64,22 +61,6 @@ async def snapshot(stage: Stage) -> ConversationView:
     return await stage.conversation.view()
 
 
-async def test_a_rate_limit_is_in_the_view_of_its_run_until_the_answer_begins(stages: Stages) -> None:
-    async with staged(stages, rate_limited(retry_after="30"), say("Hi")) as (stage, _, clock):
-        handle = await stage.start()
-        await stage.until(lambda: delays(stage))
-        [run] = (await snapshot(stage)).runs
-        [delay] = delays(stage)
-        assert run.delay == delay
-        assert (run.status, delay.kind, delay.attempt, delay.tries) == ("running", "rate_limited", 2, 4)
-        assert delay.cause == "Rate limit reached."
-        await advance(clock, 30)
-        result = await handle.wait()
-    assert (result.text, result.run.delay) == ("Hi", None)
-    shown = [event.run.delay is not None for event in stage.of(RunEvent)]
-    assert shown == [False, True, False, False]  # started, rate limited, answered, complete
-
-
 async def test_try_now_asks_at_once_and_says_so_and_pressed_twice_it_asks_once(stages: Stages) -> None:
     hurry_seen = threading.Event()
 
@@ -115,18 +96,6 @@ async def test_stop_ends_the_wait_at_once_and_nothing_more_is_asked(stages: Stag
     assert clock.sleepers == 0
 
 
-async def test_try_now_changes_nothing_where_nothing_waits_and_is_refused_for_another_conversations_run(
-    stages: Stages,
-) -> None:
-    async with staged(stages, say("Hi")) as (stage, server, _):
-        handle = await stage.start()
-        await handle.wait()
-        await stage.conversation.try_now(handle.run_id)
-        with pytest.raises(UnknownRun):
-            await stage.conversation.try_now("run_nowhere")
-    assert len(server.requests) == 1
-
-
 async def test_a_slow_model_is_said_to_be_waited_for_since_it_was_asked_until_it_answers(stages: Stages) -> None:
     seen = threading.Event()
 
@@ -153,18 +122,6 @@ async def test_a_model_that_is_being_loaded_is_one_wait_however_often_it_is_aske
     [delay] = delays(stage)
     assert (delay.kind, delay.until, delay.cause) == ("loading", None, "Loading model.")
     assert len(server.requests) == 5
-
-
-async def test_try_now_asks_at_once_whether_the_model_has_been_loaded(stages: Stages) -> None:
-    loading = json_reply({"error": {"code": 503, "message": "Loading model"}}, status=503)
-    async with staged(stages, loading, loading, say("Hi")) as (stage, server, clock):
-        handle = await stage.start()
-        for asked in (1, 2):
-            while len(server.requests) < asked or not clock.sleepers:  # noqa: ASYNC110 -- the clock tells nobody
-                await asyncio.sleep(0)
-            await stage.conversation.try_now(handle.run_id)
-        assert (await handle.wait()).text == "Hi"
-    assert len(delays(stage)) == 1
 
 
 @pytest.mark.parametrize("status", [None, 504])
@@ -212,29 +169,3 @@ async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_
     assert len(taken_back) == 1
     number = stage.conversation.row.number
     assert await stage.log.read(lambda sql: logged.cut_off_answers(sql, number, handle.run_id)) == []
-
-
-async def test_a_budget_in_seconds_counts_the_wait_and_ends_it(stages: Stages) -> None:
-    async with staged(stages, rate_limited(retry_after="30")) as (stage, server, clock):
-        handle = await stage.start(budget=BudgetLimits(seconds=2))
-        run = await stage.until(
-            lambda: next((event.run for event in stage.of(RunEvent) if event.run.paused is not None), None)
-        )
-        assert (run.paused.reached, run.delay) == (["seconds"], None)
-        await stage.conversation.cancel_run(handle.run_id)
-        await handle.wait()
-    assert len(server.requests) == 1
-    assert clock.sleepers == 0
-
-
-async def test_a_summary_that_has_to_be_asked_for_again_is_said_too() -> None:
-    told: list[Delay | None] = []
-    async with model_of(rate_limited(retry_after="30"), say("Short."), auto=True) as (model, _, __):
-        summary = await write_summary(
-            model, ModelRequest(messages=[{"role": "user", "content": "Sum up."}]), 1e4, told.append
-        )
-    assert summary.text == "Short."
-    first, *rest = told
-    assert first is not None
-    assert first.kind == "rate_limited"
-    assert set(rest) == {None}

@@ -1,12 +1,10 @@
 """What calls show goes to a model that takes pictures, is in the log once, and goes with its conversation."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent_kernel.errors import ModelUnavailable
-from agent_kernel.log import stored_images
-from agent_kernel.models.base import ModelFacts, ModelRequest, TokenUsage
+from agent_kernel.models.base import ModelFacts, ModelRequest
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolSeenEvent
@@ -116,20 +114,6 @@ async def test_a_site_can_keep_pictures_to_itself(stages: Stages) -> None:
     assert result.tool_calls[0].seen_images == 0
 
 
-async def test_a_model_that_is_changed_to_one_without_eyes_gets_lines_for_what_was_seen(stages: Stages) -> None:
-    with seeing(PLOT, say("A red square.")) as model:
-        stage, _ = await plotted(stages, model)
-    with seeing(say("What square?"), facts=ModelFacts()) as blind:
-        stage.use(blind)
-        await (await stage.start("Which colour?")).wait()
-    tool = blind.requests[0].messages[3]
-    assert tool == {
-        "role": "tool",
-        "tool_call_id": "a",
-        "content": f"<Figure>\n[A plot was shown to the user: {SIZE}. You can't see it.]",
-    }
-
-
 async def test_what_is_no_picture_is_a_line_and_no_error(stages: Stages) -> None:
     fake = OutputView(kind="display", data={"image/png": in_base64(b"no picture at all")})
     large = OutputView(kind="display", data={"image/jpeg": "A" * 42_000_000})
@@ -152,14 +136,6 @@ async def test_what_was_cleared_or_replaced_is_not_sent(stages: Stages) -> None:
     with seeing(PLOT, say("Done.")) as model:
         await plotted(stages, model, *gone, *replaced)
     assert [(ref["width"], ref["height"]) for ref in model.requests[-1].messages[-1]["images"]] == [(30, 20), (40, 30)]
-
-
-async def test_of_many_plots_of_a_call_the_first_are_sent_and_the_others_told_of(stages: Stages) -> None:
-    with seeing(PLOT, say("Done.")) as model:
-        await plotted(stages, model, *(plot(10 + number, 10) for number in range(11)))
-    last = model.requests[-1].messages[-1]
-    assert len(last["images"]) == 8
-    assert last["content"].endswith("[3 more of the images that this call showed to the user are not given to you.]")
 
 
 async def test_of_a_long_conversation_the_oldest_plots_are_left_out_several_at_once(stages: Stages) -> None:
@@ -227,38 +203,3 @@ async def test_a_run_that_ends_before_its_model_answers_does_not_claim_that_it_h
         result = await (await stage.conversation.retry_run(result.run.run_id)).wait()
     assert refs(model.requests[0]) == [("a", 1)]
     assert [one.seen_images for one in result.tool_calls] == [1]
-
-
-async def test_pictures_count_in_the_budget_where_the_service_does_not_count(stages: Stages) -> None:
-    taken = []
-    for picture in (plot(75, 10), plot(750, 100)):
-        with seeing(PLOT, say("Done.")) as model:
-            _, result = await plotted(stages, model, picture)
-        taken.append(result.run.usage.input_tokens)
-    assert 90 <= taken[1] - taken[0] <= 110
-    with seeing(replace(PLOT, usage=TokenUsage(5, 1)), say("Done.", usage=(7, 1))) as model:
-        _, result = await plotted(stages, model, plot(750, 100))
-    assert result.run.usage.input_tokens == 5 + 7
-
-
-async def test_a_result_that_is_cut_to_its_share_keeps_its_picture(stages: Stages) -> None:
-    def act(call: Any, emit: Any) -> Outcome:
-        emit(plot())
-        return Outcome("success", "x" * 2_000)
-
-    turn = calls(PLOT, call("run_python", code="more()", call_id="b"))
-    with seeing(turn, say("Done."), say("Again.")) as model:
-        stage = await stages(model, executor=FunctionExecutor(act), step_characters=1_000)
-        await (await stage.start(policy="allow")).wait()
-        stage.forget_history()
-        await (await stage.start("Again?")).wait()
-    assert refs(model.requests[1]) == refs(model.requests[2]) == [("a", 1), ("b", 1)]
-
-
-async def test_a_conversation_is_given_its_own_pictures_only(stages: Stages) -> None:
-    with seeing(PLOT, say("Done.")) as model:
-        stage, _ = await plotted(stages, model)
-    [digest] = model.requests[-1].images
-    assert await stage.log.read(lambda sql: stored_images.read(sql, stage.conversation.row.number + 1, [digest])) == {}
-    kept = await stage.log.read(lambda sql: stored_images.read(sql, stage.conversation.row.number, [digest, "another"]))
-    assert kept == dict(model.requests[-1].images)

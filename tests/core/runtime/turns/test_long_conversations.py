@@ -1,7 +1,7 @@
 """A conversation that outgrows its model's context goes on, and nothing of it is lost."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelUnavailable
-from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
+from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.budgets import BudgetLimits
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent, TokenEvent
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import NoticeView
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.compaction import tokens_of
-from agent_kernel.runtime.turns import summary as summary_module
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.scripted_model import ScriptedTurn
@@ -112,19 +110,6 @@ async def test_older_turns_are_summarised_by_the_model_and_the_card_can_be_opene
     assert not [event for event in stage.of(TokenEvent) if SUMMARY[:20] in event.content]
 
 
-async def test_what_the_service_counts_is_believed(stages: Stages) -> None:
-    """A request that is far from its limit by the characters, and near it by the service's word."""
-
-    def counted(turn: ModelTurn) -> Callable[[ModelRequest], ModelTurn]:
-        return lambda request: replace(turn, usage=TokenUsage(input_tokens=int(2 * tokens(request))))
-
-    with sized([*map(counted, looks(20)), say("Done.")]) as model:
-        stage = await stages(model, executor=seeing(1_200))
-        await (await stage.start("Look.")).wait()
-    assert len(notices(stage)) >= 1
-    assert all(2 * tokens(request) <= CONTEXT for request in model.requests)
-
-
 async def test_a_restart_makes_the_same_requests_of_the_log(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     with sized([*looks(35), say("Done."), say("Again.")]) as model:
@@ -144,31 +129,6 @@ async def test_a_restart_makes_the_same_requests_of_the_log(tmp_path: Path) -> N
     assert [m["role"] for m in sent(model)[len(remembered) :]] == ["assistant", "user"]
 
 
-async def test_a_run_that_an_earlier_process_left_goes_on_with_the_summary(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    with sized([*looks(34), call("run_python", code="1", call_id="last")]) as model:
-        before = await stage(model, path, seeing(600))
-        await before.start("Look.")
-        [request] = await before.requests()
-        remembered = sent(model)
-        await before.close()
-    executor = FunctionExecutor()
-
-    async def executor_for(*_: Any) -> FunctionExecutor:
-        return executor
-
-    with sized([say("Done.")]) as model:
-        runtime = await Runtime.open(path, OneModel(model))
-        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
-        await conversation.route_decision(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
-        await runtime.aclose()
-    assert result.text == "Done."
-    assert model.summary_requests == []
-    assert sent(model)[: len(remembered)] == remembered
-    assert [one.content for one in result.run.notices] == ["Summarised 42 messages"]
-
-
 @pytest.mark.parametrize("named", [True, False])
 async def test_a_refusal_for_the_length_shortens_and_asks_once_more(stages: Stages, named: bool) -> None:
     refusal = ContextExceeded("Too long.", size=9_000 if named else None, limit=8_192 if named else None)
@@ -179,18 +139,6 @@ async def test_a_refusal_for_the_length_shortens_and_asks_once_more(stages: Stag
     assert len(model.summary_requests) == 1
     assert tokens(model.requests[-1]) < 0.7 * tokens(model.requests[-2])
     assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
-
-
-async def test_a_second_refusal_ends_the_run_and_it_can_be_tried_again(stages: Stages) -> None:
-    refusal = ContextExceeded("The request is too long.")
-    with sized([*looks(40), refusal, refusal, say("Done.")], context=None) as model:
-        stage = await stages(model, executor=seeing(700))
-        handle = await stage.start("Look.")
-        failed = await handle.wait()
-        assert failed.run.error is not None
-        assert (failed.run.error.code, failed.run.error.message) == ("LLM_ERROR", "The request is too long.")
-        again = await (await stage.conversation.retry_run(handle.run_id)).wait()
-    assert again.text == "Done."
 
 
 async def test_anthropics_service_takes_the_shortened_conversation_without_the_thoughts_of_before(
@@ -255,27 +203,6 @@ async def test_a_prompt_that_is_too_long_is_left_out_of_later_requests(
     assert shared(sent(model, -2), sent(model, -1)) == len(sent(model, -2))
 
 
-async def test_a_prompt_that_was_too_long_and_is_tried_again_with_success_stays_in(stages: Stages) -> None:
-    with sized([ContextExceeded("Too long."), FINE, say("Bye.")], context=None) as model:
-        stage = await stages(model)
-        handle = await stage.start(LONG)
-        assert (await handle.wait()).run.status == "error"
-        assert (await (await stage.conversation.retry_run(handle.run_id)).wait()).text == "Fine."
-        await (await stage.start("Bye.")).wait()
-    assert [message["content"][:5] for message in sent(model)[1:]] == [LONG[:5], "Fine.", "Bye.\n"]
-
-
-async def test_what_a_run_has_done_before_it_got_too_long_is_not_left_out(stages: Stages) -> None:
-    refusal = ContextExceeded("Too long.")
-    with sized([*looks(40), refusal, refusal, FINE], context=None) as model:
-        stage = await stages(model, executor=seeing(700))
-        failed = await (await stage.start("Look.")).wait()
-        await (await stage.start("And?")).wait()
-    assert failed.run.error is not None
-    assert failed.run.error.message == "Too long."
-    assert sent(model)[1]["content"].startswith("Look.")
-
-
 @pytest.mark.parametrize(
     ("server", "setting"),
     [("llama.cpp", "llama-server with a larger -c"), ("Ollama", "OLLAMA_CONTEXT_LENGTH"),
@@ -297,15 +224,6 @@ async def test_what_is_too_long_names_the_setting_of_the_server_at_hand(
     assert result.run.error is not None
     for advice in ("%agent new", setting):
         assert advice in result.run.error.message
-
-
-async def test_a_small_context_is_used_as_well_as_can_be(stages: Stages) -> None:
-    """Of 2,048 tokens little is left beside the system prompt and the tools; the run goes on all the same."""
-    with sized([*looks(10), say("Done.")], context=2_048) as model:
-        stage = await stages(model, executor=seeing(20_000))
-        result = await (await stage.start("Look.")).wait()
-    assert result.text == "Done."
-    assert all(tokens(request) <= 2_048 for request in model.requests)
 
 
 @pytest.mark.parametrize("failing", [ModelUnavailable("It is down."), say("")], ids=["unavailable", "empty"])
@@ -345,14 +263,6 @@ def slow() -> tuple[asyncio.Event, ScriptedTurn]:
     return begun, hangs
 
 
-async def test_a_summary_that_takes_too_long_is_done_without(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary_module, "SUMMARY_SECONDS", 0.01)
-    with sized([*looks(35), say("Done.")], summary=slow()[1]) as model:
-        stage = await stages(model, executor=seeing(600))
-        assert (await (await stage.start("Look.")).wait()).text == "Done."
-    assert "It took longer" in notices(stage)[0].content
-
-
 async def test_stop_while_the_summary_is_written_ends_the_run(stages: Stages) -> None:
     begun, summary = slow()
     model = sized(looks(35), summary=summary)
@@ -375,26 +285,3 @@ async def test_a_summary_that_reaches_the_budget_pauses_the_run_before_the_next_
         assert (await handle.wait()).text == "Done."
     assert len(model.summary_requests) == 1
     assert count < len(model.requests)
-
-
-async def test_a_second_summary_has_the_first_one_in_it(stages: Stages) -> None:
-    with sized([*looks(130), say("Done.")]) as model:
-        stage = await stages(model, executor=seeing(600))
-        await (await stage.start("Look.", budget=BudgetLimits(steps=1_000, tool_calls=1_000))).wait()
-    assert len(model.summary_requests) >= 2
-    assert SUMMARY not in model.summary_requests[0].messages[1]["content"]
-    assert SUMMARY in model.summary_requests[1].messages[1]["content"]
-    assert sent(model)[1]["content"].count("<conversation_summary>") == 1
-
-
-async def test_a_conversation_of_many_prompts_is_summarised_between_them(stages: Stages) -> None:
-    answers = [say("Long answer. " * 100) for _ in range(30)]
-    with sized(answers) as model:
-        stage = await stages(model)
-        for number in range(30):
-            await (await stage.start(f"Question {number}?")).wait()
-    assert len(model.summary_requests) >= 1
-    last = sent(model)
-    assert [m["role"] for m in last] == ["system", *("user", "assistant") * ((len(last) - 2) // 2), "user"]
-    assert last[-1]["content"].startswith("Question 29?")
-    assert all(tokens(request) <= 0.8 * CONTEXT for request in model.requests)

@@ -86,28 +86,3 @@ async def test_rules_are_judged_on_the_tools_name(stages: Stages, name: str) -> 
     [denied] = result.tool_calls
     assert (denied.tool_name, denied.state) == ("run_shell", "denied")
     assert one.executor.ran == []
-
-
-async def test_a_name_that_is_no_tool_or_two_is_an_invalid_call_whatever_is_allowed(stages: Stages) -> None:
-    async with connected(call("run_python<|channel|>look", call_id="a", code="1"), say("Well.")) as (_, model):
-        one = await stages(model)
-        result = await (await one.start(policy="allow")).wait()
-    [invalid] = result.tool_calls
-    assert (invalid.tool_name, invalid.state) == ("run_python<|channel|>look", "invalid")
-    assert "There is no tool" in (invalid.result or "")
-    assert one.executor.ran == []
-
-
-async def test_a_whole_call_that_was_sent_twice_runs_once(stages: Stages) -> None:
-    """The arguments again at the end, and the call again under another index."""
-    again = call("run_python", call_id="a", code="1").tool_calls[0]
-    twice = replace(again, arguments=again.arguments * 2)
-    turn = replace(call("run_python", code="1"), tool_calls=(twice, again))
-    async with connected(turn, say("Done.")) as (_, model):
-        one = await stages(model)
-        result = await (await one.start(policy="allow")).wait()
-    assert [(one.tool_name, one.tool_input, one.state) for one in result.tool_calls] == [
-        ("run_python", '{"code":"1"}', "success")
-    ]
-    assert len(one.executor.ran) == 1
-    assert {event.tool_call_id for event in one.of(ToolStateEvent)} == {"a"}

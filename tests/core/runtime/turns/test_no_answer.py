@@ -1,6 +1,5 @@
 """What is no answer ends its run in error, in words, and can be tried again. An answer that was cut off says so."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ from agent_kernel.record import render_record
 from agent_kernel.testing import ScriptedModel, call, calls, record, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire import chat, messages, responses
-from agent_kernel.testing.wire.reply import Reply, events, json_reply
-from tests.core.models.model_apis import CHAT, MESSAGES, WireApi, each_api
+from agent_kernel.testing.wire.reply import Reply, events
+from tests.core.models.model_apis import CHAT, WireApi, each_api
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import Stage, Stages
 
@@ -110,25 +109,6 @@ async def test_a_filtered_answer_is_none_its_words_stay_on_the_card_and_its_call
     assert [ran.tool_name for ran in stage.executor.ran] == ["look"]
 
 
-AZURE = {
-    "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
-    "type": None,
-    "param": "prompt",
-    "code": "content_filter",
-    "status": 400,
-    "innererror": {"code": "ResponsibleAIPolicyViolation"},
-}
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [json_reply({"error": AZURE}, status=400), chat.events({"error": AZURE | {"status": None}}, done=False)],
-    ids=["a status", "in the stream"],
-)
-async def test_a_prompt_that_was_filtered_is_sent_once_and_the_reason_is_said(stages: Stages, reply: Reply) -> None:
-    await fails_and_is_tried_again(stages, CHAT, reply, "content management policy")
-
-
 @pytest.mark.parametrize(
     ("runs_on", "needs"),
     [
@@ -148,25 +128,6 @@ async def test_a_call_that_came_as_text_does_not_run_and_what_its_server_lacks_i
     assert [ran.tool_name for ran in stage.executor.ran] == ["look"]
 
 
-async def test_a_call_in_the_reasoning_is_said_too(stages: Stages) -> None:
-    turn = say("", reasoning="I have to look.\n[TOOL_CALLS]look[ARGS]{}")
-    await fails_and_is_tried_again(stages, CHAT, turn, "The model wrote a call of look as text")
-
-
-@pytest.mark.parametrize(
-    "turn",
-    [
-        say('Qwen writes `<tool_call>{"name": "look", "arguments": {}}</tool_call>`'),
-        calls(LOOK, text='<tool_call>{"name": "look", "arguments": {}}</tool_call>'),
-    ],
-    ids=["in code", "beside a call"],
-)
-async def test_markup_that_is_quoted_or_beside_a_call_fails_nothing(stages: Stages, turn: ModelTurn) -> None:
-    async with connected(turn, *([say("Done.")] if turn.tool_calls else []), api=CHAT) as (_, model):
-        result = await (await (await stages(model)).start()).wait()
-    assert (result.run.status, result.text) == ("complete", "Done." if turn.tool_calls else turn.content)
-
-
 @each_api
 async def test_an_answer_that_was_cut_off_after_words_says_so_and_is_complete(stages: Stages, api: WireApi) -> None:
     async with connected(ModelTurn("Half an ans", finish_reason="length"), say("wer."), api=api) as (_, model):
@@ -181,12 +142,6 @@ async def test_an_answer_that_was_cut_off_after_words_says_so_and_is_complete(st
     assert record_of(cut).index(CUT_BY_LENGTH) < record_of(cut).index("Half an ans")
     assert [event.finish_reason for event in stage.of(CompleteEvent)] == ["length", "stop"]
     assert [run.finish_reason for run in (await stage.conversation.view()).runs] == ["length", "stop"]
-
-
-async def test_calls_that_were_whole_before_the_length_limit_run_and_nothing_is_said_of_it(stages: Stages) -> None:
-    async with connected(replace(LOOK, finish_reason="length"), say("Done."), api=MESSAGES) as (_, model):
-        result = await (await (await stages(model)).start()).wait()
-    assert (result.run.notices, result.run.finish_reason, result.text) == ([], "stop", "Done.")
 
 
 @pytest.mark.parametrize("turn", [ModelTurn("Half", finish_reason="length"), ModelTurn("", failure=refused("No."))])

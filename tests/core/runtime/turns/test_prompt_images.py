@@ -10,7 +10,6 @@ from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.runtime.turns.prompt_images import picture_names
 from agent_kernel.testing import ScriptedModel, call, say
-from agent_kernel.tools.builtin import prompt_pictures
 from agent_kernel.tools.builtin.prompt_pictures import read_picture
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
@@ -41,16 +40,6 @@ async def test_a_message_to_a_busy_run_may_have_pictures_too(stages: Stages) -> 
         await stage.conversation.send_message("Look at ![](figure.png) instead.")
         await handle.wait()
     assert len(model.requests[-1].images) == 1
-
-
-async def test_it_is_still_there_for_the_next_run_and_after_it_is_read_from_the_log(stages: Stages) -> None:
-    with ScriptedModel([say("One."), say("Two.")], facts=SEES) as model:
-        stage = await stages(model, executor=FunctionExecutor(files={"figure.png": png_bytes()}))
-        await (await stage.start("![](figure.png)")).wait()
-        stage.forget_history()
-        await (await stage.start("And?")).wait()
-    assert model.requests[1].images == model.requests[0].images
-    assert model.requests[1].messages[1] == model.requests[0].messages[1]
 
 
 async def test_a_model_that_takes_none_is_told_of_the_picture_and_its_size(stages: Stages) -> None:
@@ -89,18 +78,6 @@ async def test_the_user_is_told_of_a_picture_that_is_not_sent_and_the_run_goes_o
         assert said[0].startswith(f"The picture {name!r} is not sent to the model: {why}")
 
 
-async def test_of_many_pictures_the_first_are_sent(stages: Stages) -> None:
-    files = {f"{number}.png": png_bytes(10 + number, 10) for number in range(10)}
-    with ScriptedModel([say("Done.")], facts=SEES) as model:
-        prompt = " ".join(f"![]({name})" for name in [*files, *files])
-        result = await prompted(stages, prompt, model, FunctionExecutor(files=files))
-    assert len(model.requests[0].images) == 8
-    assert [notice.content.split(" is not")[0] for notice in result.run.notices] == [
-        "The picture '8.png'",
-        "The picture '9.png'",
-    ]
-
-
 async def test_a_kernel_that_is_gone_does_not_keep_the_prompt_from_the_model(stages: Stages) -> None:
     class Gone(FunctionExecutor):
         async def read_picture(self, address: str) -> bytes:
@@ -132,11 +109,6 @@ def folder(tmp_path: Path) -> Path:
     (root / ".git").mkdir()
     (root / ".git" / "a.png").write_bytes(b"a secret")
     return root
-
-
-def test_a_file_in_the_folder_is_read(folder: Path) -> None:
-    assert read_picture(folder, "plots/a.png") == b"a picture"
-    assert read_picture(folder, "./plots/a.png") == b"a picture"
 
 
 @pytest.mark.parametrize(
@@ -177,13 +149,3 @@ def test_a_pipe_or_a_file_that_is_too_large_holds_nobody_up(folder: Path) -> Non
         file.truncate(30 * 1024 * 1024)
     with pytest.raises(ToolFailed, match="31,457,280 bytes"):
         read_picture(folder, "large.png")
-
-
-def test_where_folders_can_not_be_opened_links_are_not_followed_either(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(prompt_pictures.os, "supports_dir_fd", set())
-    (folder / "out.png").symlink_to(folder.parent / "secret.png")
-    assert read_picture(folder, "plots/a.png") == b"a picture"
-    with pytest.raises(ToolFailed, match="links are not followed"):
-        read_picture(folder, "out.png")

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import ToolFailed
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.protocol.kernel import MENTIONS_OPEN, Mention
 from agent_kernel.runtime.turns.prompt_mentions import LEAN_CHARACTERS, MOST_CHARACTERS, mentioned_names
@@ -63,39 +62,12 @@ async def test_what_is_mentioned_goes_to_the_model_with_the_prompt(stages: Stage
     assert run.notices == []
 
 
-async def test_a_prompt_without_mentions_asks_the_kernel_nothing(stages: Stages) -> None:
-    executor = FunctionExecutor()
-    with ScriptedModel([say("Yes.")]) as model:
-        stage = await stages(model, executor=executor)
-        await (await stage.start("Ask ana@example.com.")).wait()
-    assert executor.asked_mentions == []
-    assert MENTIONS_OPEN not in str(model.requests[0].messages)
-
-
 async def test_what_is_not_read_is_said_and_the_run_goes_on(stages: Stages) -> None:
     hidden = Mention(name=".env", refusal="hidden files are not read")
     _, run = await asked(stages, "See @.env and @sales", SALES, hidden)
     assert [notice.content for notice in run.notices] == ["@.env is not sent to the model: hidden files are not read."]
     assert run.status == "complete"
     assert run.mentions == ["@sales"]
-
-
-async def test_a_kernel_that_does_not_answer_is_said_too(stages: Stages) -> None:
-    class Silent(FunctionExecutor):
-        async def read_mentions(self, names: Any) -> Any:
-            raise ToolFailed("the kernel did not send it")
-
-    with ScriptedModel([say("Yes.")]) as model:
-        stage = await stages(model, executor=Silent())
-        result = await (await stage.start("See @sales")).wait()
-    [notice] = result.run.notices
-    assert notice.content == "What the prompt mentions is not sent to the model: the kernel did not send it."
-
-
-async def test_only_so_many_are_read(stages: Stages) -> None:
-    _, run = await asked(stages, " ".join(f"@a{number}" for number in range(21)))
-    [notice] = run.notices
-    assert notice.content == "@a20 is not sent to the model: a prompt may have 20 mentions."
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What a model of the Responses API thought goes back to it in its place, through all that happens to a run, and is in
 the log once. The service's double refuses reasoning that nothing follows, and calls without their outputs."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,14 @@ import pytest
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ReasoningEvent, RunEvent, TokenEvent
-from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.protocol.events import RunEvent, TokenEvent
 from agent_kernel.testing import call, calls, record, say
 from agent_kernel.testing.fake_service import FakeService
 from agent_kernel.testing.wire.reply import Reply, event_stream, failure
 from agent_kernel.testing.wire.responses import item_events, reasoning
 from tests.core.models.model_apis import APIS, RESPONSES, WireApi, each_api
 from tests.core.models.model_fixtures import connected
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, stage
+from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
 from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
 
 
@@ -58,21 +56,6 @@ async def converse(one: Stage, conversation_id: str, prompt: str) -> None:
 STEP = ["user", "thought First", "call a", "output a"]
 
 
-async def test_through_a_step_and_into_the_next_run(stages: Stages) -> None:
-    async with connected(look("a", "First"), think(say("One."), "Second"), say("Two."), api=RESPONSES) as (
-        server,
-        model,
-    ):
-        one = await stages(model)
-        result = await (await one.start("Look.")).wait()
-        await (await one.start("And now?")).wait()
-    assert shape(server, 1) == STEP
-    assert shape(server, 2) == [*STEP, "thought Second", "assistant", "user"]
-    assert [m.reasoning for m in result.messages if m.role == "assistant"] == ["First", "Second"]
-    assert "".join(event.content for event in one.of(ReasoningEvent)) == "FirstSecond"
-    assert notices(one) == []
-
-
 async def test_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     async with connected(look("a", "First"), think(say("One."), "Second"), say("Two."), api=RESPONSES) as (
@@ -89,27 +72,6 @@ async def test_after_a_restart(tmp_path: Path) -> None:
         assert [m.reasoning for m in view.messages if m.role == "assistant"] == ["First", "Second", ""]
         await again.close()
     assert shape(server) == [*STEP, "thought Second", "assistant", "user"]
-
-
-async def test_after_a_restart_while_its_call_waited_for_a_decision(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    async with connected(run_code("a", "First"), say("One."), api=RESPONSES) as (server, model):
-        one = await stage(model, path)
-        await one.start()
-        [request] = await one.requests()
-        conversation_id = one.conversation.conversation_id
-        await one.close()
-        runtime = await Runtime.open(path, OneModel(model))
-
-        async def executor_for(*_: Any) -> FunctionExecutor:
-            return FunctionExecutor()
-
-        [(_, _, handle)] = (await runtime.recover(executor_for)).continued
-        conversation = await runtime.conversation(conversation_id)
-        await conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
-        assert (await handle.wait()).text == "One."
-        await runtime.aclose()
-    assert shape(server) == STEP
 
 
 async def test_a_denial_and_changed_arguments_leave_it_as_it_was(stages: Stages) -> None:
@@ -148,24 +110,6 @@ async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: 
     assert shape(server) == [*STEP, "assistant", "user"]
 
 
-async def test_an_answer_that_was_cut_off_is_tried_again_from_where_it_was(stages: Stages) -> None:
-    whole = RESPONSES.streamed(think(say("x" * 300), "Second"))
-    cut = replace(whole, cut_after=len(whole.body) // 2)
-    async with connected(look("a", "First"), cut, think(say("One."), "Third"), say("Two."), api=RESPONSES) as (
-        server,
-        model,
-    ):
-        one = await stages(model)
-        handle = await one.start()
-        assert (await handle.wait()).run.status == "error"
-        again = await (await one.conversation.retry_run(handle.run_id)).wait()
-        assert again.text == "One."
-        await (await one.start("And now?")).wait()
-    assert shape(server, 2)[:4] == STEP
-    thoughts = [one for one in shape(server, 3) if one.startswith("thought")]
-    assert thoughts == ["thought First", "thought Third"]
-
-
 @pytest.mark.parametrize("other", [api for api in APIS if api is not RESPONSES], ids=lambda api: api.name)
 async def test_a_model_of_another_api_takes_over_and_gives_back(stages: Stages, other: WireApi) -> None:
     async with (
@@ -184,19 +128,6 @@ async def test_a_model_of_another_api_takes_over_and_gives_back(stages: Stages, 
     own = [*STEP, "thought Second", "assistant"]
     assert shape(server) == [*own, "user", "call b", "output b", "assistant", "user"]
     assert notices(one) == []
-
-
-async def test_another_model_of_the_same_service_gets_nothing_that_it_can_not_read(stages: Stages) -> None:
-    async with (
-        connected(look("a", "First"), say("One."), api=RESPONSES) as (_, model),
-        connected(say("Two."), api=RESPONSES) as (server, other),
-    ):
-        changing = Changing(model)
-        one = await stages(changing)
-        await (await one.start("1")).wait()
-        changing.model = other
-        await (await one.start("2")).wait()
-    assert shape(server) == ["user", "call a", "output a", "assistant", "user"]
 
 
 async def test_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(stages: Stages) -> None:

@@ -4,14 +4,11 @@ import io
 import json
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pytest
 from PIL import Image
 
 from agent_kernel.models.api import Api
-from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model, ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
@@ -19,8 +16,8 @@ from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.views import RunView
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
-from agent_kernel.testing.wire.reply import Reply, failure, json_reply
-from tests.core.models.test_refusals import NGINX, openrouter
+from agent_kernel.testing.wire.reply import Reply, failure
+from tests.core.models.test_refusals import NGINX
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
 TOO_LARGE = Reply(NGINX, status=413, content_type="text/html")
@@ -87,41 +84,3 @@ async def test_a_limit_that_was_wrong_is_forgotten_by_the_run_that_it_would_have
             assert done.status == "complete"
             assert model.facts.context_tokens is None
         await model.aclose()
-
-
-async def test_a_run_tells_the_providers_words_and_not_the_proxys(stages: Stages) -> None:
-    raw = json.dumps({"error": {"message": f"Tool 3 has no name. Key {FAKE_KEY}.", "code": "bad_tool"}})
-    async with FakeOpenAI([json_reply(openrouter(raw), status=400)]) as server:
-        model = model_at(server)
-        refused = await run(stages, model)
-        await model.aclose()
-    assert refused.status == "error"
-    assert refused.error is not None
-    assert "(400): Provider returned error: Tool 3 has no name. Key [API key]." in refused.error.message
-
-
-async def test_a_missing_route_behind_a_gateway_is_asked_for_in_another_api(stages: Stages) -> None:
-    missing = "litellm.NotFoundError: OpenAIException - {'detail': 'Not Found'}. Received Model Group=fake"
-    async with FakeOpenAI([failure(404, missing), say("Here.")]) as server:
-        model = model_at(server, make_api("responses"))
-        done = await run(stages, model)
-        await model.aclose()
-    assert (done.status, done.error) == ("complete", None)
-    assert [request.path for request in server.requests] == ["/v1/responses", "/v1/chat/completions"]
-
-
-async def test_a_file_of_certificates_that_is_gone_is_the_runs_error_in_one_line(
-    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "gone.pem"
-    monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    async with FakeOpenAI() as server:
-        model = model_at(server)
-        refused = await run(stages, model)
-        monkeypatch.delenv("SSL_CERT_FILE")
-        await model.aclose()
-    assert refused.status == "error"
-    assert refused.error is not None
-    assert refused.error.message == (
-        f"SSL_CERT_FILE names {str(path)!r}, which is not there. Set it to a file of certificates (PEM), or not at all."
-    )

@@ -41,24 +41,6 @@ def names(body: Mapping[str, Any]) -> list[str]:
     return [tool["function"]["name"] for tool in body["tools"]]
 
 
-@pytest.mark.parametrize("takes", [False, True, None])
-async def test_where_llama_cpp_leaves_the_tools_out_it_is_said(
-    takes: bool | None, stages: Stages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_kernel.models.catalogue.LEARN_SECONDS", 60)
-    pages = dict(llama_cpp(16_384))
-    caps = {} if takes is None else {"chat_template_caps": {"supports_tools": takes}}
-    pages["/props"] = {"default_generation_settings": {"n_ctx": 16_384}} | caps
-    async with FakeOpenAI([say("Three rows.")], pages=pages) as service:
-        resolver = ModelResolver(environ={"OPENAI_BASE_URL": service.url})
-        result = await (await (await stages(resolver.resolve("small.gguf"))).start()).wait()
-        await resolver.aclose()
-    told = [
-        notice.content for notice in result.run.notices if notice.content.startswith("small.gguf is told of no tools")
-    ]
-    assert len(told) == (takes is False)
-
-
 @pytest.mark.parametrize("context", [2_048, LEAN_CONTEXT, LEAN_CONTEXT + 1])
 async def test_a_model_with_a_small_context_gets_fewer_words_and_tools_and_the_run_says_so(
     context: int, stages: Stages, monkeypatch: pytest.MonkeyPatch
@@ -87,13 +69,6 @@ def test_what_a_notebook_says_and_chooses_itself_is_kept() -> None:
     assert {(tool.name, tool.approval) for tool in lean_tools(BUILTIN_TOOLS)} < {
         (tool.name, tool.approval) for tool in BUILTIN_TOOLS
     }
-
-
-async def test_a_system_prompt_of_the_notebooks_own_is_sent_to_a_small_model_too(stages: Stages) -> None:
-    with ScriptedModel([say("Arr.")], facts=ModelFacts(context_tokens=4_096)) as model:
-        await (await (await stages(model)).start(system="You are a pirate.", tools=BUILTIN_TOOLS)).wait()
-    assert model.requests[0].messages[0]["content"] == "You are a pirate."
-    assert [tool["function"]["name"] for tool in model.requests[0].tools] == LEAN
 
 
 @pytest.mark.parametrize("contexts", [(4_096, None), (None, 4_096)])

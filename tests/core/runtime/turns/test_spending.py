@@ -1,11 +1,8 @@
 """What a run spends: tokens of each kind, and US dollars where a price is known."""
 
-import asyncio
-import sqlite3
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import genai_prices
@@ -15,12 +12,12 @@ from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models import prices
 from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
-from agent_kernel.models.prices import NO_PRICE, NOTHING, UNKNOWN, TurnCost, price_turn
+from agent_kernel.models.prices import NO_PRICE, UNKNOWN, TurnCost, price_turn
 from agent_kernel.protocol.events import CompleteEvent, UsageEvent
 from agent_kernel.record import render_record
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, call
 from tests.core.record.record_examples import bare
-from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
+from tests.core.runtime.runtime_fixtures import Stages
 
 OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
 ANTHROPIC = ModelFacts("claude-opus-4-7", "https://api.anthropic.com")
@@ -90,10 +87,6 @@ def test_the_price_of_a_host_or_a_model_that_the_table_has_not_is_not_known(fact
     assert price_turn(model(facts), TURN) == UNKNOWN
 
 
-def test_a_recording_costs_nothing() -> None:
-    assert price_turn(model(recorded=True), TURN) == NOTHING
-
-
 def test_a_turn_of_which_the_service_says_nothing_has_no_known_price() -> None:
     assert price_turn(model(), TokenUsage()) == UNKNOWN
     assert price_turn(model(OLLAMA), TokenUsage()) == NO_PRICE
@@ -122,24 +115,6 @@ def test_a_price_that_is_not_known_in_full_is_a_lower_bound(table: Any) -> None:
     assert price_turn(model(), written) == TurnCost(Decimal("0.002"), partial=True)
 
 
-def test_a_table_that_knows_nothing_or_nonsense_leaves_the_cost_unknown(
-    table: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table()
-    assert price_turn(model(), TURN) == UNKNOWN
-    table(provider())
-    assert price_turn(model(), TURN) == UNKNOWN
-    table(provider(input_mtok=Decimal(10**15), output_mtok=Decimal(1)))
-    assert price_turn(model(), TURN) == UNKNOWN
-    for broken in (RuntimeError("broken"), KeyError("x"), ValueError("y")):
-
-        def fail(*_: Any, broken: Exception = broken, **__: Any) -> None:
-            raise broken
-
-        monkeypatch.setattr(genai_prices, "calc_price", fail)
-        assert price_turn(model(), TURN) == UNKNOWN
-
-
 async def test_a_run_adds_up_its_turns(stages: Stages) -> None:
     step = ModelTurn("", tool_calls=call("look").tool_calls, usage=TURN)
     with model(OPENAI, step, said("Done.", TokenUsage(1_200, 50, cached_tokens=1_000, reasoning_tokens=30))) as one:
@@ -165,29 +140,6 @@ async def test_what_the_service_says_that_a_turn_cost_is_used_and_marked_as_its_
     assert "$0.50 by the service" in bare(record["text/html"])
 
 
-async def rows(stage: Stage) -> list[tuple[Any, ...]]:
-    def read(sql: sqlite3.Connection) -> list[tuple[Any, ...]]:
-        return sql.execute("SELECT conversation, model, host, input_tokens, cost, partial FROM turns").fetchall()
-
-    return await stage.log.read(read)
-
-
-async def test_a_recorded_run_cost_nothing(stages: Stages) -> None:
-    with model(ModelFacts(), said("Hi.", TURN), recorded=True) as one:
-        stage = await stages(one)
-        result = await (await stage.start()).wait()
-    assert result.run.usage.cost == 0.0
-    assert not result.run.usage.cost_is_partial
-
-
-async def test_one_turn_that_is_not_priced_makes_the_sum_a_lower_bound(stages: Stages) -> None:
-    step = ModelTurn("", tool_calls=call("look").tool_calls)
-    with model(OPENAI, step, said("Done.", TURN)) as one:
-        stage = await stages(one)
-        result = await (await stage.start()).wait()
-    assert (result.run.usage.cost, result.run.usage.cost_is_partial) == (0.0018, True)
-
-
 async def test_an_answer_that_broke_off_may_have_cost_something(stages: Stages) -> None:
     async def breaks_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
         yield TextDelta("Half an ans")
@@ -201,30 +153,3 @@ async def test_an_answer_that_broke_off_may_have_cost_something(stages: Stages) 
     stage = await stages(model(OPENAI, ModelUnavailable("Nobody answered.")))
     result = await (await stage.start()).wait()
     assert not result.run.usage.cost_is_partial
-
-
-async def test_a_run_that_was_stopped_in_the_middle_may_have_cost_something(stages: Stages) -> None:
-    begun = asyncio.Event()
-
-    async def hangs(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        begun.set()
-        await asyncio.Event().wait()
-        yield say("never")
-
-    stage = await stages(ScriptedModel([hangs], facts=OPENAI))
-    handle = await stage.start()
-    await begun.wait()
-    await stage.conversation.cancel_run(handle.run_id)
-    result = await handle.wait()
-    assert (result.run.status, result.run.usage.cost_is_partial) == ("cancelled", True)
-
-
-async def test_what_was_spent_is_known_after_a_restart(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    with model(OPENAI, said("Hi.", TURN)) as one:
-        before = await stage(one, path)
-        run_id = (await (await before.start()).wait()).run.run_id
-        await before.close()
-    after = await stage(model(OPENAI), path)
-    assert (await after.runtime.run(run_id)).usage.cost == 0.0018
-    await after.close()

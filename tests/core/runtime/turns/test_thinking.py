@@ -15,7 +15,7 @@ from agent_kernel.testing.wire.messages import SIGNED
 from tests.core.models.messages_fixtures import speaking
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
-from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
+from tests.core.runtime.turns.thinking_fixtures import Changing, look, think
 
 
 def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
@@ -55,19 +55,6 @@ async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
     assert SIGNED not in str(one.events)
 
 
-async def test_a_new_message_in_place_of_a_decision_leaves_it_as_it_was(stages: Stages) -> None:
-    async with speaking(run_code("a", "First"), say("Well.")) as (server, model):
-        one = await stages(model)
-        handle = await one.start()
-        await one.requests()
-        await one.conversation.send_message("Leave that.")
-        assert (await handle.wait()).text == "Well."
-    assert thoughts(server) == ["First"]
-    content = server.requests[1].body["messages"][2]["content"]
-    assert [block["type"] for block in content] == ["tool_result", "text"]
-    assert content[0]["is_error"]
-
-
 async def test_another_model_takes_over_and_gives_back(stages: Stages) -> None:
     """Chat Completions, Messages, and back: each gets its own, and calls with ids that the other would refuse."""
     async with (
@@ -86,15 +73,3 @@ async def test_another_model_takes_over_and_gives_back(stages: Stages) -> None:
     assert ids[0].startswith("functions_look_0_")
     assert ids[1] == "toolu_1"
     assert notices(one) == []
-
-
-async def test_tools_that_changed_between_runs_are_told(stages: Stages) -> None:
-    """What was thought was thought with other tools at hand: the service wants it no more, and the run goes on."""
-    async with speaking(think(say("One."), "First"), say("Two."), say("Three.")) as (server, model):
-        one = await stages(model)
-        await (await one.start()).wait()
-        for _ in range(2):
-            result = await (await one.start("And now?", tools=())).wait()
-            assert result.run.error is None
-    assert [thoughts(server, request) for request in (1, 2, 3)] == [["First"], [], []]
-    assert len(set(notices(one))) == 1

@@ -11,13 +11,11 @@ from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import call, calls, say
-from agent_kernel.testing.fake_service import Scripted
-from agent_kernel.testing.wire.chat import delta, events, streamed, wants_back
+from agent_kernel.testing.wire.chat import delta, events, wants_back
 from agent_kernel.testing.wire.reply import Reply, failure
 from agent_kernel.testing.wire.responses import reasoning
 from tests.core.models.chat_services import (
     DeepSeek,
-    Gateway,
     GeminiAtOpenRouter,
     Groq,
     Kimi,
@@ -31,7 +29,7 @@ from tests.core.models.chat_services import (
 )
 from tests.core.models.model_apis import APIS, CHAT, MESSAGES, WireApi
 from tests.core.models.model_fixtures import connected
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, stage
+from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
 from tests.core.runtime.turns.test_reasoning_items import converse, notices
 from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
 
@@ -81,19 +79,6 @@ async def test_reasoning_goes_back_through_steps_prompts_denial_edit_and_restart
         for request in server.requests[1:]:
             before = server.requests[server.requests.index(request) - 1].body["messages"]
             assert request.body["messages"][: len(before)] == before
-
-
-async def test_reasoning_goes_back_from_a_conversation_that_was_shortened(stages: Stages) -> None:
-    too_long = failure(400, "This model's maximum context length is 8192 tokens. Your messages have 9000 tokens.")
-    steps = [look(f"c{number}", f"Hm {number}") for number in range(42)]
-    script = (*steps[:40], too_long, say("Much was looked at."), *steps[40:], say("Done."))
-    async with connected(*script, api=speaking_as(DeepSeek)) as (server, model):
-        one = await stages(model, executor=FunctionExecutor(lambda call, emit: "x" * 700))
-        result = await (await one.start("Look.")).wait()
-    assert (result.text, result.run.error) == ("Done.", None)
-    assert [notice.split()[0] for notice in notices(one)[-1:]] == ["Summarised"]
-    kept = reasoning_of(sent(server))
-    assert kept == [f"Hm {number}" for number in range(42 - len(kept), 42)]
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
@@ -156,20 +141,6 @@ async def test_claudes_thinking_blocks_go_back_to_litellm_after_a_restart_and_to
     assert [answers(sent(server, at))[0]["thinking_blocks"] for at in (1, 2)] == [LiteLLM.signed] * 2
     assert "thinking_blocks" not in str(other.requests[-1].body)
     assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize("text", ["", "I look."])
-async def test_magistrals_thinking_goes_back_before_the_text(stages: Stages, text: str) -> None:
-    def thinking(words: str) -> dict[str, Any]:
-        return {"type": "thinking", "thinking": [{"type": "text", "text": words}], "closed": True}
-
-    said = [{"type": "text", "text": text}] if text else []
-    turn = asks_after({"content": [thinking("First ")]}, {"content": [thinking("look.")]}, {"content": said})
-    async with connected(turn, say("One."), api=speaking_as(Mistral)) as (server, model):
-        one = await stages(model)
-        assert (await (await one.start()).wait()).text == "One."
-    [answer] = answers(sent(server))
-    assert answer["content"] == [thinking("First look."), *said]
 
 
 @pytest.mark.parametrize(
@@ -253,27 +224,6 @@ async def test_an_item_of_5_mb_goes_back_unchanged_or_is_refused_in_words(stages
         assert len((await one.conversation.snapshot()).view.model_dump_json()) < 20_000
 
 
-async def test_an_item_of_5_mb_in_small_pieces_goes_back_unchanged(stages: Stages) -> None:
-    pieces = (LONG[at : at + 2_000] for at in range(0, len(LONG), 2_000))
-    details = [{"reasoning_details": [ENCRYPTED | {"data": piece}]} for piece in pieces]
-    async with connected(asks_after(*details), say("One."), api=CHAT) as (server, model):
-        assert (await (await (await stages(model)).start()).wait()).text == "One."
-    assert answers(sent(server))[0]["reasoning_details"] == [ENCRYPTED | {"data": LONG}]
-
-
-async def test_signed_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(stages: Stages) -> None:
-    """As Claude's behind OpenRouter, where something before it has changed."""
-    details = [{"type": "reasoning.text", "text": "Hm", "signature": "c2ln", "index": 0}]
-    turn = wants_back(call("look", call_id="a"), reasoning_details=details)
-    refused = failure(400, "messages.1.content.0: Invalid `signature` in `thinking` block")
-    async with connected(turn, refused, say("One."), say("Two.")) as (server, model):
-        one = await stages(model)
-        for _ in range(2):
-            assert (await (await one.start()).wait()).run.error is None
-    assert ["reasoning_details" in str(request.body) for request in server.requests] == [False, True, False, False]
-    assert len(set(notices(one))) == 1
-
-
 async def test_a_calls_extra_content_goes_back_in_the_next_request_and_after_a_restart(tmp_path: Path) -> None:
     turn = wants_back(calls(call("look", call_id="a"), call("look", call_id="b")), {"extra_content": SIGNED})
     async with connected(turn, say("One."), say("Two.")) as (server, model):
@@ -287,37 +237,6 @@ async def test_a_calls_extra_content_goes_back_in_the_next_request_and_after_a_r
         first, second = calls_of(request.body["messages"])
         assert first["extra_content"] == SIGNED
         assert "extra_content" not in second
-
-
-NULL = (
-    "messages: Invalid value for 'content': expected a string, got null.",
-    "[{'type': 'string_type', 'loc': ('body', 'messages', 2, 'content'), 'msg': 'Input should be a valid string'}]",
-    "None is not a valid value for messages[2].content",
-)
-MISSING: dict[str, Any] = {}
-
-
-@pytest.mark.parametrize("status", [400, 422])
-@pytest.mark.parametrize("words", NULL)
-@pytest.mark.parametrize("then", ["", "messages.2.content: text content blocks must be non-empty"])
-async def test_a_service_that_takes_no_null_gets_an_empty_text_or_no_field_from_then_on(
-    stages: Stages, status: int, words: str, then: str
-) -> None:
-    def refuses(body: dict[str, Any]) -> Reply:
-        [answer, *_] = answers(body["messages"])
-        said = words if answer.get("content", "") is None else then if answer.get("content") == "" else ""
-        return failure(status, said) if said else streamed(say("Done."))
-
-    tries = 3 if then else 2
-    async with connected(call("look", call_id="a"), *[refuses] * (tries + 1), api=CHAT) as (server, model):
-        one = await stages(model)
-        for _ in range(2):
-            result = await (await one.start()).wait()
-            assert (result.text, result.run.error) == ("Done.", None)
-    expected = [MISSING, None, "", *([MISSING] if then else [])]
-    sent_first = [answers(sent(server, at))[0].get("content", MISSING) for at in range(1, tries + 2)]
-    assert sent_first == [*expected[1:], expected[-1]]
-    assert notices(one) == []
 
 
 # Ids.
@@ -355,36 +274,4 @@ async def test_mistral_takes_a_conversation_that_began_with_claude(
     assert [call.tool_call_id for call in view.tool_calls] == ["toolu_01A", "toolu_01B", "AbCd12345"]
 
 
-async def test_mistral_takes_what_the_user_says_after_a_step_that_got_no_answer(stages: Stages) -> None:
-    broken = failure(400, "Something else.")
-    async with connected(look("AbCd12345", ""), broken, say("Two."), say("Three."), api=speaking_as(Mistral)) as (
-        server,
-        model,
-    ):
-        one = await stages(model)
-        assert (await (await one.start("1")).wait()).run.error is not None
-        for answer in ("Two.", "Three."):
-            result = await (await one.start("2")).wait()
-            assert (result.text, result.run.error) == (answer, None)
-    before, after = server.requests[-2].body["messages"], sent(server)
-    assert [message["role"] for message in before] == ["system", "user", "assistant", "tool", "assistant", "user"]
-    assert after[: len(before)] == before
-
-
 # Nothing empty.
-
-
-@pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
-async def test_gateways_of_bedrock_and_databricks_get_no_empty_text(stages: Stages, blank: str) -> None:
-    script: tuple[Scripted, ...] = (
-        replace(call("look", call_id="a"), content=blank),
-        calls(call("look", call_id="b"), text="Again."),
-        say("One."),
-        say("Two."),
-    )
-    async with connected(*script, api=speaking_as(Gateway)) as (server, model):
-        one = await stages(model, executor=FunctionExecutor(lambda call, emit: blank))
-        for answer in ("One.", "Two."):
-            result = await (await one.start()).wait()
-            assert (result.text, result.run.error) == (answer, None)
-    assert [one["content"] for one in answers(sent(server))] == [None, "Again.", "One."]
