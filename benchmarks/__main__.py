@@ -1,24 +1,28 @@
-"""`python -m benchmarks`: run the scenarios, print one table, write JSON and a plot."""
+"""`python -m benchmarks`: run the scenarios, print one table, write JSON."""
 
 import argparse
 import ast
 import os
+import shutil
+import subprocess
 import sys
 import time
 import traceback
+import venv
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.frame import WITHOUT_PEERS, Report, Skipped
-from benchmarks.peers import are_current, install
-from benchmarks.report import RESULTS, Circumstances, as_table, write_results
+from benchmarks.frame import PEERS_PYTHON, WITHOUT_PEERS, Report, Skipped, has_peers
+from benchmarks.report import RESULTS, Circumstances, as_table, write_page, write_results
 from benchmarks.scenarios import SCENARIOS
 
 EPILOG = """The table's verdicts are of the ratios and bounds in the column `goal`; absolute times are the machine's.
 All scenarios with three rounds take about a quarter of an hour. Those in JupyterLab are skipped where there is no
 browser. Leave the machine alone meanwhile: the line below the table says how busy it was before. benchmarks/results has
-the results too: latest.json with every single measurement, latest.svg once all that the plot shows was measured.
-`python -m benchmarks.tables --write` makes the tables of docs/figures.md of them."""
+every single measurement, in latest.json. `--write` puts the table into docs/figures.md."""
+PEERS = Path(__file__).with_name("peers.txt")
+INSTALLED = PEERS_PYTHON.parents[1] / PEERS.name
+"""A copy of the requirements that are installed beside it."""
 
 
 def parse() -> argparse.Namespace:
@@ -39,6 +43,7 @@ def parse() -> argparse.Namespace:
         "--no-peers", action="store_true", help="measure against the raw floors only; nothing is installed"
     )
     parser.add_argument("--no-files", action="store_true", help="print the table only")
+    parser.add_argument("--write", action="store_true", help="put it into docs/figures.md too, if all was measured")
     parser.add_argument("--strict", action="store_true", help="exit with 1 where a goal is missed")
     options = parser.parse_args()
     options.only = [name.strip() for name in options.only.split(",") if name.strip()]
@@ -55,11 +60,26 @@ def _about(name: str) -> str:
     return (ast.get_docstring(ast.parse(text)) or "").splitlines()[0].removesuffix(".")
 
 
+def install() -> None:
+    """Make or remake the peer's environment. If that fails, the project is measured against the raw baselines."""
+    place = INSTALLED.parent
+    print(f"Installing the peer into {place} (once, about a minute)", file=sys.stderr, flush=True)
+    shutil.rmtree(place, ignore_errors=True)
+    fresh = place.with_name("bench-peers.new")
+    venv.create(fresh, with_pip=True, clear=True)
+    pip = [fresh / "bin" / "python", "-m", "pip", "install", "--quiet", "-r", PEERS]
+    if subprocess.run(pip, check=False).returncode == 0:
+        shutil.copy(PEERS, fresh)
+        fresh.rename(place)
+    else:
+        print("It could not be installed, see above, so the goals by it are left out.", file=sys.stderr)
+
+
 def main() -> int:
     options = parse()
     if options.no_peers:
         os.environ[WITHOUT_PEERS] = "1"
-    elif not are_current():
+    elif not (has_peers() and INSTALLED.exists() and INSTALLED.read_text() == PEERS.read_text()):
         install()
     circumstances = Circumstances.now(options.rounds)
     reports: dict[str, Report] = {}
@@ -79,7 +99,10 @@ def main() -> int:
         if not options.no_files:
             write_results(name, reports[name], circumstances)
         print(f"{number} of {len(chosen)}: {name}, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
-    print(as_table(reports, circumstances))
+    table = as_table(reports, circumstances)
+    print(table)
+    if options.write and set(reports) == set(SCENARIOS):
+        write_page(table)
     if reports and not options.no_files:
         print(f"Every measurement: {RESULTS / 'latest.json'}", file=sys.stderr)
     if failed:

@@ -1,14 +1,24 @@
-"""A bare client of a notebook's kernel: what an agent's step and call cost without the agent, its log and its cards."""
+"""What an agent's step, call and decision cost without the agent, its log and its cards: a bare client of a notebook's
+kernel, and a bare server of decisions."""
 
+import asyncio
 import http.client
 import json
+import sqlite3
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from jupyter_client.blocking.client import BlockingKernelClient
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application
+from tornado.websocket import WebSocketHandler
 
 from benchmarks.frame import ModelServer
 from tests.e2e.lab import LabServer
@@ -86,3 +96,66 @@ def _asked(
                 else:
                     call["function"]["arguments"] += piece["function"]["arguments"]
     return call
+
+
+class _File:
+    """A journal of answers, as durable as the agent's log."""
+
+    def __init__(self, path: Path) -> None:
+        self._sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._sql.execute("PRAGMA journal_mode = WAL")
+        self._sql.execute("PRAGMA synchronous = FULL")
+        self._sql.execute("CREATE TABLE answers (number INTEGER PRIMARY KEY, answer TEXT) STRICT")
+
+    def commit(self, answer: str) -> None:
+        self._sql.execute("INSERT INTO answers (answer) VALUES (?)", (answer,))
+
+    def close(self) -> None:
+        self._sql.close()
+
+
+class _Answers(WebSocketHandler):
+    def initialize(self, file: _File, thread: ThreadPoolExecutor, kernel: BareKernel) -> None:
+        self._file, self._thread, self._kernel = file, thread, kernel
+
+    def check_origin(self, _: str) -> bool:
+        return True
+
+    async def on_message(self, message: str | bytes) -> None:
+        """Reply with the id of the request, whose value is the time of the call's first line (`BareKernel.told`)."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._file.commit, str(message))
+        await self.write_message(self._kernel.ask_clock())
+
+
+@contextmanager
+def bare_decisions(kernel: BareKernel, file: Path) -> Iterator[str]:
+    """The least that an answer to a call can take: it is committed to a file by a thread, and then a kernel is asked to
+    run the call. Served in a thread; the address of the WebSocket."""
+    address: list[str] = []
+    loop = asyncio.new_event_loop()
+    ready, stop = threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        answers = _File(file)
+        with ThreadPoolExecutor(1) as thread:
+            sockets = bind_sockets(0, "127.0.0.1")
+            given = {"file": answers, "thread": thread, "kernel": kernel}
+            server = HTTPServer(Application([("/", _Answers, given)]))
+            server.add_sockets(sockets)
+            address.append(f"ws://127.0.0.1:{sockets[0].getsockname()[1]}/")
+            ready.set()
+            await stop.wait()
+            server.stop()
+            await server.close_all_connections()
+        answers.close()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), name="bare decisions")
+    thread.start()
+    try:
+        if not ready.wait(SECONDS):
+            raise TimeoutError("the bare server did not start")
+        yield address[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(SECONDS)
+        loop.close()

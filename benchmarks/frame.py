@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from benchmarks.worker import PEERS
+from benchmarks.worker import PEER
 
 ROOT = Path(__file__).parents[1]
 PEERS_PYTHON = ROOT / ".cache" / "bench-peers" / "bin" / "python"
@@ -23,7 +23,6 @@ WITHOUT_PEERS = "AGENT_KERNEL_BENCH_WITHOUT_PEERS"
 QUIET = {
     "LANGSMITH_TRACING": "false",
     "LANGCHAIN_TRACING_V2": "false",
-    "OPENAI_AGENTS_DISABLE_TRACING": "1",
     "OPENAI_API_KEY": "none",
 }
 
@@ -86,22 +85,11 @@ def verdict(goal: Goal, value: float, floor: Floor | None) -> str:
     return FORBIDDEN if floor is not None and not goal.met(floor.value) else "missed"
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A cost at several sizes, for the plot."""
-
-    what: str
-    sizes: Sequence[float]
-    costs: Sequence[float]
-    unit: str
-
-
 @dataclass(slots=True)
 class Report:
     """The results of one scenario."""
 
     figures: list[Figure] = field(default_factory=list)
-    series: list[Series] = field(default_factory=list)
     raw: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -154,7 +142,7 @@ class Worker:
     def __init__(self, name: str, base_url: str) -> None:
         self.name = name
         self._directory = Path(tempfile.mkdtemp(prefix="agent-kernel-bench-"))
-        python = PEERS_PYTHON if name in PEERS else sys.executable
+        python = PEERS_PYTHON if name == PEER else sys.executable
         self._process = subprocess.Popen(
             [str(python), "-m", "benchmarks.worker", name, base_url, str(self._directory)],
             stdin=subprocess.PIPE,
@@ -200,7 +188,7 @@ class Worker:
 def workers(names: Sequence[str], base_url: str) -> Iterator[list[Worker]]:
     """A process for each contender that can be measured here."""
     with ExitStack() as stack:
-        able = [name for name in names if name not in PEERS or has_peers()]
+        able = [name for name in names if name != PEER or has_peers()]
         yield [stack.enter_context(Worker(name, base_url)) for name in able]
 
 

@@ -1,7 +1,6 @@
 """A fast fake model server, run as a process of its own: `python -m benchmarks.model_server`.
 
-It prints its port. It speaks Chat Completions, and streams text in the Responses and Messages APIs too. The `model` of
-a request selects the answer:
+It prints its port. It speaks Chat Completions. The `model` of a request selects the answer:
 
     text:N               N tokens, as fast as the socket takes them
     paced:N:MICROS       N tokens, each a write of its own, MICROS apart
@@ -26,11 +25,9 @@ import time
 from collections.abc import Callable
 
 from benchmarks.contenders.base import PROSE
-from benchmarks.dialects import CHAT, CLOSING, DIALECTS, OPENING, Dialect, event
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 COUNT = re.compile(rb"^GET /requests/(\d+)")
-PATH = re.compile(rb"^POST /v1/(\S+)")
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 MODEL = re.compile(rb'"model": ?"([^"]+)"')
 ROLE = re.compile(rb'"role": ?"(\w+)"')
@@ -49,6 +46,35 @@ CODE = {
 }
 
 
+def _chunk(data: bytes) -> bytes:
+    """A piece of a chunked HTTP body."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def event(delta: dict[str, object], finish: str | None = None) -> bytes:
+    """A chunk of Chat Completions."""
+    body = {
+        "id": "chatcmpl-0123456789",
+        "object": "chat.completion.chunk",
+        "created": 1_750_000_000,
+        "model": "fake",
+        "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+    }
+    return _chunk(b"data: %b\n\n" % json.dumps(body, separators=(",", ":")).encode())
+
+
+OPENING = event({"role": "assistant", "content": ""})
+CLOSING = (
+    _chunk(
+        b'data: {"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":1750000000,"model":"fake",'
+        b'"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":100,"total_tokens":200}}\n\n'
+    )
+    + _chunk(b"data: [DONE]\n\n")
+    + b"0\r\n\r\n"
+)
+"""What follows the chunk with the finish reason."""
+
+
 def token(number: int) -> str:
     return f"{number:04d} "
 
@@ -62,7 +88,7 @@ class Answers:
 
     def __init__(self) -> None:
         self.calls = 0
-        self.texts: dict[tuple[Dialect, int], bytes] = {}
+        self.texts: dict[int, bytes] = {}
         self.requests: list[dict[str, object]] = []
         self.last = time.monotonic()
         self._waiting: list[tuple[int, Callable[[], None]]] = []
@@ -86,12 +112,11 @@ class Answers:
         words = (event({"content": f"{word} "}) for word in WORDS[start : start + ANSWER_TOKENS])
         return OPENING + b"".join(words) + event({}, "stop")
 
-    def text(self, tokens: int, dialect: Dialect = CHAT) -> bytes:
-        if (dialect, tokens) not in self.texts:
-            said = [token(number) for number in range(tokens)]
-            body = dialect.opening + b"".join(map(dialect.token, said)) + dialect.closing("".join(said))
-            self.texts[dialect, tokens] = body
-        return self.texts[dialect, tokens]
+    def text(self, tokens: int) -> bytes:
+        if tokens not in self.texts:
+            said = b"".join(event({"content": token(number)}) for number in range(tokens))
+            self.texts[tokens] = OPENING + said + event({}, "stop") + CLOSING
+        return self.texts[tokens]
 
     def call(self, name: str, arguments: str) -> bytes:
         """A call in three pieces, as models stream it."""
@@ -153,23 +178,21 @@ class Connection(asyncio.Protocol):
         assert match is not None
         model = match.group(1).decode()
         self._answers.note({"model": model, "ns": time.time_ns(), "bytes": len(body)})
-        path = PATH.match(head)
-        dialect = DIALECTS[path.group(1).decode()] if path is not None else CHAT
-        self._say(model.split(":"), body, dialect)
+        self._say(model.split(":"), body)
 
     def _list_requests(self) -> None:
         listed = json.dumps(self._answers.requests).encode()
         self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(listed), listed))
 
-    def _say(self, model: list[str], body: bytes, dialect: Dialect) -> None:
+    def _say(self, model: list[str], body: bytes) -> None:
         answers = self._answers
         match model:
             case ["text", tokens]:
-                self._transport.write(HEAD + answers.text(int(tokens), dialect))
+                self._transport.write(HEAD + answers.text(int(tokens)))
             case ["paced", tokens, micros]:
-                self._pace(int(tokens), int(micros), dialect)
+                self._pace(int(tokens), int(micros))
             case ["stamped", tokens, micros]:
-                self._pace(int(tokens), int(micros), dialect, stamped=True)
+                self._pace(int(tokens), int(micros), stamped=True)
             case ["steps", steps] if calls_made(body) < int(steps):
                 self._transport.write(HEAD + answers.call("probe", '{"x":1}') + CLOSING)
             case ["steps", _]:
@@ -179,47 +202,45 @@ class Connection(asyncio.Protocol):
             case ["turn"]:
                 self._transport.write(HEAD + answers.passage() + CLOSING)
             case ["marked", tokens, micros]:
-                self._say_marked(body, int(tokens), int(micros), dialect)
+                self._say_marked(body, int(tokens), int(micros))
             case ["run" | "held" | "endless" as kind, code, steps, *paces]:
                 left = int(steps) - calls_made(body)
-                self._say_run(kind, json.dumps({"code": CODE[code]}), left, list(map(int, paces)), dialect)
+                self._say_run(kind, json.dumps({"code": CODE[code]}), left, list(map(int, paces)))
             case _:
                 self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
 
-    def _say_marked(self, body: bytes, tokens: int, micros: int, dialect: Dialect) -> None:
+    def _say_marked(self, body: bytes, tokens: int, micros: int) -> None:
         if calls_made(body) > 0:
-            self._pace(tokens, micros, dialect)
+            self._pace(tokens, micros)
             return
         (mark,) = MARK.findall(body)
         self._transport.write(HEAD + self._answers.call("probe", json.dumps({"x": int(mark)})) + CLOSING)
 
-    def _say_run(self, kind: str, arguments: str, left: int, paces: list[int], dialect: Dialect) -> None:
+    def _say_run(self, kind: str, arguments: str, left: int, paces: list[int]) -> None:
         """The next call of `run_python`, or what comes after the last one."""
         if left <= 0 and kind != "endless":
             tokens, micros = paces
-            self._pace(tokens, micros, dialect, ends=kind == "run")
+            self._pace(tokens, micros, ends=kind == "run")
             return
         call = HEAD + self._answers.call("run_python", arguments) + CLOSING
         seconds = 0 if left > 0 else paces[0] / 1e6
         asyncio.get_running_loop().call_later(seconds, self._transport.write, call)
 
-    def _pace(self, tokens: int, micros: int, dialect: Dialect, *, ends: bool = True, stamped: bool = False) -> None:
+    def _pace(self, tokens: int, micros: int, *, ends: bool = True, stamped: bool = False) -> None:
         text = _stamp if stamped else token
-        writing = self._write_paced(tokens, micros / 1e6, dialect, text, ends=ends)
+        writing = self._write_paced(tokens, micros / 1e6, text, ends=ends)
         self._pacing = asyncio.get_running_loop().create_task(writing)
 
-    async def _write_paced(
-        self, tokens: int, seconds: float, dialect: Dialect, text: Callable[[int], str], *, ends: bool
-    ) -> None:
-        self._transport.write(HEAD + dialect.opening)
+    async def _write_paced(self, tokens: int, seconds: float, text: Callable[[int], str], *, ends: bool) -> None:
+        self._transport.write(HEAD + OPENING)
         begun = time.monotonic()
         for number in range(tokens):
             wait = begun + number * seconds - time.monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)
-            self._transport.write(dialect.token(text(number)))
+            self._transport.write(event({"content": text(number)}))
         if ends:
-            self._transport.write(dialect.closing("".join(map(token, range(tokens)))))
+            self._transport.write(event({}, "stop") + CLOSING)
 
 
 async def serve() -> None:

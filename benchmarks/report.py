@@ -1,19 +1,20 @@
-"""Prints the table, and writes the files in `benchmarks/results`."""
+"""Makes the table, and writes it into docs/figures.md and all measurements into `benchmarks/results`."""
 
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from benchmarks.frame import Figure, Report
-from benchmarks.plot import draw
+from benchmarks.frame import ROOT, Figure, Report
 
 RESULTS = Path(__file__).parent / "results"
 LATEST = "latest.json"
+PAGE = ROOT / "docs" / "figures.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,6 @@ def write_results(name: str, report: Report, circumstances: Circumstances) -> No
     kept = read_results()
     kept[name] = {**asdict(circumstances), **asdict(report)}
     (RESULTS / LATEST).write_text(json.dumps({"scenarios": kept}, indent=1))
-    draw(kept, RESULTS / "latest.svg")
 
 
 def read_results() -> dict[str, Any]:
@@ -96,3 +96,12 @@ def read_results() -> dict[str, Any]:
     path = RESULTS / LATEST
     scenarios: dict[str, Any] = json.loads(path.read_text())["scenarios"] if path.exists() else {}
     return scenarios
+
+
+def write_page(table: str) -> None:
+    """Put the table into docs/figures.md, between its comments."""
+    begin, end = "<!-- figures -->", "<!-- /figures -->"
+    text, found = re.subn(f"(?s){begin}.*{end}", lambda _: f"{begin}\n{table}\n{end}", PAGE.read_text("utf-8"))
+    if found != 1:
+        raise SystemExit(f"{PAGE.name} has no place {begin} ... {end}.")
+    PAGE.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Runs one contender in a process: `python -m benchmarks.worker CONTENDER BASE_URL DIRECTORY`.
 
-Commands are lines of JSON on the standard input, answers lines of JSON on the standard output. It runs in the peers'
+Commands are lines of JSON on the standard input, answers lines of JSON on the standard output. It runs in the peer's
 environment too, so it imports nothing but the standard library and the one contender.
 """
 
@@ -20,18 +20,12 @@ from benchmarks.contenders.base import ENTERED, ENTERED_BY, Contender
 
 CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ours": ("ours", "AgentKernel", {}),
-    "ours, responses": ("ours", "AgentKernel", {"api": "responses"}),
-    "ours, messages": ("ours", "AgentKernel", {"api": "messages"}),
     "raw aiohttp": ("raw", "Raw", {}),
-    "raw httpx": ("raw", "Raw", {"client": "httpx"}),
     "raw aiohttp, log": ("raw", "Raw", {"log": True}),
-    "LangGraph + openai": ("langgraph_openai", "LangGraphOpenAI", {}),
     "create_agent": ("create_agent", "CreateAgent", {}),
-    "pydantic-ai": ("pydantic_ai", "PydanticAI", {}),
-    "openai-agents": ("openai_agents", "OpenAIAgents", {}),
 }
 """The module, class and options of each contender."""
-PEERS = frozenset({"LangGraph + openai", "create_agent", "pydantic-ai", "openai-agents"})
+PEER = "create_agent"
 TICK = 0.005
 Result = dict[str, Any]
 

@@ -6,7 +6,6 @@ As in the server, a client reads every frame of a run, and the audit trail has i
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import orjson
 from jupyter_events import EventLogger
@@ -18,7 +17,6 @@ from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdic
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
-from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
@@ -102,18 +100,16 @@ class Reader:
 
 
 class AgentKernel(Contender):
-    def __init__(self, base_url: str, directory: Path, api: ApiName = "chat", **settings: Any) -> None:
-        """`api` is the model's API. `settings` are the runtime's."""
+    def __init__(self, base_url: str, directory: Path) -> None:
         super().__init__(base_url, directory)
-        self._api: ApiName = api
-        self._settings = RuntimeSettings(default_budget=BudgetLimits(), pause_at_repeats=False, **settings)
+        self._settings = RuntimeSettings(default_budget=BudgetLimits(), pause_at_repeats=False)
         self._conversations: dict[str, Conversation] = {}
         self._grown: dict[int, Conversation] = {}
         self._paused: dict[str, tuple[Conversation, str, RunHandle]] = {}
         self._executor = ProbeExecutor()
 
     async def open(self) -> None:
-        endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none", api=self._api)
+        endpoint = Endpoint("bench", self.base_url, api_key=lambda: "none", api="chat")
         await asyncio.to_thread(warm_up)
         self._models = ModelResolver(endpoints=[endpoint])
         self.runtime = await Runtime.open(self.directory / "log.sqlite", self._models, self._settings)

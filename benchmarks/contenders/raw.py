@@ -1,4 +1,4 @@
-"""The baselines: a hand-written loop over an HTTP client, with messages in memory or appended to SQLite."""
+"""The baselines: a hand-written loop over aiohttp, with messages in memory or appended to SQLite."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,52 +13,33 @@ Message = dict[str, Any]
 
 
 class Raw(Contender):
-    """A loop over `aiohttp` or `httpx`. With `log`, every message is committed before the loop continues."""
+    """With `log`, every message is committed before the loop continues."""
 
-    def __init__(self, base_url: str, directory: Path, client: str = "aiohttp", *, log: bool = False) -> None:
+    def __init__(self, base_url: str, directory: Path, *, log: bool = False) -> None:
         super().__init__(base_url, directory)
-        self._client = client
         self._log = log
         self._conversations: dict[str, list[Message]] = {}
         self._paused: dict[str, str] = {}
 
     async def open(self) -> None:
-        if self._client == "aiohttp":
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), read_bufsize=2**18)
-        else:
-            import httpx2
-
-            self._httpx = httpx2.AsyncClient(timeout=600, trust_env=False)
+        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), read_bufsize=2**18)
         if self._log:
             self._sql = open_database(self.directory / "log.sqlite")
             self._sql.execute("CREATE TABLE log (number INTEGER PRIMARY KEY, conversation TEXT, body BLOB)")
 
     async def close(self) -> None:
-        if self._client == "aiohttp":
-            await self._session.close()
-        else:
-            await self._httpx.aclose()
-
-    async def _chunks(self, body: bytes) -> AsyncIterator[bytes]:
-        url = f"{self.base_url}/chat/completions"
-        headers = {"content-type": "application/json"}
-        if self._client == "aiohttp":
-            async with self._session.post(url, data=body, headers=headers) as response:
-                async for data in response.content.iter_any():
-                    yield data
-        else:
-            async with self._httpx.stream("POST", url, content=body, headers=headers) as response:
-                async for data in response.aiter_bytes():
-                    yield data
+        await self._session.close()
 
     async def _deltas(self, model: str, messages: list[Message]) -> AsyncIterator[Message]:
         rest = b""
         body = orjson.dumps({"model": model, "stream": True, "messages": messages, "tools": [PROBE_WIRE]})
-        async for data in self._chunks(body):
-            *events, rest = (rest + data).split(b"\n\n")
-            for event in events:
-                if event != b"data: [DONE]" and (choices := orjson.loads(event[6:])["choices"]):
-                    yield choices[0]["delta"]
+        headers = {"content-type": "application/json"}
+        async with self._session.post(f"{self.base_url}/chat/completions", data=body, headers=headers) as response:
+            async for data in response.content.iter_any():
+                *events, rest = (rest + data).split(b"\n\n")
+                for event in events:
+                    if event != b"data: [DONE]" and (choices := orjson.loads(event[6:])["choices"]):
+                        yield choices[0]["delta"]
 
     async def answer(self, model: str) -> int:
         received = 0

@@ -7,14 +7,7 @@ from benchmarks.frame import Figure, Goal, ModelServer, Report, Worker, median, 
 LONG = 800
 SAMPLES = 10
 """Samples of each length in each round."""
-CONTENDERS = (
-    "ours",
-    "raw aiohttp, log",
-    "LangGraph + openai",
-    "create_agent",
-    "pydantic-ai",
-    "openai-agents",
-)
+CONTENDERS = ("ours", "raw aiohttp, log", "create_agent")
 
 
 def run(rounds: int) -> Report:

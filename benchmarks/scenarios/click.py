@@ -13,8 +13,7 @@ from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 
-from benchmarks.bare import bare_kernel
-from benchmarks.bare_decisions import bare_decisions
+from benchmarks.bare import bare_decisions, bare_kernel
 from benchmarks.frame import Figure, Floor, Goal, Report, median
 from benchmarks.lab import LOAD, Stage, stage
 from tests.e2e.lab import wait_until

@@ -3,15 +3,7 @@
 from benchmarks.frame import Figure, Goal, ModelServer, Report, median, medians, take_turns, workers
 
 STEPS = 20
-CONTENDERS = (
-    "raw aiohttp",
-    "ours",
-    "raw aiohttp, log",
-    "LangGraph + openai",
-    "create_agent",
-    "pydantic-ai",
-    "openai-agents",
-)
+CONTENDERS = ("raw aiohttp", "ours", "raw aiohttp, log", "create_agent")
 
 
 def run(rounds: int) -> Report:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.contenders.base import history
-from benchmarks.frame import Figure, Goal, ModelServer, Report, Series, Worker, median, workers
+from benchmarks.frame import Figure, Goal, ModelServer, Report, Worker, median, workers
 
 MARKS = (50, 200, 500, 1_000)
 WINDOW = 20
@@ -20,8 +20,8 @@ COMPARED = 60
 are compared. With 20 the quotient went from 0.9 to 1.8 on one machine."""
 AT_A_TIME = 10
 """Turns of one contender before the next one has its own: most are not the first after a pause, which costs more."""
-SHORT = {"create_agent": 50, "LangGraph + openai": 200}
-"""The turns of slow peers, whose 1,000 turns would take a quarter of an hour."""
+SHORT = {"create_agent": 50}
+"""The turns of the peer, whose 1,000 turns would take a quarter of an hour."""
 AGAIN = ("ours", "raw aiohttp")
 """Those that have a new conversation too."""
 CONTENDERS = ("ours", "raw aiohttp", "raw aiohttp, log", *SHORT)
@@ -126,5 +126,4 @@ def _report(took: Times, compared: dict[str, list[list[float]]], disk: dict[str,
         ),
         Figure("... by the raw bytes of its messages", disk["ours"][last] / raw_bytes, "x", Goal(6, "6 times")),
     ]
-    report.series += [Series(f"turn, {name}", list(marks), list(marks.values()), "ms") for name, marks in at.items()]
     return report
