@@ -4,10 +4,11 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal, assert_never
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.kernel import KeptChange
-from agent_kernel.protocol.pages import CellChange, ReadCells
+from agent_kernel.protocol.pages import CellChange, CellState, ReadCells
 from agent_kernel.protocol.vocabulary import ChangeState
 from agent_kernel.tools.builtin.cells import refused
 from agent_kernel.tools.notebook_editor import NobodyKnows, NotebookEditor
@@ -23,11 +24,13 @@ GONE = "There is no cell {cell} in the notebook now. Nothing was put back."
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
+    """What undoes a call's change; once that is done, what does it again."""
+
     change: CellChange
-    """Its `expected` is the source as the call left it."""
+    """Its `expected` is the source as the call, or the undo, left it."""
     notebook: NotebookEditor
     below: str | None = None
-    """For a move: the id of the cell that the call has moved it below; `None` for the notebook's beginning."""
+    """For a move: the id of the cell that it stands below; `None` for the notebook's beginning."""
     state: ChangeState = "as_left"
 
     @property
@@ -62,35 +65,38 @@ class CellChanges:
         """The oldest first. A cell that was changed since is known as such only after an undo was tried."""
         return [KeptChange(approval_id=approval_id, state=one.state) for approval_id, one in self._kept.items()]
 
-    async def undo(self, approval_id: str) -> None:
-        """Raises `ToolFailed`, and changes nothing, where the cell is not as the call left it."""
+    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
+        """Undo a change, or do it again. Raises `ToolFailed`, and changes nothing, where the cell is not as it was
+        left."""
         async with self._undoing:
             kept = self._kept[approval_id]
-            if kept.state == "undone":
-                raise ToolFailed("This change was undone already.")
+            if (kept.state == "undone") != redo:
+                raise ToolFailed("This change is there." if redo else "This change was undone already.")
             try:
-                await _put_back(kept)
+                opposite = await _put_back(kept)
             except NobodyKnows as unknown:
                 raise ToolFailed(str(unknown)) from None
             except _NotAsLeft:
-                self._kept[approval_id] = replace(kept, state="changed")
+                if not redo:
+                    self._kept[approval_id] = replace(kept, state="changed")
                 raise
             for other, one in self._kept.items():  # an earlier change of this cell may be as it was left again
                 if one.state == "changed" and one.change.cell_id == kept.change.cell_id:
                     self._kept[other] = replace(one, state="as_left")
-            self._kept[approval_id] = replace(kept, state="undone")
+            self._kept[approval_id] = replace(opposite, state="as_left" if redo else "undone")
 
 
-async def _put_back(kept: WayBack) -> None:
+async def _put_back(kept: WayBack) -> WayBack:
+    """Returns the way to what was there before."""
     change = kept.change
-    if change.action == "move":
-        found = (await kept.notebook.ask(ReadCells(cell_ids=(change.cell_id,)))).answer.cells
-        if len(found) == 1 and await cell_above(kept.notebook, found[0].index) != kept.below:
-            raise _NotAsLeft(MOVED.format(cell=change.cell_id))
+    found = (await kept.notebook.ask(ReadCells(cell_ids=(change.cell_id,)))).answer.cells
+    above = await cell_above(kept.notebook, found[0].index) if len(found) == 1 else None
+    if change.action == "move" and len(found) == 1 and above != kept.below:
+        raise _NotAsLeft(MOVED.format(cell=change.cell_id))
     answer = (await kept.notebook.ask(change)).answer
     match answer.refusal:
         case None:
-            return
+            return _opposite(kept, found, above)
         case "changed":
             raise _NotAsLeft(CHANGED.format(cell=change.cell_id))
         case "gone":
@@ -98,6 +104,25 @@ async def _put_back(kept: WayBack) -> None:
             raise _NotAsLeft((NO_PLACE if here else GONE).format(cell=change.cell_id))
         case refusal:
             raise ToolFailed(refused(refusal, change.cell_id, answer.detail))
+
+
+def _opposite(kept: WayBack, found: tuple[CellState, ...], above: str | None) -> WayBack:
+    """`found` is the cell as it was before the change, `above` the one that it stood below."""
+    change = kept.change
+    match change.action:
+        case "edit":
+            back = change.model_copy(update={"expected": change.source, "source": change.expected or ""})
+        case "insert":
+            back = CellChange(action="delete", cell_id=change.cell_id, expected=change.source)
+        case "delete":
+            kind: Literal["code", "markdown"] = "markdown" if found and found[0].cell_type == "markdown" else "code"
+            source = change.expected or ""
+            back = CellChange(action="insert", cell_id=change.cell_id, source=source, cell_type=kind, after=above)
+        case "move":
+            return replace(kept, change=change.model_copy(update={"after": above}), below=change.after)
+        case _:
+            assert_never(change.action)
+    return replace(kept, change=back)
 
 
 async def cell_above(notebook: NotebookEditor, index: int) -> str | None:

@@ -274,7 +274,7 @@ class KernelExecutor:
             self._log.debug("The kernel did not say whether anything has changed: %s", error)
             return None
 
-    async def undo(self, approval_id: str) -> None:
+    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
         """Raises `ToolFailed`, `KernelGone`."""
         link = self._link()
         try:
@@ -283,7 +283,7 @@ class KernelExecutor:
         except (TimeoutError, RequestFailed):
             raise ToolFailed("The kernel does not answer yet. Nothing was put back.") from None
         try:
-            undone = await link.request(UndoCall(approval_id=approval_id))
+            undone = await link.request(UndoCall(approval_id=approval_id, redo=redo))
         except RequestFailed as error:
             raise ToolFailed(f"The kernel could not do it: {error}") from error
         if undone.refusal is not None:

@@ -96,12 +96,12 @@ class NotebookExecutor(KernelExecutor):
         await self._notebook.interrupt()
         return True
 
-    async def undo(self, approval_id: str) -> None:
+    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
         """Raises `ToolFailed`, `KernelGone`."""
         if not self._changes.has(approval_id):
-            await super().undo(approval_id)
+            await super().undo(approval_id, redo=redo)
         else:
-            await self._changes.undo(approval_id)
+            await self._changes.undo(approval_id, redo=redo)
 
     async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         if tool_name in self._tools_here:

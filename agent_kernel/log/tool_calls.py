@@ -317,9 +317,9 @@ def set_waiting(sql: sqlite3.Connection, conversation: int, tool_call_id: str, c
     _set(sql, conversation, tool_call_id, {"waiting_behind": cell})
 
 
-def set_undone(sql: sqlite3.Connection, conversation: int, tool_call_id: str) -> None:
-    """Note that what the call wrote was taken back."""
-    _set(sql, conversation, tool_call_id, {"undone": True})
+def set_undone(sql: sqlite3.Connection, conversation: int, tool_call_id: str, *, undone: bool) -> None:
+    """Note whether what the call wrote was taken back."""
+    _set(sql, conversation, tool_call_id, {"undone": undone})
 
 
 def _set(sql: sqlite3.Connection, conversation: int, tool_call_id: str, columns: dict[str, Any]) -> None:

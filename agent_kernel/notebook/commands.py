@@ -105,12 +105,13 @@ def undo(runs: Sequence[RunState], changes: "Sequence[KeptChange]", default: Run
     return f"Undone: {reveal(change.path)} {_way_back(change)}. The model is told.{more}"
 
 
-def undo_run(run: RunState | None) -> str:
-    """Undo what the last run has changed in files and cells. Raises `AgentKernelError`."""
-    changes = run.host.undo_run(run.run_id).changes if run is not None else ()
+def undo_run(run: RunState | None, *, redo: bool = False) -> str:
+    """Undo what the last run has changed in files and cells, or do it again. Raises `AgentKernelError`."""
+    changes = run.host.undo_run(run.run_id, redo=redo).changes if run is not None else ()
     if not changes:
         return "There is nothing to undo: the last run has changed no file and no cell."
-    done = [f"  {reveal(one.path)} ({one.tool_name}): {one.refusal or 'undone'}" for one in changes]
+    now = "as the run left it" if redo else "undone"
+    done = [f"  {reveal(one.path)} ({one.tool_name}): {one.refusal or now}" for one in changes]
     return "\n".join([*done, "What the kernel computed stays as it is."])
 
 

@@ -46,7 +46,7 @@ HELP = """\
 %agent rules                the policy and every rule in force, with who made it
 %agent rules remove N       take a saved rule out of force
 %agent undo                 put back the last file that a call changed; `undo list`: all that can be
-%agent undo run             put back the files and cells that the last run changed
+%agent undo run             put back the files and cells that the last run changed; `redo run`: undo that
 %agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
 %agent help                 this; so do %%agent without a prompt, and --help
@@ -143,6 +143,7 @@ class AgentMagics(Magics):
             "rules": lambda: commands.rules(state.last_run),
             "undo": lambda: commands.undo(state.runs(), backups.changes(), host_for(state, None)),
             "undo run": lambda: commands.undo_run(state.last_run),
+            "redo run": lambda: commands.undo_run(state.last_run, redo=True),
             "undo list": lambda: commands.changed_files(backups.changes()),
             "code": self._fill_next_input,
             "history": lambda: commands.history(state.runs()),

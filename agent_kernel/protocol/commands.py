@@ -87,10 +87,11 @@ class ToolContinueCommand(Command):
 
 
 class ToolUndoCommand(Command):
-    """Restore the file that a call replaced, if it is still as the call left it."""
+    """Restore the file or cell that a call changed, if it is still as the call left it; to `redo`, undo that."""
 
     type: Literal["tool_undo"] = "tool_undo"
     tool_call_id: str
+    redo: bool = False
 
 
 class RuleRemoveCommand(Command):

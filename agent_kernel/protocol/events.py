@@ -196,10 +196,12 @@ class ToolSeenEvent(Event):
 
 
 class ToolUndoneEvent(Event):
-    """A person restored the file that a call had replaced."""
+    """A person restored the file or cell that a call had changed, or changed it again."""
 
     type: Literal["tool_undone"] = "tool_undone"
     tool_call_id: str
+    redo: bool = False
+    """The change is there again."""
     decided_by: str | None = None
 
 

@@ -303,10 +303,11 @@ class ReadStateVersion(Request[StateVersion]):
 
 
 class UndoCall(Request[Undone]):
-    """Restores the file that a call replaced."""
+    """Restores the file that a call replaced, or replaces it again."""
 
     op: Literal["undo"] = "undo"
     approval_id: str
+    redo: bool = False
 
 
 class GiveVerdict(Request[VerdictGiven]):

@@ -151,10 +151,11 @@ class AskUndo(Question[Answer]):
 
 
 class AskUndoRun(Question[RunUndoneView]):
-    """Undoes what a run of this kernel has changed in files and cells."""
+    """Undoes what a run of this kernel has changed in files and cells, or does it again."""
 
     topic: Literal["undo_run"] = "undo_run"
     run_id: Identifier
+    redo: bool = False
 
 
 AnyQuestion = (

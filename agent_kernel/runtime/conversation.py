@@ -400,8 +400,10 @@ class Conversation:
         self._queue.outcomes.forget((call.tool_name, call.digest))
         return await self._send(unknown_outcomes.retry_text(call), decided_by)
 
-    async def undo_call(self, tool_call_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> None:
-        """Restore the file that a call replaced, during its run or after it. Raises
+    async def undo_call(
+        self, tool_call_id: str, *, redo: bool = False, by: DecidedBy = "user", decided_by: str | None = None
+    ) -> None:
+        """Restore the file or cell that a call changed, or change it again, during its run or after it. Raises
         `UnknownToolCall`, `IllegalTransition`, `UndoRefused`, `KernelGone`, `CarriedOutElsewhere`."""
         active = await self._queue.begun_run()
         if active is None:
@@ -410,7 +412,7 @@ class Conversation:
             executor = last.executor if last is not None else None
         else:
             executor = active.executor
-        undone = await undo_change.put_back(executor, await self._read_call(tool_call_id), by, decided_by)
+        undone = await undo_change.put_back(executor, await self._read_call(tool_call_id), by, decided_by, redo=redo)
         await commit_to(self._log, self.row, undone.write)
         now = self._queue.active
         if now is not None and now.takes_messages and await take_message(now, undone.message):

@@ -363,26 +363,32 @@ class Runtime:
         conversation = await self.conversation(call.conversation_id)
         return await conversation.answer_unknown(call.tool_call_id, answer, decided_by=decided_by)
 
-    async def undo(self, approval_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> ToolCallView:
-        """Restore the file that a call replaced, during its run or after it. Raises `UnknownApproval`,
-        `IllegalTransition`, `UndoRefused`, `KernelGone`."""
+    async def undo(
+        self, approval_id: str, *, redo: bool = False, by: DecidedBy = "user", decided_by: str | None = None
+    ) -> ToolCallView:
+        """Restore the file or cell that a call changed, or change it again, during its run or after it. Raises
+        `UnknownApproval`, `IllegalTransition`, `UndoRefused`, `KernelGone`."""
         call = await self.find_call(approval_id)
         conversation = await self.conversation(call.conversation_id)
-        await conversation.undo_call(call.tool_call_id, by=by, decided_by=decided_by)
+        await conversation.undo_call(call.tool_call_id, redo=redo, by=by, decided_by=decided_by)
         return await self.find_call(approval_id)
 
-    async def undo_run(self, run_id: str, *, by: DecidedBy = "user", decided_by: str | None = None) -> RunUndoneView:
+    async def undo_run(
+        self, run_id: str, *, redo: bool = False, by: DecidedBy = "user", decided_by: str | None = None
+    ) -> RunUndoneView:
         """Undo what a run's calls have changed in files and cells, the last change first, where that is still as the
-        run left it. Raises `UnknownRun`, `CarriedOutElsewhere`."""
+        run left it; to `redo`, make the changes that were undone again, the first change first. Raises `UnknownRun`,
+        `CarriedOutElsewhere`."""
         conversation = await self.conversation((await self.run(run_id)).conversation_id)
         number = conversation.row.number
         calls = await self._log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
         changes: list[UndoneView] = []
-        for call in undo_change.changes_of(calls):
+        changed = undo_change.changes_of(calls)
+        for call in reversed(changed) if redo else changed:
             refusal = None
-            if not call.undone:
+            if call.undone == redo:
                 try:
-                    await conversation.undo_call(call.tool_call_id, by=by, decided_by=decided_by)
+                    await conversation.undo_call(call.tool_call_id, redo=redo, by=by, decided_by=decided_by)
                 except (UndoRefused, KernelGone) as error:
                     refusal = str(error)
             changes.append(undo_change.undone_view(call, refusal))

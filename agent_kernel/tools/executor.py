@@ -88,8 +88,9 @@ class ToolExecutor(CallExecutor, Protocol):
         read-only. `None` where that is not known."""
         ...
 
-    async def undo(self, approval_id: str) -> None:
-        """Restore the file that a call replaced. Raises `ToolFailed` if the file was changed since."""
+    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
+        """Restore the file or cell that a call changed, or, to `redo`, change it again. Raises `ToolFailed` if it was
+        changed since."""
         ...
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:

@@ -286,11 +286,11 @@ class OutcomeHandler(AgentKernelHandler):
 
 
 class UndoHandler(AgentKernelHandler):
-    """Puts back the file or cell that a call changed, during its run or after it."""
+    """Puts back the file or cell that a call changed, or changes it again, during its run or after it."""
 
     @for_those_who_may("execute")
-    async def post(self, approval_id: str) -> None:
-        self.send(await (await self.runtime()).undo(approval_id, decided_by=self.person))
+    async def post(self, approval_id: str, way: str) -> None:
+        self.send(await (await self.runtime()).undo(approval_id, redo=way == "redo", decided_by=self.person))
 
 
 class CallAnswerHandler(AgentKernelHandler):
@@ -369,15 +369,15 @@ class CancelHandler(RunAnswerHandler):
 
 
 class UndoRunHandler(AgentKernelHandler):
-    """Undoes what a run has changed in files and cells, where that is still as the run left it."""
+    """Undoes what a run has changed in files and cells, where that is still as the run left it, or does it again."""
 
     @for_those_who_may("execute")
-    async def post(self, conversation_id: str, run_id: str) -> None:
+    async def post(self, conversation_id: str, run_id: str, way: str) -> None:
         runtime = await self.runtime()
         conversation = await runtime.conversation(conversation_id)
         if (await runtime.run(run_id)).conversation_id != conversation.conversation_id:
             raise UnknownRun(run_id)
-        self.send(await runtime.undo_run(run_id, decided_by=self.person))
+        self.send(await runtime.undo_run(run_id, redo=way == "redo", decided_by=self.person))
 
 
 class UnknownRouteHandler(AgentKernelHandler):
@@ -419,7 +419,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/retry", RetryHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/try-now", TryNowHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/cancel", CancelHandler),
-    (rf"{_API}/conversations/{_ID}/runs/{_ID}/undo", UndoRunHandler),
+    (rf"{_API}/conversations/{_ID}/runs/{_ID}/(undo|redo)", UndoRunHandler),
     (rf"{_API}/conversations/{_ID}/channel", ChannelHandler),
     (rf"{_API}/conversations/{_ID}/events", EventsHandler),
     (rf"{_API}/ai-sdk/chat", ChatHandler),
@@ -431,7 +431,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/approvals/{_ID}/outcome", OutcomeHandler),
     (rf"{_API}/approvals/{_ID}/result", ResultHandler),
     (rf"{_API}/approvals/{_ID}/cancel", CallCancelHandler),
-    (rf"{_API}/approvals/{_ID}/undo", UndoHandler),
+    (rf"{_API}/approvals/{_ID}/(undo|redo)", UndoHandler),
     (rf"{_API}/pages", PagesHandler),
     (MCP_PATH, McpHandler),
     (rf"{_API}/changes", ChangesHandler),

@@ -84,7 +84,7 @@ class CounterExecutor:
     async def waiting_behind(self, approval_id: str) -> int | None:
         return None
 
-    async def undo(self, approval_id: str) -> None:
+    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
         raise ToolFailed("Nothing was kept.")
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:

@@ -34,7 +34,7 @@ def test_agent_undo_puts_back_the_last_change_and_says_what_else_can_be(kernel: 
     assert a.read_text() == "1\n"
     b.write_text("mine\n")
     listed = kernel.run("%agent undo list").streams()
-    assert f"  {b}: was changed since\n  {a}: can be undone\n  {a}: undone\n" in listed
+    assert f"  {a}: undone\n  {b}: was changed since\n  {a}: can be undone\n" in listed
     assert kernel.value("run.undo()") == repr([str(a)])
     assert a.read_text() == "old\n"
     assert kernel.run("%agent undo").streams().endswith("None of them can be undone.\n")
@@ -68,11 +68,26 @@ def test_only_the_last_change_of_a_file_can_be_undone_and_then_the_one_before_it
     with pytest.raises(ToolFailed, match="was changed since"):
         backups.undo("first")
     backups.undo("second")
-    assert states(backups) == {"second": "undone", "first": "as_left"}
+    assert states(backups) == {"first": "as_left", "second": "undone"}
     backups.undo("first")
     assert not (tmp_path / "a.md").exists()
     with pytest.raises(ToolFailed, match="was undone already"):
         backups.undo("first")
+
+
+def test_an_undo_is_undone_unless_the_file_was_changed_since(tmp_path: Path) -> None:
+    backups, path = Backups(), tmp_path / "a.md"
+    wrote(backups, tmp_path, "first", "1\n")
+    with pytest.raises(ToolFailed, match="This change is there"):
+        backups.undo("first", redo=True)
+    backups.undo("first")
+    backups.undo("first", redo=True)
+    assert (path.read_text(), states(backups)) == ("1\n", {"first": "as_left"})
+    backups.undo("first")
+    path.write_text("mine\n")
+    with pytest.raises(ToolFailed, match="was changed since"):
+        backups.undo("first", redo=True)
+    assert (path.read_text(), states(backups)) == ("mine\n", {"first": "undone"})
 
 
 def test_what_is_kept_of_old_files_is_bounded(tmp_path: Path) -> None:

@@ -68,11 +68,11 @@ async def until_asked(notebook: Notebook) -> None:
     await notebook._api.next_approval()
 
 
-async def undone(api: Api, conversation_id: str) -> dict[str, Any]:
-    """Undo the conversation's only run: by tool, why not, or `None`."""
+async def undone(api: Api, conversation_id: str, way: str = "undo") -> dict[str, Any]:
+    """Undo, or redo, the conversation's only run: by tool, why not, or `None`."""
     _, conversation = await api("GET", "conversations", conversation_id)
     run_id = conversation["tool_calls"][0]["run_id"]
-    status, answer = await api("POST", "conversations", conversation_id, "runs", run_id, "undo")
+    status, answer = await api("POST", "conversations", conversation_id, "runs", run_id, way)
     assert status == 200
     return {one["tool_name"]: one["refusal"] for one in answer["changes"]}
 

@@ -230,6 +230,7 @@ async def test_a_run_is_undone_in_cells_and_files_the_last_change_first(notebook
     before = [dict(cell) for cell in notebook.cells()]
     conversation_id = await notebook.ask(*turns)
     assert {one["state"] for one in await notebook.ended(conversation_id)} == {"success"}
+    after = [dict(cell) for cell in notebook.cells()]
     assert written.exists()
     done = await undone(api, conversation_id)
     assert done == dict.fromkeys(["write_file", "delete_cell", "move_cell", "insert_cell", "edit_cell"])
@@ -237,6 +238,13 @@ async def test_a_run_is_undone_in_cells_and_files_the_last_change_first(notebook
     assert [dict(cell) for cell in notebook.cells()] == before
     assert not written.exists()
     assert await undone(api, conversation_id) == done, "asked again, nothing is put back twice"
+    for _ in range(2):
+        assert await undone(api, conversation_id, "redo") == done
+        assert [dict(cell) for cell in notebook.cells()] == after
+        assert written.read_text() == "new\n"
+        assert await undone(api, conversation_id) == done
+        assert [dict(cell) for cell in notebook.cells()] == before
+        assert not written.exists()
 
 
 async def test_what_the_user_has_changed_since_the_run_stays_and_is_said(

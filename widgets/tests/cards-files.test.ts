@@ -116,15 +116,35 @@ describe("Undo", () => {
         .start("t1", "write_file", WRITE)
         .end("t1", "write_file", "success", { undo });
 
-  test("says which file it puts back, and does it once", async () => {
+  test("says which file it puts back, does it once, and undoes that", async () => {
     const root = await show(wrote("2026-11-20T14:01:20Z"));
     expect(shown(root).text).toMatch(/UndoPuts back the file of \d\d:01:20 UTC\.Approved by you, /);
     await press(card(root, "t1"), "Undo");
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_undo", tool_call_id: "t1" });
     expect(button(card(root, "t1"), "Undoing…").getAttribute("aria-disabled")).toBe("true");
-    await happens((run) => run.send({ type: "tool_undone", tool_call_id: "t1", decided_by: null }));
+    await happens((run) => run.send({ type: "tool_undone", tool_call_id: "t1", redo: false, decided_by: null }));
     expect(shown(root).text).toContain("Undone. The file is as it was before. The model is told.");
-    expect(shown(root).buttons).toEqual([]);
+    expect(shown(root).buttons).toEqual(["Redo"]);
+    await press(card(root, "t1"), "Redo");
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_undo", tool_call_id: "t1", redo: true });
+    await happens((run) => run.send({ type: "tool_undone", tool_call_id: "t1", redo: true, decided_by: null }));
+    expect(shown(root).buttons).toEqual(["Undo"]);
+  });
+
+  test("of the whole run is offered by the last of several changes, and begins with that", async () => {
+    const root = await show((run) =>
+      wrote("")(run)
+        .ask("t2", "write_file", WRITE, { preview })
+        .answer("t2", true)
+        .start("t2", "write_file", WRITE)
+        .end("t2", "write_file", "success", { undo: "" }),
+    );
+    expect(() => button(card(root, "t1"), "Undo this run")).toThrow();
+    await press(card(root, "t2"), "Undo this run");
+    expect(PlayedSocket.sent.slice(-2).map((sent) => "tool_call_id" in sent && sent.tool_call_id)).toEqual([
+      "t2",
+      "t1",
+    ]);
   });
 
   test("says that a new file is removed", async () => {

@@ -35,7 +35,8 @@ it("has no button for what can't be undone, and says why", () => {
     },
   ]);
   expect(offersOf("run_1", [change("a", { state: "undone" })])[0]).toMatchObject({
-    button: null,
+    path: "approvals/a/redo",
+    button: "Redo",
     words: "Undone: a.md is as it was before. The model is told.",
   });
 });
@@ -47,5 +48,10 @@ it("offers to undo a whole run where several of its changes can be undone", () =
     button: "Undo this run",
   });
   expect(allOf("run_1", [change("a", { state: "undone" }), cell])).toBeNull();
+  const both = [change("a", { state: "undone" }), { ...cell, state: "undone" as const }];
+  expect(allOf("run_1", both)).toMatchObject({
+    path: "conversations/con_1/runs/run_1/redo",
+    button: "Redo the changes of this run",
+  });
   expect(offersOf("run_1", [cell])[0]?.words).toMatch(/^Puts back the cell of /);
 });

@@ -47,9 +47,12 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> AuditedEntry:
     return _audited(append(sql, "outcome", _of_call(call) | _asked_by(sql, call) | fields), call)
 
 
-def record_undo(sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy) -> None:
-    """Add that what a call wrote was taken back, by the person `decided_by` if one is known."""
-    append(sql, "undo", _of_call(call) | {"by": by, "decided_by": decided_by})
+def record_undo(
+    sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy, redo: bool
+) -> None:
+    """Add that what a call wrote was taken back, or to `redo` written again, by the person `decided_by` if one is
+    known."""
+    append(sql, "undo", _of_call(call) | {"by": by, "decided_by": decided_by} | ({"redo": True} if redo else {}))
 
 
 def record_stop(

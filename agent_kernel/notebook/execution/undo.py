@@ -3,7 +3,7 @@
 import hashlib
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,22 +19,26 @@ KEPT_BYTES = 5 * 1024 * 1024
 KEPT_IN_ALL = 50 * 1024 * 1024
 """Bytes of all old contents together; the oldest are dropped first."""
 CHANGED = "The file was changed since. Nothing was put back."
+NO_LONGER_KEPT = "What was there before is no longer kept: only the kernel or server that did it has it."
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
+    """Once undone, `before` and `after` have changed places."""
+
     target: Path
     before: bytes | None
-    """`None` where there was no file."""
+    """What comes back; `None` where there was no file."""
     changed_at: str
     """When the old file was last changed, in ISO 8601; empty if there was none."""
-    after: str
-    """The SHA-256 of the content that the call wrote."""
+    after: str | None
+    """The SHA-256 of the content that has to be there; `None` where no file may be."""
     path: str
     """As it is in the call's arguments."""
     run_id: str | None
     signature: tuple[int, int, int] | None
     """Inode, size and modification time of the new file: a quick check for later changes."""
+    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,6 @@ class Backups:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Replaced] = OrderedDict()
-        self._undone: OrderedDict[str, KeptChange] = OrderedDict()
 
     def carry_out(self, approval_id: str | None, change: FileChange, path: str, run_id: str | None = None) -> str:
         """Make the change, and keep the old content. Returns the text for the model. Raises `ToolFailed`."""
@@ -68,21 +71,20 @@ class Backups:
                 self._kept[approval_id] = Replaced(
                     change.target, before, changed_at, _digest(after), path, run_id, _signature(change.target)
                 )
-                while len(self._kept) > KEPT_CALLS or self._bytes() > KEPT_IN_ALL:
-                    self._kept.popitem(last=False)
+                self._drop_oldest()
         return done
 
-    def _bytes(self) -> int:
-        return sum(len(kept.before or b"") for kept in self._kept.values())
+    def _drop_oldest(self) -> None:
+        while len(self._kept) > KEPT_CALLS or sum(len(one.before or b"") for one in self._kept.values()) > KEPT_IN_ALL:
+            self._kept.popitem(last=False)
 
     def changes(self) -> list[KeptChange]:
         """The changes that can be undone or were, the oldest first, after a quick check of the files."""
         with self._lock:
-            kept = [
+            return [
                 KeptChange(approval_id, one.path, one.changed_at, _state(one), one.run_id)
                 for approval_id, one in self._kept.items()
             ]
-            return [*self._undone.values(), *kept]
 
     def offer(self, approval_id: str) -> str | None:
         """The `changed_at` of the change that `undo` would undo; `None` if there is none."""
@@ -90,18 +92,17 @@ class Backups:
             kept = self._kept.get(approval_id)
         return kept.changed_at if kept is not None else None
 
-    def undo(self, approval_id: str) -> None:
-        """Put the old file back. Raises `ToolFailed`, and changes nothing, if the file was changed since."""
+    def undo(self, approval_id: str, *, redo: bool = False) -> None:
+        """Put the old file back, or, to `redo`, what the call had written. Raises `ToolFailed`, and changes nothing, if
+        the file was changed since."""
         with self._lock:
             kept = self._kept.get(approval_id)
-            if kept is None and approval_id in self._undone:
-                raise ToolFailed("This change was undone already.")
             if kept is None:
-                raise ToolFailed(
-                    "What was there before is no longer kept: only the kernel or server that did it has it."
-                )
+                raise ToolFailed(NO_LONGER_KEPT)
+            if kept.undone != redo:
+                raise ToolFailed("This change is there." if redo else "This change was undone already.")
             now = _read(kept.target)
-            if now is None or _digest(now) != kept.after:
+            if (None if now is None else _digest(now)) != kept.after or (now is None and kept.target.exists()):
                 raise ToolFailed(CHANGED)
             try:
                 if kept.before is None:
@@ -110,10 +111,14 @@ class Backups:
                     replace_file(kept.target, kept.before)
             except OSError as error:
                 raise ToolFailed(f"The old file could not be put back: {error.strerror}.") from None
-            del self._kept[approval_id]
-            self._undone[approval_id] = KeptChange(approval_id, kept.path, kept.changed_at, "undone", kept.run_id)
-            while len(self._undone) > KEPT_CALLS:
-                self._undone.popitem(last=False)
+            self._kept[approval_id] = replace(
+                kept,
+                before=now,
+                after=None if kept.before is None else _digest(kept.before),
+                signature=_signature(kept.target),
+                undone=not redo,
+            )
+            self._drop_oldest()
 
 
 def _read(path: Path) -> bytes | None:
@@ -124,6 +129,8 @@ def _read(path: Path) -> bytes | None:
 
 
 def _state(kept: Replaced) -> ChangeState:
+    if kept.undone:
+        return "undone"
     now = _signature(kept.target)
     if now is None or kept.signature is None or now[1] != kept.signature[1]:
         return "changed"

@@ -172,8 +172,8 @@ class EmbeddedHost:
     def undo(self, approval_id: str) -> None:
         self._ask(lambda runtime: runtime.undo(approval_id, by="script"))
 
-    def undo_run(self, run_id: str) -> RunUndoneView:
-        return self._ask(lambda runtime: runtime.undo_run(run_id, by="script"))
+    def undo_run(self, run_id: str, *, redo: bool) -> RunUndoneView:
+        return self._ask(lambda runtime: runtime.undo_run(run_id, redo=redo, by="script"))
 
     def _ask(self, ask: Callable[[Runtime], Awaitable[T]]) -> T:
         """Have the runtime do something, and wait for it. For the main thread."""

@@ -108,8 +108,8 @@ class ServedHost:
     def undo(self, approval_id: str) -> None:
         self._ask(AskUndo(approval_id=approval_id))
 
-    def undo_run(self, run_id: str) -> RunUndoneView:
-        return self._ask(AskUndoRun(run_id=run_id))
+    def undo_run(self, run_id: str, *, redo: bool) -> RunUndoneView:
+        return self._ask(AskUndoRun(run_id=run_id, redo=redo))
 
     def _ask(self, question: Question[AnswerT], tries: int = ASK_TRIES) -> AnswerT:
         """Ask the server and wait for its answer. Raises `ServerSilent`."""

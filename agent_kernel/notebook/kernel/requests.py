@@ -245,7 +245,7 @@ async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
         case UndoCall():
             state.version.changed()
             try:
-                backups.undo(request.approval_id)
+                backups.undo(request.approval_id, redo=request.redo)
             except ToolFailed as refusal:
                 return Undone(refusal=str(refusal))
             finally:

@@ -68,9 +68,9 @@ class RunHost(Protocol):
         """Put back the file that a call replaced. Raises `AgentKernelError` if it has changed since."""
         ...
 
-    def undo_run(self, run_id: str) -> RunUndoneView:
-        """Put back what a run has changed in files and cells, where it is as the run left it. Raises
-        `AgentKernelError`."""
+    def undo_run(self, run_id: str, *, redo: bool) -> RunUndoneView:
+        """Put back what a run has changed in files and cells, where it is as the run left it; to `redo`, undo that.
+        Raises `AgentKernelError`."""
         ...
 
     def remove_rule(self, conversation_id: str, rule_id: str) -> None:

@@ -211,6 +211,6 @@ async def _handle_call_command(command: _CallCommand, conversation: Conversation
         case ToolContinueCommand():
             await conversation.answer_unknown(command.tool_call_id, "continue", decided_by=person)
         case ToolUndoCommand():
-            await conversation.undo_call(command.tool_call_id, decided_by=person)
+            await conversation.undo_call(command.tool_call_id, redo=command.redo, decided_by=person)
         case _:
             assert_never(command)

@@ -21,23 +21,28 @@ _PATH_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """An undo that was carried out and is not yet in the log."""
+    """An undo, or a redo, that was carried out and is not yet in the log."""
 
     call: ToolCallView
     by: DecidedBy
     decided_by: str | None
+    redo: bool
 
     @property
     def message(self) -> str:
         """The message to the model."""
-        return f"I have undone your {self.call.tool_name} call: {_subject(self.call)} is as it was before."
+        did, now = ("redone", "as it has left it") if self.redo else ("undone", "as it was before")
+        return f"I have {did} your {self.call.tool_name} call: {_subject(self.call)} is {now}."
 
     def write(self, commit: Commit) -> None:
         call = self.call
-        tool_calls.set_undone(commit.sql, commit.number, call.tool_call_id)
-        entries.record_undo(commit.sql, call, self.decided_by, by=self.by)
-        undone = ToolUndoneEvent(run_id=call.run_id, tool_call_id=call.tool_call_id, decided_by=self.decided_by)
-        commit.emit(undone)
+        tool_calls.set_undone(commit.sql, commit.number, call.tool_call_id, undone=not self.redo)
+        entries.record_undo(commit.sql, call, self.decided_by, by=self.by, redo=self.redo)
+        commit.emit(
+            ToolUndoneEvent(
+                run_id=call.run_id, tool_call_id=call.tool_call_id, redo=self.redo, decided_by=self.decided_by
+            )
+        )
 
     def log_message(self, commit: Commit) -> None:
         """Log the message while no run is under way, for the next run's model."""
@@ -76,17 +81,20 @@ def change_view(call: ToolCallView, state: ChangeState) -> ChangeView:
     )
 
 
-async def put_back(executor: ToolExecutor | None, call: ToolCallView, by: DecidedBy, decided_by: str | None) -> Undone:
+async def put_back(
+    executor: ToolExecutor | None, call: ToolCallView, by: DecidedBy, decided_by: str | None, *, redo: bool
+) -> Undone:
     """Raises `IllegalTransition` for a call that has changed nothing, `UndoRefused` where the file or cell was changed
     since."""
     if call.state != "success" and call.undo is None:
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to undo.")
-    if call.undone:
-        raise UndoRefused("This change was undone already.", call.tool_call_id)
+    if call.undone != redo:
+        said = "This change was not undone." if redo else "This change was undone already."
+        raise UndoRefused(said, call.tool_call_id)
     if executor is None:
         raise UndoRefused("The kernel that ran this call is no longer there, nor is the old file.", call.tool_call_id)
     try:
-        await executor.undo(call.approval_id)
+        await executor.undo(call.approval_id, redo=redo)
     except ToolFailed as refusal:
         raise UndoRefused(str(refusal), call.tool_call_id) from None
-    return Undone(call, by, decided_by)
+    return Undone(call, by, decided_by, redo)

@@ -120,4 +120,4 @@ class Answers:
             run = await runtime.run(question.run_id)
             if (await runtime.conversation(run.conversation_id)).kernel_id != self._kernel_id:
                 raise UnknownRun(run.run_id)
-            return await runtime.undo_run(run.run_id, by="script")
+            return await runtime.undo_run(run.run_id, redo=question.redo, by="script")

@@ -40,8 +40,8 @@ class ClientExecutor:
     async def state_version(self) -> str | None:
         return None  # stored outcomes are those of a model's conversation
 
-    async def undo(self, approval_id: str) -> None:
-        await (self._last or await self._find()).undo(approval_id)
+    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
+        await (self._last or await self._find()).undo(approval_id, redo=redo)
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         return await (await self._find()).preview(tool_name, arguments_json, place)

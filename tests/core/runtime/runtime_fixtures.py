@@ -109,7 +109,7 @@ class FunctionExecutor:
         self.looks += 1
         return self.behind
 
-    async def undo(self, approval_id: str) -> None:
+    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
         if approval_id in self.kept:
             self.undone.append(self.name_of(approval_id))
         else:

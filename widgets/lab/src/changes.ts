@@ -31,21 +31,25 @@ export function offersOf(runId: string, changes: readonly Change[]): Offer[] {
     .map(offerOf);
 }
 
-/** All changes of a run at once, where there are several to undo. */
+/** All changes of a run at once, where there are several to undo, or all were undone. */
 export function allOf(runId: string, changes: readonly Change[]): Offer | null {
-  const left = changes.filter((change) => change.run_id === runId && change.state !== "undone");
-  const [first] = left;
+  const all = changes.filter((change) => change.run_id === runId);
+  const left = all.filter(({ state }) => state !== "undone");
+  const [first] = all;
+  if (first === undefined || all.length < 2) return null;
+  const path = `conversations/${encodeURIComponent(first.conversation_id)}/runs/${encodeURIComponent(runId)}`;
+  if (left.length === 0)
+    return { path: `${path}/redo`, button: "Redo the changes of this run", words: "Takes the undo back." };
   // An earlier change of the same file is as it was left once the later one is undone.
-  if (first === undefined || left.length < 2 || !left.some(({ state }) => state === "as_left")) return null;
-  const path = `conversations/${encodeURIComponent(first.conversation_id)}/runs/${encodeURIComponent(runId)}/undo`;
-  return { path, button: "Undo this run", words: WHOLE_RUN };
+  if (left.length < 2 || !left.some(({ state }) => state === "as_left")) return null;
+  return { path: `${path}/undo`, button: "Undo this run", words: WHOLE_RUN };
 }
 
 function offerOf(change: Change): Offer {
   const subject = visible(change.path);
-  const path = `approvals/${encodeURIComponent(change.approval_id)}/undo`;
+  const path = `approvals/${encodeURIComponent(change.approval_id)}/${change.state === "undone" ? "redo" : "undo"}`;
   if (change.state === "undone")
-    return { path, button: null, words: `Undone: ${subject} is as it was before. The model is told.` };
+    return { path, button: "Redo", words: `Undone: ${subject} is as it was before. The model is told.` };
   if (change.state === "changed")
     return {
       path,

@@ -14,6 +14,8 @@ const RUN = "data-agent-record";
 /** Cells that run one after another change files together. */
 const SETTLE_MS = 300;
 
+const WORKING = "Working…";
+
 /** Ask the server, which answers in the row. */
 type Press = (path: string, row: HTMLElement) => void;
 
@@ -64,7 +66,7 @@ export class UndoOffers {
     }
     // Of what a run can't put back each row says why.
     if (refusal === "") await this.look(panel);
-    else say(row, `Not undone. ${refusal}`);
+    else say(row, `Nothing was changed. ${refusal}`);
   }
 
   private request(path: string, method: "GET" | "POST"): Promise<Response> {
@@ -113,7 +115,7 @@ function rowsOf(offers: readonly Offer[], said: string, press: Press): HTMLEleme
       button.addEventListener("click", () => {
         if (button.getAttribute("aria-disabled") === "true") return;
         button.setAttribute("aria-disabled", "true");
-        say(row, "Undoing…");
+        say(row, WORKING);
         press(offer.path, row);
       });
     }
@@ -128,5 +130,5 @@ function say(row: HTMLElement, words: string): void {
   if (span === null) return;
   span.setAttribute("role", "status");
   span.textContent = words;
-  if (words !== "Undoing…") row.querySelector("button")?.removeAttribute("aria-disabled");
+  if (words !== WORKING) row.querySelector("button")?.removeAttribute("aria-disabled");
 }

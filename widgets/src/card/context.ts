@@ -15,8 +15,8 @@ export type Panel = "none" | "reason" | "edit" | "run" | "allow";
 /** Whether a call that failed, or whose outcome is unknown, can be asked for again. */
 export type Retry = "no" | "offered" | "sent" | "asked";
 
-/** Whether what a call wrote can be put back. */
-export type Undo = "no" | "offered" | "asked" | "done";
+/** Whether what a call wrote can be put back; `redo`: it was, and that can be undone; `done`: it was. */
+export type Undo = "no" | "offered" | "asked" | "redo" | "done";
 
 export type Choice =
   | { readonly kind: "approve" }
@@ -57,6 +57,8 @@ export interface RunSignals {
   readonly several: ReadonlySignal<boolean>;
   readonly recorded: ReadonlySignal<boolean>;
   readonly isDemo: ReadonlySignal<boolean>;
+  /** The last of several calls whose changes can be put back: it offers to do so with all. */
+  readonly undoesAll: ReadonlySignal<string | null>;
   /** The policy of the run: a call that is asked for again waits for the person. */
   readonly asksFirst: ReadonlySignal<boolean>;
 }
@@ -71,7 +73,10 @@ export interface CardRun {
   send(command: ClientCommand): void;
   retry(card: CallSignals, outside?: boolean): void;
   proceed(card: CallSignals): void;
+  /** Puts back what a call changed, or undoes that. */
   undo(card: CallSignals): void;
+  /** Puts back what all calls changed that can be. */
+  undoAll(): void;
   openPanel(card: CallSignals, panel: Panel): void;
   /** Sends the answer to a question, or that there is none. */
   answer(card: CallSignals, command: ClientCommand): void;

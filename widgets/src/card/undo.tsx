@@ -17,11 +17,15 @@ export function UndoRow({ card }: { card: CallSignals }): JSX.Element | null {
     <div class="ak-actions">
       {undo === "offered" && <Button name="Undo" small icon={<Icon name="undo" />} onPress={() => run.undo(card)} />}
       {undo === "offered" && <span class="ak-note ak-beside">{wayBack(call.name, call.undo)}</span>}
-      {undo === "asked" && <PressedButton name="Undoing…" />}
-      {undo === "done" && (
-        <span>
-          <b>Undone.</b> The {ON_CELLS.includes(call.name) ? "cell" : "file"} is as it was before. The model is told.
-        </span>
+      {run.store.undoesAll.value === card.id && <Button name="Undo this run" small onPress={() => run.undoAll()} />}
+      {undo === "asked" && <PressedButton name={call.undone ? "Redoing…" : "Undoing…"} />}
+      {(undo === "redo" || undo === "done") && (
+        <>
+          <span>
+            <b>Undone.</b> The {ON_CELLS.includes(call.name) ? "cell" : "file"} is as it was before. The model is told.
+          </span>
+          {undo === "redo" && <Button name="Redo" small onPress={() => run.undo(card)} />}
+        </>
       )}
       {by !== null && <span class="ak-note">{by}</span>}
     </div>

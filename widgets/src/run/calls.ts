@@ -22,7 +22,7 @@ export class CallModel implements CallSignals {
   readonly panel = signal<Panel>("none");
   readonly opened = signal<boolean | null>(null);
   readonly asked = signal<Asked>(null);
-  readonly undoAsked = signal(false);
+  readonly undoAsked = signal<boolean | null>(null);
 
   constructor(
     readonly id: string,

@@ -83,10 +83,16 @@ export class RunController implements CardRun {
   }
 
   undo(card: CallModel): void {
-    if (card.undo.peek() !== "offered") return;
-    card.undoAsked.value = true;
-    this.dispatch({ type: "tool_undo", tool_call_id: card.id });
+    const undo = card.undo.peek();
+    if (undo !== "offered" && undo !== "redo") return;
+    card.undoAsked.value = undo === "redo";
+    this.dispatch({ type: "tool_undo", tool_call_id: card.id, ...(undo === "redo" && { redo: true }) });
     this.focus.keep(card.id);
+  }
+
+  undoAll(): void {
+    // The last first: an earlier change of a file is as it was left once the later one is undone.
+    for (const card of this.store.calls.peek().toReversed()) if (card.undo.peek() === "offered") this.undo(card);
   }
 
   move(from: string, by: 1 | -1): void {

@@ -21,10 +21,11 @@ function unknownRetryOf(call: Call, state: RunState, asked: Asked, goesOn: boole
   return (answered || asksWhatNow(call, state)) && goesOn ? "offered" : "no";
 }
 
-export function undoOf(call: Call, asked: boolean, goesOn: boolean): Undo {
-  if (call.undone) return "done";
-  // The answer to an undo: the file is no longer as the call left it.
-  if (call.undo === null || call.problem !== null) return "no";
-  if (asked) return "asked";
-  return goesOn ? "offered" : "no";
+/** `asked`: for which state of the call (`undone`) this page has asked to turn it. */
+export function undoOf(call: Call, asked: boolean | null, goesOn: boolean): Undo {
+  const no = call.undone ? "done" : "no";
+  // A problem is the answer to an undo: the file is no longer as it was left.
+  if (call.undo === null || call.problem !== null) return no;
+  if (asked === call.undone) return "asked";
+  return goesOn ? (call.undone ? "redo" : "offered") : no;
 }

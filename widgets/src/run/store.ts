@@ -115,6 +115,10 @@ export class RunStore implements RunSignals {
   readonly goesOn = computed(
     () => this.run.value?.status === "running" && !this.stopping.value && this.connection.value.status === "open",
   );
+  readonly undoesAll = computed(() => {
+    const changes = this.calls.value.filter((card) => card.undo.value === "offered");
+    return changes.length > 1 ? (changes.at(-1)?.id ?? null) : null;
+  });
   readonly waitingCount = computed(() => waitingCalls(this.state.value).length);
   readonly several = computed(() => this.waitingCount.value > 1);
   readonly firstWaiting = computed(() => waitingCalls(this.state.value)[0]?.id ?? null);

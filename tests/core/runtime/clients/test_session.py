@@ -139,7 +139,7 @@ class UndoExecutor(FunctionExecutor):
     def _change(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
         return Outcome("success", "written", undo="2026-11-22T08:00:00Z")
 
-    async def undo(self, approval_id: str) -> None:
+    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
         result = self._undo()
         if asyncio.iscoroutine(result):
             await result
