@@ -1,6 +1,7 @@
 """`AnswerReader`, and its parts: events from bytes, JSON from events, size limits, and joining of deltas."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -9,7 +10,7 @@ import orjson
 
 from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, Retraction, TextDelta
 from agent_kernel.models.service_faults import Fault
-from agent_kernel.models.sse import BYTE_ORDER_MARK, EventReader
+from agent_kernel.models.sse import EventReader
 
 DONE = b"[DONE]"
 
@@ -20,6 +21,9 @@ LARGE_EVENT_BYTES = 4_096
 MOST_EVENTS = 400_000
 MOST_PARTS = 1_000
 """The most calls and text blocks of a turn."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LONG_NUMBER = re.compile(rb"\d{19}")
+"""Of an integer that orjson may round."""
 
 
 class SizeLimit:
@@ -59,77 +63,61 @@ class AnswerBody:
     """The body of an answer: server-sent events, or one JSON object if the server did not stream."""
 
     def __init__(self, size: SizeLimit) -> None:
+        self.streamed = True
         self._size = size
         self._events = EventReader()
-        self._plain: list[bytes] | None = None
-        self._sniffed = False
+        self._begun = False
+        self._kept: list[bytes] = []
+        """The first bytes, until it is clear what they are; the whole body, if it is not streamed."""
         self._unread = 0
         """Bytes since the last event, or of the whole body if it is not streamed."""
 
-    @property
-    def streamed(self) -> bool:
-        return self._plain is None
-
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of the events that `chunk` completes. Raises `Fault` for a web page, and for one event too long."""
-        if not self._sniffed:
-            self._sniff(chunk)
-        if self._plain is not None:
-            self._plain.append(chunk)
-            self._wait_on(chunk)
-            return []
-        events = self._events.feed(chunk)
+        self._unread += len(chunk)
+        if not self._begun:
+            chunk = self._begin(b"".join((*self._kept, chunk)))
+        events = self._events.feed(chunk) if self._begun and self.streamed else []
         if events:
             self._unread = 0
             self._size.take_events(events)
-        else:
-            self._wait_on(chunk)
+        elif self._unread > MOST_CHARACTERS:
+            raise Fault("answer", f"it sent a single piece of more than {MOST_CHARACTERS:,} bytes")
+        elif not (self._begun and self.streamed):
+            self._kept.append(chunk)
         return events
 
     def finish(self) -> list[bytes]:
         """The last event, if its closing blank line never came, or the whole body, if it was not streamed."""
-        if self._plain is not None:
-            return [b"".join(self._plain).removeprefix(BYTE_ORDER_MARK)]
+        if not self.streamed:
+            return [b"".join(self._kept)]
         return [event for event in self._events.finish() if event.strip()]
 
-    def _wait_on(self, chunk: bytes) -> None:
-        """Keep bytes that can't be parsed yet. Raises `Fault` if there are too many."""
-        self._unread += len(chunk)
-        if self._unread > MOST_CHARACTERS:
-            raise Fault("answer", f"it sent a single piece of more than {MOST_CHARACTERS:,} bytes")
-
-    def _sniff(self, chunk: bytes) -> None:
-        start = chunk.removeprefix(BYTE_ORDER_MARK).lstrip()
-        if start:
-            self._sniffed = True
-            if start.startswith(b"{"):
-                self._plain = []
-            elif start.startswith(b"<"):
-                raise Fault("address", "it answered with a web page")
+    def _begin(self, start: bytes) -> bytes:
+        """The first bytes, without what may stand before the body."""
+        self._kept = []
+        start = start.removeprefix(_BYTE_ORDER_MARK).lstrip()
+        self._begun = not _BYTE_ORDER_MARK.startswith(start)
+        self.streamed = not start.startswith(b"{")
+        if start.startswith(b"<"):
+            raise Fault("address", "it answered with a web page")
+        return start
 
 
 def load_event(raw: bytes) -> Any:
     """Raises `Fault`."""
+    if not _LONG_NUMBER.search(raw):
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            pass
     try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return orjson.loads(_encodable(raw))
+        # Half an emoji, as some servers send it and orjson refuses it, becomes `?`.
+        exact = json.dumps(json.loads(raw.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
+        return json.loads(exact)
     except (ValueError, RecursionError):
         start = raw[:80].decode("utf-8", "replace")
         raise Fault("answer", f"the server sent an event that is not JSON: {start}", retry=True) from None
-
-
-def exact_event(raw: bytes) -> Any:
-    """An event that `load_event` has read, with integers of any size, which orjson rounds."""
-    return json.loads(_encodable(raw))
-
-
-def _encodable(raw: bytes) -> bytes:
-    """The JSON with `?` for half an emoji, as some servers send it, which orjson refuses. Raises `ValueError` and
-    `RecursionError`."""
-    return json.dumps(json.loads(raw.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def as_text(value: Any) -> str:
@@ -213,6 +201,8 @@ class AnswerReader(ABC):
     def __init__(self) -> None:
         self.done = False
         """True once the server has said that nothing follows."""
+        self._seen = False
+        """Whether there is anything of an answer."""
         self._deltas = Deltas()
         self._body = AnswerBody(self._deltas.size)
 
@@ -232,6 +222,8 @@ class AnswerReader(ABC):
         off."""
         for event in self._body.finish():
             self._take(event)
+        if not self._seen:
+            raise Fault("answer", "the server sent no answer", retry=True)
         self._end()
         items = self._deltas.take()
         return [*items, self._turn()]
@@ -245,12 +237,12 @@ class AnswerReader(ABC):
         if not isinstance(event, dict):
             raise Fault("answer", "the server sent an event that is no JSON object", retry=True)
         try:
-            self._add_event(event, raw)
+            self._add_event(event)
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError):
             raise Fault("answer", "the server sent an event of an unknown shape", retry=True) from None
 
     @abstractmethod
-    def _add_event(self, event: dict[str, Any], raw: bytes) -> None:
+    def _add_event(self, event: dict[str, Any]) -> None:
         """Take in one event, or the whole body if it was not streamed. Raises `Fault`."""
 
     @abstractmethod
@@ -259,3 +251,21 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _turn(self) -> ModelTurn: ...
+
+
+def cut_off(how: str, call: str | None) -> Fault:
+    """The fault for half an answer, in the middle of the call of this name, if it is not `None`."""
+    what = "the answer" if call is None else f"a call of {call}" if call else "a call"
+    return Fault("answer", f"{how} in the middle of {what}", retry=how != LENGTH_REACHED)
+
+
+CONNECTION_ENDED = "the connection ended"
+SERVER_STOPPED = "the server stopped"
+LENGTH_REACHED = "the answer reached its length limit"
+
+
+def arguments_text(arguments: Any) -> str:
+    """A call's arguments as JSON text, which some servers send as an object; blank if there are none."""
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)

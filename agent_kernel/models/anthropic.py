@@ -1,15 +1,11 @@
 """Anthropic's Messages API: requests, and what to change when one is refused. Ollama, vLLM, LM Studio speak it too."""
 
-import hashlib
 import re
-from collections import OrderedDict
 from dataclasses import replace
 from typing import Any, Literal
 
 from agent_kernel.models.anthropic_answer import MessagesReader
 from agent_kernel.models.anthropic_messages import (
-    Block,
-    ItemFilter,
     build_messages,
     mark_for_cache,
     thinking_blocks,
@@ -17,6 +13,7 @@ from agent_kernel.models.anthropic_messages import (
 )
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import ModelRequest
+from agent_kernel.models.provider_items import RefusedItems
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName, Effort
 
@@ -34,7 +31,6 @@ _KINDS: tuple[tuple[re.Pattern[str], Thinking, int], ...] = (
 Models before 4.6 know neither adaptive thinking nor effort (platform.claude.com/docs/en/build-with-claude/thinking,
 read in November 2026)."""
 _OTHERS: tuple[Thinking, int] = ("none", 8_192)
-_KEPT_REFUSALS = 10_000
 
 _NO_EFFORT = "{} has no setting for effort, so it was asked without."
 _NO_THOUGHTS = (
@@ -59,7 +55,7 @@ class MessagesApi:
         self._refused_thinking: set[Thinking] = set()
         self._takes_effort = True
         self._most_tokens: int | None = None
-        self._refused_thoughts: OrderedDict[bytes, None] = OrderedDict()
+        self._refused_thoughts = RefusedItems()
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}", "anthropic-version": _VERSION}
@@ -67,8 +63,7 @@ class MessagesApi:
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
         """The request body. Parts that change between requests are last, so that the service can cache the
         beginning."""
-        items = ItemFilter(target.origin, self._is_refused)
-        system, messages = build_messages(request.messages, request.images, items)
+        system, messages = build_messages(request, target.origin, self._refused_thoughts)
         mark_for_cache(messages)
         return {
             "model": target.wire_name,
@@ -114,17 +109,13 @@ class MessagesApi:
     def _max_tokens(self, target: Target) -> int:
         return self._most_tokens or _kind(target)[1]
 
-    def _is_refused(self, block: Block) -> bool:
-        return _mark_of(block) in self._refused_thoughts
-
     def _without_thoughts(self, request: ModelRequest, target: Target) -> Amendment | None:
         """Drop all thinking blocks, because dropping one invalidates those after it."""
-        sent = [block for block in thinking_blocks(request.messages, target.origin) if not self._is_refused(block)]
+        thoughts = thinking_blocks(request.messages, target.origin)
+        sent = [block for block in thoughts if block not in self._refused_thoughts]
         if not sent:
             return None
-        self._refused_thoughts.update(dict.fromkeys(map(_mark_of, sent)))
-        while len(self._refused_thoughts) > _KEPT_REFUSALS:
-            self._refused_thoughts.popitem(last=False)
+        self._refused_thoughts.add(sent)
         return Amendment(request, _NO_THOUGHTS.format(target.wire_name))
 
     def _shorter(self, request: ModelRequest, said: str, target: Target) -> Amendment | None:
@@ -157,7 +148,3 @@ def _kind(target: Target) -> tuple[Thinking, int]:
         if pattern.search(target.wire_name):
             return thinking, tokens
     return _OTHERS
-
-
-def _mark_of(block: Block) -> bytes:
-    return hashlib.sha256(str(block.get("signature") or block.get("data")).encode()).digest()

@@ -7,28 +7,23 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.models.answer_reading import AnswerReader, as_text
+from agent_kernel.models.answer_reading import (
+    CONNECTION_ENDED,
+    LENGTH_REACHED,
+    SERVER_STOPPED,
+    AnswerReader,
+    arguments_text,
+    as_text,
+    cut_off,
+    is_object,
+)
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
-from agent_kernel.models.service_faults import Fault, error_object_fault, status_fault
+from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.models.usage import is_count, reported_cost, token_usage
 from agent_kernel.protocol.vocabulary import FinishReason
 
-_STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-"""HTTP statuses for error types that arrive within a stream."""
 _LENGTH = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
@@ -53,17 +48,13 @@ class _Block:
     @property
     def complete(self) -> bool:
         """Whether the call's arguments are a complete JSON object."""
-        try:
-            return isinstance(json.loads("".join(self.json)), dict)
-        except (ValueError, RecursionError):
-            return False
+        return is_object("".join(self.json))
 
 
 class MessagesReader(AnswerReader):
     def __init__(self, origin: str) -> None:
         super().__init__()
         self._origin = origin
-        self._seen = False
         self._stop: str | None = None
         self._explanation = ""
         self._usage: dict[str, Any] = {}
@@ -75,21 +66,16 @@ class MessagesReader(AnswerReader):
     def whole(self) -> bool:
         return self.done or (self._stop is not None and not self._open)
 
-    def _add_event(self, event: dict[str, Any], raw: bytes) -> None:
+    def _add_event(self, event: dict[str, Any]) -> None:
         if event.get("type") == "error" or event.get("error"):
-            raise _error_fault(event.get("error") or event)
-        self._take_object(event, raw)
-
-    def _take_object(self, event: dict[str, Any], raw: bytes) -> None:
+            raise error_object_fault(event.get("error") or event)
         match event.get("type"):
             case "message":
-                self._take_whole(event, raw)
+                self._take_whole(event)
             case "message_start":
                 self._seen = True
                 self._count(event["message"].get("usage"))
             case "content_block_start":
-                if event["content_block"].get("input"):  # orjson would round big integers in it
-                    event["content_block"]["input"] = json.loads(raw)["content_block"]["input"]
                 self._start_block(event)
             case "content_block_delta":
                 self._add_delta(self._block(event), event["delta"])
@@ -106,14 +92,12 @@ class MessagesReader(AnswerReader):
             case _:
                 pass  # a ping, or what later versions add
 
-    def _take_whole(self, message: dict[str, Any], raw: bytes) -> None:
+    def _take_whole(self, message: dict[str, Any]) -> None:
         """Read an answer that was not streamed."""
         self._seen = self.done = True
         self._count(message.get("usage"))
-        exact = json.loads(raw)["content"]
         for index, block in enumerate(message["content"]):
-            given = {"input": exact[index]["input"]} if "input" in block else {}
-            event = {"index": index, "content_block": {**block, **given}}
+            event = {"index": index, "content_block": block}
             self._start_block(event)
             self._end_block(event)
         self._take_stop(message)
@@ -154,7 +138,7 @@ class MessagesReader(AnswerReader):
                 index = sum(one.kind == "tool_use" for one in self._blocks) - 1
                 self._deltas.add(ToolCallDelta(index, as_text(start.get("name")), as_text(start.get("id"))))
                 if start.get("input"):
-                    block.json.append(_dump(start["input"]))
+                    block.json.append(arguments_text(start["input"]))
             case _:
                 pass
 
@@ -205,17 +189,13 @@ class MessagesReader(AnswerReader):
             block.ended = True
 
     def _end(self) -> None:
-        if not self._seen:
-            raise Fault("answer", "the server sent no answer", retry=True)
+        broken = self._broken_call()
         if self._stop is None and not self.done:
-            raise Fault("answer", self._cut("the connection ended"), retry=True)
-        if self._broken_call() is None:
-            return
-        if self._stop in _LENGTH:
-            raise Fault("answer", self._cut("the answer reached its length limit"))
-        raise Fault("answer", self._cut("the server stopped"), retry=True)
+            raise cut_off(CONNECTION_ENDED, broken)
+        if broken is not None:
+            raise cut_off(LENGTH_REACHED if self._stop in _LENGTH else SERVER_STOPPED, broken)
 
-    def _broken_call(self) -> _Block | None:
+    def _broken_call(self) -> str | None:
         """The name of a call that was cut off. A call whose block has ended is as the model wrote it, except if the
         length limit ended the turn: then the last call may lack arguments that never arrived."""
         if self._stop == "refusal":
@@ -223,15 +203,10 @@ class MessagesReader(AnswerReader):
         for block in self._blocks:
             if block.kind != "tool_use" or block.complete:
                 continue
-            if self._stop in _LENGTH and (block.json or block is self._blocks[-1]):
-                return block
-            if block.json and not block.ended:
-                return block
+            last_at_limit = self._stop in _LENGTH and block is self._blocks[-1]
+            if last_at_limit or (block.json and (self._stop in _LENGTH or not block.ended)):
+                return as_text(block.start.get("name"))
         return None
-
-    def _cut(self, how: str) -> str:
-        call = self._broken_call()
-        return f"{how} in the middle of " + (f"a call of {as_text(call.start.get('name'))}" if call else "the answer")
 
     def _turn(self) -> ModelTurn:
         blocks = [one for one in self._blocks if self._stop != "refusal" or one.kind != "tool_use"]
@@ -306,14 +281,3 @@ def _opaque(block: _Block) -> dict[str, Any] | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return kept
-
-
-def _error_fault(error: Any) -> Fault:
-    kind = error.get("type") if isinstance(error, dict) else None
-    status = _STATUSES.get(str(kind))
-    return error_object_fault(error) if status is None else status_fault(status, error)
-
-
-def _dump(value: Any) -> str:
-    """Replace lone surrogates by `?`, because they can't be encoded as UTF-8."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()

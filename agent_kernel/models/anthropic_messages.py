@@ -8,13 +8,13 @@ any of these, whatever was stopped, cut off or written by another model.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_kernel.models.base import IMAGES, WireMessage, text_of
+from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage, text_of
 from agent_kernel.models.images import absent_line
-from agent_kernel.models.provider_items import CallItem, OpaqueItem, TextItem, readable_items
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, RefusedItems, TextItem, readable_items
 from agent_kernel.tools.outcome_texts import NOT_DONE_PREFIXES
 
 Block = dict[str, Any]
@@ -31,21 +31,13 @@ _THOUGHT = frozenset({"thinking", "redacted_thinking"})
 _FAILED = re.compile(rf"(?:{'|'.join(NOT_DONE_PREFIXES)})\b")
 
 
-@dataclass(frozen=True, slots=True)
-class ItemFilter:
-    """Selects the provider items that a request may contain: those of this origin that the service still accepts."""
-
-    origin: str
-    refused: Callable[[Block], bool] = lambda _: False
-
-
-def build_messages(
-    messages: Sequence[WireMessage], images: Mapping[str, str], items: ItemFilter
-) -> tuple[list[Block], list[Block]]:
-    """The system prompt and the messages, both with the marks up to which the service may cache them."""
+def build_messages(request: ModelRequest, origin: str, refused: RefusedItems) -> tuple[list[Block], list[Block]]:
+    """The system prompt and the messages, both with the marks up to which the service may cache them; without the
+    `refused` items."""
     system: list[Block] = []
     building = _Conversation()
-    for message in messages:
+    images = request.images
+    for message in request.messages:
         match message["role"]:
             case "system" | "developer":
                 system += _text(text_of(message))
@@ -54,7 +46,7 @@ def build_messages(
             case "tool":
                 building.add_result(message["tool_call_id"], _result(message, images))
             case _:
-                building.add_answer(list(_answer(message, items)))
+                building.add_answer(list(_answer(message, origin, refused)))
     _mark(system[-1:])
     return system, building.finish()
 
@@ -145,14 +137,14 @@ def _goes_on(block: Block) -> bool:
     return bool(kind == "server_tool_use" or (kind != "tool_result" and kind.endswith("_tool_result")))
 
 
-def _answer(message: WireMessage, items: ItemFilter) -> Iterator[Block]:
+def _answer(message: WireMessage, origin: str, refused: RefusedItems) -> Iterator[Block]:
     """An answer's blocks in their original order, if this origin made them; else text, then calls."""
     content, calls = text_of(message), message.get("tool_calls") or []
     at, called = 0, set()
-    for item in readable_items(message, "messages", items.origin) or ():
+    for item in readable_items(message, "messages", origin) or ():
         match item:
             case OpaqueItem():
-                if not items.refused(item.item):
+                if item.item not in refused:
                     yield item.item
             case TextItem():
                 yield from _text(content[at : at + item.length])

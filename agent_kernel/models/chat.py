@@ -3,7 +3,14 @@
 import re
 from typing import Any
 
-from agent_kernel.models.answer_reading import AnswerReader, as_text, exact_event
+from agent_kernel.models.answer_reading import (
+    CONNECTION_ENDED,
+    LENGTH_REACHED,
+    SERVER_STOPPED,
+    AnswerReader,
+    as_text,
+    cut_off,
+)
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import ModelRequest, ModelTurn, TokenUsage
 from agent_kernel.models.chat_calls import CallAssembler
@@ -81,7 +88,6 @@ class ChatReader(AnswerReader):
     def __init__(self, origin: str) -> None:
         super().__init__()
         self._origin = origin
-        self._seen = False
         self._finish: str | None = None
         self._reason = ""
         """Why the answer ended, in the words of the service behind a gateway, if it has some."""
@@ -95,7 +101,7 @@ class ChatReader(AnswerReader):
     def whole(self) -> bool:
         return self.done or (self._finish is not None and self._calls.unfinished() is None)
 
-    def _add_event(self, event: dict[str, Any], raw: bytes) -> None:
+    def _add_event(self, event: dict[str, Any]) -> None:
         if event.get("error") or event.get("object") == "error":
             raise error_object_fault(event.get("error") or event)
         usage = event.get("usage")
@@ -113,9 +119,9 @@ class ChatReader(AnswerReader):
             self._reason = as_text(choice.get("native_finish_reason")) or str(choice["finish_reason"])
         delta = choice.get("delta") or choice.get("message")
         if delta:
-            self._add_delta(delta, raw)
+            self._add_delta(delta)
 
-    def _add_delta(self, delta: dict[str, Any], raw: bytes) -> None:
+    def _add_delta(self, delta: dict[str, Any]) -> None:
         content = delta.get("content")
         if len(delta) == 1 and content and isinstance(content, str):  # nearly all are
             self._text.add(content)
@@ -131,13 +137,8 @@ class ChatReader(AnswerReader):
                 self._add_parts(content)
         if delta.get("refusal"):
             self._refusal.append(self._deltas.size.take(_plain(delta["refusal"])))
-        pieces = _call_pieces(delta)
-        if pieces:
-            if any(_has_object(piece) for piece in pieces):  # orjson would round big integers in it
-                choice = exact_event(raw)["choices"][0]
-                pieces = _call_pieces(choice.get("delta") or choice["message"])
-            for begun in self._calls.add(pieces):
-                self._deltas.add(begun)
+        for begun in self._calls.add(_call_pieces(delta)):
+            self._deltas.add(begun)
 
     def _add_parts(self, content: Any) -> None:
         for part in content if isinstance(content, list) else [content]:
@@ -149,21 +150,12 @@ class ChatReader(AnswerReader):
 
     def _end(self) -> None:
         self._text.end()
-        if not self._seen:
-            raise Fault("answer", "the server sent no answer", retry=True)
         if self._finish in _FAILED and not self._failure:
             raise Fault("answer", "the server ended the answer with an error", retry=True)
         if self._finish is None and not self.done:
-            raise Fault("answer", self._cut("the connection ended"), retry=True)
-        broken = self._calls.broken_off()
-        if broken and self._finish is None:
-            raise Fault("answer", self._cut("the server stopped"), retry=True)
-        if broken and self._finish in _LENGTH:
-            raise Fault("answer", self._cut("the answer reached its length limit"))
-
-    def _cut(self, how: str) -> str:
-        name = self._calls.unfinished()
-        return f"{how} in the middle of " + (f"a call of {name}" if name else "the answer")
+            raise cut_off(CONNECTION_ENDED, self._calls.unfinished())
+        if self._calls.broken_off() and (self._finish is None or self._finish in _LENGTH):
+            raise cut_off(SERVER_STOPPED if self._finish is None else LENGTH_REACHED, self._calls.unfinished())
 
     def _turn(self) -> ModelTurn:
         items: tuple[Item, ...] = (*self._reasoning.items(), *self._calls.items(self._reasoning.ids()))
@@ -198,12 +190,6 @@ def _call_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
         return [piece for piece in pieces if isinstance(piece, dict)]
     legacy = delta.get("function_call")
     return [{"function": legacy}] if isinstance(legacy, dict) else []
-
-
-def _has_object(piece: dict[str, Any]) -> bool:
-    function = piece.get("function")
-    function = function if isinstance(function, dict) else piece
-    return isinstance(function.get("arguments"), dict) or isinstance(function.get("parameters"), dict)
 
 
 def _plain(part: Any) -> str:

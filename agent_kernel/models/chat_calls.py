@@ -17,7 +17,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_kernel.models.answer_reading import SizeLimit, as_text, is_object
+from agent_kernel.models.answer_reading import SizeLimit, arguments_text, as_text, is_object
 from agent_kernel.models.base import RequestedCall, ToolCallDelta
 from agent_kernel.models.provider_items import CallItem, is_storable
 
@@ -140,17 +140,11 @@ class CallAssembler:
             call.extra_content = extra
         had_name = bool(call.name)
         _take_name(call, name)
-        self._take_arguments(call, arguments)
+        if arguments:
+            call.take(self._size.take(arguments_text(arguments)))
         if had_name or not call.name or call not in self._calls:
             return None
         return ToolCallDelta(self._calls.index(call), call.name, call.id)
-
-    def _take_arguments(self, call: _PartialCall, arguments: Any) -> None:
-        if isinstance(arguments, str):
-            if arguments:
-                call.take(self._size.take(arguments))
-        elif arguments is not None and arguments != {}:
-            call.take(self._size.take(_text(arguments)))
 
     def _current(self, index: object, identifier: str, position: int, *, alone: bool) -> _PartialCall | None:
         """The call that a piece may continue."""
@@ -169,7 +163,7 @@ def _begins_another(call: _PartialCall, identifier: str, name: str, arguments: A
     other_id = bool(identifier and call.id)
     other_name = bool(call.name) and name != call.name
     if call.complete:
-        again = indexed and bool(arguments) and _value(_text(arguments)) == _value(call.arguments)
+        again = indexed and bool(arguments) and _value(arguments_text(arguments)) == _value(call.arguments)
         return other_id or other_name or (bool(arguments) and not again)
     if not call.arguments:
         return other_id
@@ -184,10 +178,6 @@ def _take_name(call: _PartialCall, name: str) -> None:
         call.name = name
     elif not call.arguments and len(call.name) < LONGEST_NAME:
         call.name += name
-
-
-def _text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def _value(arguments: str) -> str:

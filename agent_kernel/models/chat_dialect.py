@@ -1,17 +1,14 @@
 """What the service of one model takes in Chat Completions, known by its address or learned from what it refused."""
 
-import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
-
 from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, text_of
-from agent_kernel.models.provider_items import CallItem, OpaqueItem, readable_items
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, RefusedItems, readable_items
 from agent_kernel.models.service_faults import Fault
 
 _REFUSALS = frozenset({400, 404, 422, 500})
@@ -48,7 +45,6 @@ _BAD_SIGNATURE = re.compile(
 )
 _NO_THOUGHTS = "{} no longer accepts what it thought earlier in this conversation, so it was asked without that."
 _MISTRAL = ".mistral.ai"
-_MOST_REFUSED = 1_000
 
 
 @dataclass(slots=True)
@@ -63,8 +59,8 @@ class Dialect:
     """Whether each answer with calls has to have `reasoning_content`, also one of another model: an empty one then."""
     left_out: set[str] = field(default_factory=set)
     """Fields of provider items that the service does not take back."""
-    refused: dict[bytes, None] = field(default_factory=dict)
-    """Marks of signed fields that it no longer accepts."""
+    refused: RefusedItems = field(default_factory=RefusedItems)
+    """Signed fields that it no longer accepts."""
 
     @property
     def without_text(self) -> dict[str, Any]:
@@ -74,9 +70,7 @@ class Dialect:
     def taken(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Those of the fields of provider items that may be sent."""
         return {
-            name: value
-            for name, value in fields.items()
-            if name not in self.left_out and not (self.refused and _mark(value) in self.refused)
+            name: value for name, value in fields.items() if name not in self.left_out and value not in self.refused
         }
 
     def learn(self, fault: Fault, request: ModelRequest, target: Target) -> str | None:
@@ -108,13 +102,8 @@ class Dialect:
         signed = [fields[name] for fields in sent for name in _SIGNED if name in fields]
         if not signed or not _BAD_SIGNATURE.search(said):
             return None
-        self._refuse(signed)
+        self.refused.add(signed)
         return _NO_THOUGHTS.format(target.wire_name)
-
-    def _refuse(self, signed: Iterable[Any]) -> None:
-        self.refused |= dict.fromkeys(map(_mark, signed))
-        while len(self.refused) > _MOST_REFUSED:
-            del self.refused[next(iter(self.refused))]
 
 
 def dialect_at(target: Target) -> Dialect:
@@ -137,7 +126,3 @@ def _fields_of(request: ModelRequest, origin: str) -> Iterator[dict[str, Any]]:
                 yield item.item
             elif isinstance(item, CallItem):
                 yield item.frame or {}
-
-
-def _mark(value: Any) -> bytes:
-    return hashlib.sha256(orjson.dumps(value)).digest()

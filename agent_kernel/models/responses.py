@@ -9,12 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage
 from agent_kernel.models.images import absent_line, data_url
-from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, TextItem, readable_items
+from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, RefusedItems, TextItem, readable_items
 from agent_kernel.models.responses_answer import ResponsesReader
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
@@ -29,7 +27,6 @@ _DISPENSABLE = ("reasoning.summary", "reasoning.effort", "include", "prompt_cach
 """Fields that some services and models refuse, and that hardly matter for the answer."""
 _ABOUT_AN_ITEM = re.compile(r"\brs_\w+|encrypted|reasoning\W+item|item\W+of type\W+reasoning|input\[\d+\]", re.I)
 _ITEM_ID = re.compile(r"\b[a-z]{2,4}_[0-9A-Za-z]{6,}")
-_MOST_REFUSED = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +38,7 @@ class ResponsesApi:
     def __init__(self) -> None:
         self._left_out: set[str] = set()
         """Fields that the service refused. An entry for the effort includes its value."""
-        self._refused: dict[str, None] = {}
-        """Provider items that the service no longer accepts."""
+        self._refused = RefusedItems()
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"}
@@ -74,10 +70,7 @@ class ResponsesApi:
         if fault.param.startswith(_DISPENSABLE):
             return self._without_field(request, fault, target)
         if refused := self._items_refused(request, fault, target):
-            for key in refused:
-                self._refused[key] = None
-            while len(self._refused) > _MOST_REFUSED:
-                del self._refused[next(iter(self._refused))]
+            self._refused.add(refused)
             return Amendment(
                 request,
                 f"{target.wire_name} no longer accepts what it thought earlier in this conversation, so it was asked "
@@ -101,27 +94,26 @@ class ResponsesApi:
             _log.info("%s does not take %s: %s", target.origin, name, fault.detail[:200])
         return Amendment(request, notice)
 
-    def _items_refused(self, request: ModelRequest, fault: Fault, target: Target) -> list[str]:
-        """The provider items that the service names, or all if it names none."""
+    def _items_refused(self, request: ModelRequest, fault: Fault, target: Target) -> list[InputItem]:
+        """The items of the turns that the service names, or of all if it names none."""
         about = f"{fault.code} {fault.param} {fault.detail}"
         if not _ABOUT_AN_ITEM.search(about):
             return []
-        turns = [self._opaque_keys(message, target) for message in request.messages]
-        turns = [keys for keys in turns if keys and self._refused.keys().isdisjoint(keys)]
+        turns = [_opaque(self._usable(message, target)) for message in request.messages]
         named = set(_ITEM_ID.findall(fault.detail))
-        hit = [keys for keys in turns if not named.isdisjoint(keys)]
-        return [key for keys in hit or turns for key in keys]
+        hit = [items for items in turns if any(item.get("id") in named for item in items)]
+        return [item for items in hit or turns for item in items]
 
-    def _opaque_keys(self, message: WireMessage, target: Target) -> list[str]:
-        items = readable_items(message, self.name, target.origin) or ()
-        return [_key(item.item) for item in items if isinstance(item, OpaqueItem)]
+    def _usable(self, message: WireMessage, target: Target) -> tuple[Item, ...] | None:
+        """The provider items of a message, if the service takes all of them."""
+        items = readable_items(message, self.name, target.origin)
+        return None if any(item in self._refused for item in _opaque(items)) else items
 
     def _items(self, message: WireMessage, request: ModelRequest, target: Target) -> Iterator[InputItem]:
         match message["role"]:
             case "assistant":
-                kept = readable_items(message, self.name, target.origin)
-                usable = kept is not None and self._refused.keys().isdisjoint(self._opaque_keys(message, target))
-                if kept is not None and usable and _fit(kept, message):
+                kept = self._usable(message, target)
+                if kept is not None and _fit(kept, message):
                     yield from _kept_items(kept, message)
                 else:
                     yield from _plain_items(message)
@@ -229,6 +221,5 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST_ID else hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
 
 
-def _key(item: dict[str, Any]) -> str:
-    name = item.get("id")
-    return name if isinstance(name, str) and name else hashlib.sha256(orjson.dumps(item)).hexdigest()
+def _opaque(items: tuple[Item, ...] | None) -> list[InputItem]:
+    return [item.item for item in items or () if isinstance(item, OpaqueItem)]

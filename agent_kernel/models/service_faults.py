@@ -38,6 +38,30 @@ _RETRIED_STATUSES = frozenset({408, 409, 429})
 _NOT_RETRIED = frozenset({"insufficient_quota", "content_filter", "content_policy_violation", "data_inspection_failed"})
 """Codes that make another try pointless, whatever the status: of an empty account, and of the filters of Azure, OpenAI
 and DashScope."""
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "api_error": 500,
+    "internal_error": 500,
+    "server_error": 500,
+    "overloaded": 503,
+    "server_is_overloaded": 503,
+    "slow_down": 503,
+    "timeout_error": 504,
+    "vector_store_timeout": 504,
+    "overloaded_error": 529,
+}
+"""HTTP statuses for the codes and types of errors that arrive within a stream, of OpenAI and Anthropic."""
+_REFUSED = re.compile(r"invalid|image|policy|mismatch|context_length|not_supported|unsupported|not_found")
+"""Parts of OpenAI's further codes that mean a refusal."""
 _LOADING = re.compile(r"(?i)\bloading (?:the )?model\b|\bmodel\b.{0,200}\bloading\b")
 """Phrases of llama.cpp and Hugging Face."""
 _NOT_LOADING = re.compile(r"(?i)\berror|\bfail|\bunable|\bcan(?:no|')t\b|\bcould not")
@@ -139,13 +163,17 @@ def status_fault(status: int, body: Any, *, retry_after: float | None = None, sh
 
 def error_object_fault(error: Any) -> Fault:
     """The fault for an `error` object in a stream."""
-    code = error.get("code", error.get("status")) if isinstance(error, dict) else None
-    digits = str(code)
-    status = int(digits) if len(digits) == 3 and digits.isdigit() and digits[0] in "45" else None
-    if status is None:
-        refused = isinstance(error, dict) and error.get("type") == "invalid_request_error"
-        return _said(error, 400 if refused else None, retry=not refused)
-    return status_fault(status, error)
+    status = _status_of(error) if isinstance(error, dict) else None
+    return _said(error, None, retry=True) if status is None else status_fault(status, error)
+
+
+def _status_of(error: dict[str, Any]) -> int | None:
+    """The status that an error object has, or that its code or else its type stands for."""
+    digits = str(error.get("code", error.get("status")))
+    if len(digits) == 3 and digits.isdigit() and digits[0] in "45":
+        return int(digits)
+    code, kind = str(error.get("code")), str(error.get("type"))
+    return _STATUSES.get(code) or (400 if _REFUSED.search(code) else _STATUSES.get(kind))
 
 
 def _said(body: Any, status: int | None, *, retry: bool, retry_after: float | None = None) -> Fault:

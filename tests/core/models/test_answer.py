@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelItem, ModelTurn, TextDelta, TokenUsage, ToolCallDelta
-from agent_kernel.models.sse import EventReader
 from agent_kernel.testing import call, calls, requested, say
 from tests.core.models.model_apis import WireApi, each_api, said
 
@@ -112,24 +111,3 @@ def test_malformed_arguments_of_a_finished_turn_reach_the_loop_as_they_are(api: 
 def test_no_arguments_at_all_are_an_empty_object(api: WireApi) -> None:
     turn = ModelTurn("", tool_calls=(requested("f", "", call_id="c"),))
     assert read_turn(api, api.body(turn)).tool_calls[0].arguments == "{}"
-
-
-@settings(max_examples=200)
-@given(
-    lines=st.lists(st.sampled_from(["data: a", "data:b", "data:", "data", ": c", "event: x", "", "", "id: 1"])),
-    newline=st.sampled_from(["\n", "\r", "\r\n"]),
-    cuts=st.lists(st.integers(0, 400), max_size=20),
-)
-def test_events_do_not_depend_on_where_the_network_cut_them(lines: list[str], newline: str, cuts: list[int]) -> None:
-    body = "".join(line + newline for line in lines).encode()
-    whole = EventReader()
-    expected = whole.feed(body) + whole.finish()
-    pieces = EventReader()
-    edges = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
-    got = [event for start, end in itertools.pairwise(edges) for event in pieces.feed(body[start:end])]
-    assert got + pieces.finish() == expected
-
-
-def test_data_on_several_lines_is_one_event() -> None:
-    reader = EventReader()
-    assert reader.feed(b'data: {"a":\ndata: 1}\n\n') == [b'{"a":\n1}']

@@ -231,16 +231,13 @@ def test_a_refusal_is_no_answer_and_keeps_its_words() -> None:
     assert (turn.content, turn.failure, turn.provider) == ("", refused("I can't."), None)
 
 
-def test_two_messages_whose_pieces_come_in_turns_are_not_mixed() -> None:
+def test_two_messages_whose_pieces_come_in_turns_are_a_fault() -> None:
     first, second = message("One and a half.", item_id="msg_1"), message("Two.", item_id="msg_2")
     one = item_events([first])[2:-1]
     two = [{**event, "output_index": 1} for event in item_events([second])[2:-1]]
     mixed = [event for row in itertools.zip_longest(one, two) for event in row if event is not None]
-    end = {"type": "response.completed", "response": response(output=[first, second])}
-    items = read(event_stream(numbered([*mixed, end])))
-    assert isinstance(items[-1], ModelTurn)
-    assert items[-1].content == "One and a half.\n\nTwo."
-    assert "".join(item.content for item in items if item.type == "text") == items[-1].content
+    with pytest.raises(Fault, match="mixed up two messages"):
+        read(event_stream(numbered(mixed)))
 
 
 def test_all_kinds_of_tokens_are_counted() -> None:
