@@ -89,7 +89,9 @@ class CellChanges:
 async def _put_back(kept: WayBack) -> WayBack:
     """Returns the way to what was there before."""
     change = kept.change
-    found = (await kept.notebook.ask(ReadCells(cell_ids=(change.cell_id,)))).answer.cells
+    found: tuple[CellState, ...] = ()
+    if change.action in ("delete", "move"):
+        found = (await kept.notebook.ask(ReadCells(cell_ids=(change.cell_id,)))).answer.cells
     above = await cell_above(kept.notebook, found[0].index) if len(found) == 1 else None
     if change.action == "move" and len(found) == 1 and above != kept.below:
         raise _NotAsLeft(MOVED.format(cell=change.cell_id))

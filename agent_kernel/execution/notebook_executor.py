@@ -31,6 +31,7 @@ from agent_kernel.tools.builtin.cells import (
     tell_one,
 )
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
+from agent_kernel.tools.builtin.mentions import cell_named
 from agent_kernel.tools.executor import OutputSink
 from agent_kernel.tools.notebook_editor import Answered, NobodyKnows, NotebookEditor
 from agent_kernel.tools.review.preview import diff, warnings
@@ -130,23 +131,24 @@ class NotebookExecutor(KernelExecutor):
         return CellCard(preview, tuple(found))
 
     async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
-        """Cells that are named by their ids are told as they are now, where that is not what the kernel knows."""
+        """Cells that are named by their ids are told as they are now, where that is not what the kernel knows; those
+        that are named by their numbers, where the kernel does not know them."""
         read = await super().read_mentions(names)
-        ids = tuple(name.removeprefix("cell:") for name in names if name.startswith("cell:"))
-        if not ids:
+        found = {mention.name: mention for mention in read.mentions}
+        known = {name: mention for name, mention in found.items() if not mention.is_saved}
+        asked = {name: wanted for name in names if (wanted := cell_named(name)) is not None}
+        asked = {name: wanted for name, wanted in asked.items() if isinstance(wanted, str) or name not in known}
+        if not asked:
             return read
         try:
-            cells = (await self._notebook.ask(ReadCells(cell_ids=ids))).answer.cells
+            cells = (await self._notebook.ask(ReadCells(cell_ids=tuple(asked.values())))).answer.cells
         except (ToolFailed, NobodyKnows):
             return read
         self._keep(*cells)
-        found = {mention.name: mention for mention in read.mentions}
-        for cell in cells:
-            name = f"cell:{cell.cell_id}"
-            known = found.get(name)
-            is_known = known is not None and not known.is_saved and known.cell == seen_cell(cell)
-            if not is_known and sum(one.cell_id == cell.cell_id for one in cells) == 1:
-                text, seen = tell_one(cell, MENTION_CHARACTERS)
+        for name, wanted in asked.items():
+            meant = [cell for cell in cells if wanted in (cell.cell_id, cell.execution_count)]
+            if len(meant) == 1 and not (name in known and known[name].cell == seen_cell(meant[0])):
+                text, seen = tell_one(meant[0], MENTION_CHARACTERS)
                 found[name] = Mention(name=name, is_cell=True, cell=seen, text=text)
         return MentionsRead(mentions=tuple(found[name] for name in names if name in found))
 

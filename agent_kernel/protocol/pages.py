@@ -79,10 +79,10 @@ class PageAnswer(PageModel):
 
 
 class ReadCells(PageModel):
-    """Asks for the cells with these ids; without ids, for `count` of them from `first` on."""
+    """Asks for the cells with these ids or execution counts; without them, for `count` cells from `first` on."""
 
     type: Literal["read"] = "read"
-    cell_ids: tuple[CellId, ...] | None = None
+    cell_ids: tuple[CellId | int, ...] | None = None
     first: int = 0
     count: int = MOST_READ
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel.testing import call
+from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.notebooks import editor
 from tests.server.cells import EDIT, Notebook, OpenPages, edited_in, undone, until_asked
 from tests.server.client import Api, Fetch, Kernel
@@ -189,3 +189,21 @@ async def test_a_page_undoes_an_edit_unless_the_user_has_typed_in_the_cell(
     asked = asyncio.create_task(undone(api, conversation_id))
     await page.shows("typed = 1")
     assert await asked == {"edit_cell": None}
+
+
+async def test_a_cell_that_the_kernel_does_not_know_is_read_by_its_number_in_the_page(
+    notebook: Notebook, open_page: OpenPages, api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    page = await open_page("cells.ipynb")
+    model.add(say("It divides by zero."))
+    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+    await api.start_run(conversation_id, "Explain @[71] to ana@[72]")
+    request = await page.asked()
+    assert request["ask"]["cell_ids"] == [71]
+    failed = {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero", "traceback": []}
+    cell = {"cell_id": "c9", "cell_type": "code", "index": 0, "source": "1 / 0", "execution_count": 71}
+    await page.answers(request, cells=[cell | {"outputs": [failed]}], total=1)
+    await api.ended(conversation_id)
+    told = model.requests[-1].body["messages"][-1]["content"]
+    assert "@[71] is [71] cell:c9 (code, number 0)\n1 / 0" in told
+    assert "ZeroDivisionError: by zero" in told

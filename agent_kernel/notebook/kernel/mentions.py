@@ -16,10 +16,8 @@ from agent_kernel.notebook.tools import FOLDER
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention, MentionsRead
 from agent_kernel.protocol.pages import CellState
 from agent_kernel.tools.builtin.cells import tell_one
-from agent_kernel.tools.builtin.mentions import mentioned_file, saved_cell
+from agent_kernel.tools.builtin.mentions import cell_named, mentioned_file, saved_cell
 
-_NUMBER = re.compile(r"\[(\d{1,9})\]")
-_CELL = "cell:"
 _VARIABLE = re.compile(r"([^\W\d]\w*)(?:[.-].*)?")
 """A variable, or an attribute or a column of one."""
 
@@ -30,9 +28,8 @@ def read_mentions(
     """What there is of these. Slow: call it in a thread of its own."""
 
     def read(name: str) -> Mention | None:
-        if not name.startswith(("[", _CELL)):
-            return _variable_or_file(shell, name, root)
-        return _cell(ran, name, notebook, root)
+        wanted = cell_named(name)
+        return _variable_or_file(shell, name, root) if wanted is None else _cell(ran, name, wanted, notebook, root)
 
     return MentionsRead(mentions=tuple(mention for mention in map(read, names) if mention is not None))
 
@@ -55,10 +52,8 @@ def _described(mine: Mapping[str, Any], name: str) -> str:
     return f"the variable {inspect_variables(mine, {}, [name])}"[:MENTION_CHARACTERS]
 
 
-def _cell(ran: RanCells, name: str, notebook: str | None, root: Path) -> Mention | None:
+def _cell(ran: RanCells, name: str, wanted: int | str, notebook: str | None, root: Path) -> Mention | None:
     """A cell as it ran; from the saved notebook where the kernel does not know what it showed."""
-    number = _NUMBER.fullmatch(name)
-    wanted: int | str = int(number[1]) if number is not None else name.removeprefix(_CELL)
     found, with_outputs = ran.find(wanted)
     if found is None or not with_outputs:
         source = None if found is None else found.source

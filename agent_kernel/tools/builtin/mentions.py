@@ -1,5 +1,6 @@
 """Reads the files and the saved cells that a prompt mentions, for the model: bounded, and nothing outside of `root`."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,15 @@ _START = 4 * MENTION_CHARACTERS
 """Bytes: a character of UTF-8 has four at most."""
 _HEADING = 300
 _LINE = 2_000
+_NUMBER = re.compile(r"\[(\d{1,9})\]")
+_CELL = "cell:"
+
+
+def cell_named(name: str) -> int | str | None:
+    """The execution count or the id of the cell that a mention names; `None` for one that names none."""
+    if number := _NUMBER.fullmatch(name):
+        return int(number[1])
+    return name.removeprefix(_CELL) if name.startswith(_CELL) else None
 
 
 def mentioned_file(root: Path, name: str) -> str | None:

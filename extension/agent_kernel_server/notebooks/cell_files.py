@@ -118,12 +118,12 @@ def _found(cells: Sequence[Any], cell_id: str) -> list[dict[str, Any]]:
     return [cell for cell in cells if isinstance(cell, dict) and cell.get("id") == cell_id]
 
 
-def _answer(notebook: Notebook, cell_ids: Sequence[str] | None, first: int, count: int) -> PageAnswer:
+def _answer(notebook: Notebook, cell_ids: Sequence[str | int] | None, first: int, count: int) -> PageAnswer:
     cells = [cell for cell in notebook["cells"] if isinstance(cell, dict)]
     if cell_ids is None:
         wanted = cell_states(cells[first : first + count], first)
     else:
-        wanted = [state for state in cell_states(cells) if state.cell_id in cell_ids]
+        wanted = [state for state in cell_states(cells) if {state.cell_id, state.execution_count} & set(cell_ids)]
     info = notebook.get("metadata", {}).get("language_info")
     language = info.get("name") if isinstance(info, dict) else None
     return PageAnswer(

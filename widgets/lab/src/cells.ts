@@ -19,7 +19,7 @@ export function readCells(panel: NotebookPanel, ask: ReadCells): Answer {
   const { cell_ids: ids, first, count } = ask;
   const all = modelsOf(panel);
   const wanted = all.flatMap((model, index) =>
-    (ids == null ? index >= first && index < first + count : ids.includes(model.id)) ? [{ model, index }] : [],
+    (ids == null ? index >= first && index < first + count : isOneOf(ids, model)) ? [{ model, index }] : [],
   );
   let room = ANSWER_CHARACTERS;
   const cells: CellState[] = [];
@@ -30,6 +30,12 @@ export function readCells(panel: NotebookPanel, ask: ReadCells): Answer {
     cells.push(state);
   }
   return { cells, total: all.length, language: languageOf(panel) };
+}
+
+function isOneOf(ids: readonly (string | number)[], model: ICellModel): boolean {
+  return (
+    ids.includes(model.id) || (isCode(model) && model.executionCount !== null && ids.includes(model.executionCount))
+  );
 }
 
 export function changeCell(panel: NotebookPanel, change: CellChange): Answer {
