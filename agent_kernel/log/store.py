@@ -2,7 +2,8 @@
 
 The log is written on one thread only, so writes are strictly ordered and never block an event loop. One call of
 `Log.write` is all or nothing, and flushed to disk (`synchronous=FULL`) before it returns; the events it appended are
-handed to listeners after the commit and in commit order, so nothing is shown that is not on disk.
+handed to listeners after the commit and in commit order, so nothing is shown that is not on disk. A flush takes
+milliseconds on most disks, so what is queued at the same time is committed together.
 """
 
 import asyncio
@@ -10,25 +11,64 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.audit.entries import AuditedEntry
-from agent_kernel.log.event_rows import Frame
+from agent_kernel.log.event_rows import Frame, append_event
 from agent_kernel.log.file_faults import ADVICE, explained, is_damage
 from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.measures import Measure
 from agent_kernel.log.opening import LOCAL, open_to_write
 from agent_kernel.log.owners import Owner
 from agent_kernel.log.tables import make_tables
-from agent_kernel.log.threads import After, LogThread, ReaderThread
-from agent_kernel.log.transactions import AuditListener, MeasureListener, Transaction, Transactions, Unit
+from agent_kernel.log.threads import After, LogThread, ReaderThread, fail, succeed
+from agent_kernel.protocol.events import LoggedEvent
 
 T = TypeVar("T")
 Listener = Callable[[list[Frame]], None]
+AuditListener = Callable[[list[AuditedEntry]], None]
+MeasureListener = Callable[[list[Measure]], None]
 HEAD_SECONDS = 0.1
 """The least time between two updates of the file with the audit trail's head."""
+MOST_TOGETHER = 64
+"""Units in one commit, at most: the first of them waits for the last."""
+
+
+class Transaction:
+    """For a unit of work, which uses `sql`, adds events with `append`, and what became of calls to `audited` and
+    `measured`."""
+
+    def __init__(self, sql: sqlite3.Connection) -> None:
+        self.sql = sql
+        self.frames: list[Frame] = []
+        self.audited: list[AuditedEntry] = []
+        self.measured: list[Measure] = []
+
+    def append(self, conversation: int, conversation_id: str, event: LoggedEvent) -> None:
+        self.frames.append(append_event(self.sql, conversation, conversation_id, event))
+
+    def run(self, unit: "Unit") -> Any:
+        """The result of the unit's work. Raises what that raised, or what a unit raised that this one follows."""
+        for earlier in unit.follows:
+            if earlier.error is not None:
+                raise earlier.error
+        return unit.work(self)
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """Queued work, and the future that gets its result."""
+
+    work: Callable[[Transaction], Any]
+    future: asyncio.Future[Any]
+    follows: Sequence["Unit"] = ()
+    """Units queued before it. If one of them is not written, this one is not done either."""
+    error: BaseException | None = None
+    """Why it was not written. Set on the log's thread, once."""
 
 
 class Log:
@@ -55,7 +95,6 @@ class Log:
         self._owner = owner
         self._thread = thread
         self._listeners: dict[int, Listener] = {}
-        self._transactions = Transactions(connection, self._publish, self._tell_listener, self._tell_measures, file)
         self._queued: deque[Unit] = deque()
 
     @classmethod
@@ -149,25 +188,75 @@ class Log:
             self._raise_explained(error)
 
     def _raise_explained(self, error: Exception) -> NoReturn:
-        reason = self._file.note(error) if self._file is not None else explained(error)
+        reason = self._explained(error)
         if reason is error:
             raise error
         raise reason from error
 
+    def _explained(self, error: BaseException) -> BaseException:
+        return self._file.note(error) if self._file is not None else explained(error)
+
     def _write_queued(self) -> list[After]:
-        """Write the units that are queued, up to a limit. Each has such a job, before which it may be written."""
-        afters = self._transactions.write(self._queued)
-        if afters and self._file is not None and self._head_due is None:
+        """Do the units that are queued, up to a limit, in order and in one transaction. Each has such a job, before
+        which it may be written. Returns what the event loop is to do then."""
+        if not self._queued:
+            return []
+        units = [self._queued.popleft()]
+        checked = False
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            if self._file is not None:
+                self._file.check()
+                checked = True
+            afters = self._do(units[0])
+            while self._queued and len(units) < MOST_TOGETHER:
+                units.append(self._queued.popleft())
+                afters += self._do(units[-1])
+            self._connection.execute("COMMIT")
+            if self._file is not None:
+                self._file.committed()  # before any result is handed out
+        except BaseException as error:  # noqa: BLE001 -- raised again where the work was queued
+            with suppress(sqlite3.Error):  # a damaged file may refuse even that
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            if self._file is not None and checked:
+                self._file.rolled_back()
+            return [self._failed(unit, error) for unit in units]
+        if self._file is not None and self._head_due is None:
             afters.append(self._update_head_soon)
         return afters
 
-    def _tell_listener(self, audited: list[AuditedEntry]) -> None:
-        if self._audit_listener is not None:
-            self._audit_listener(audited)
+    def _do(self, unit: Unit) -> list[After]:
+        """Do one unit. What it raises rolls back this unit and no other; it is raised again if SQLite rolled back the
+        whole transaction."""
+        transaction = Transaction(self._connection)
+        self._connection.execute("SAVEPOINT unit")
+        try:
+            result = transaction.run(unit)
+        except BaseException as error:
+            if not self._connection.in_transaction:
+                raise
+            self._connection.execute("ROLLBACK TO unit")
+            self._connection.execute("RELEASE unit")
+            return [self._failed(unit, error)]
+        self._connection.execute("RELEASE unit")
+        afters: list[After] = [partial(succeed, unit.future, result)]
+        if transaction.frames:
+            afters.append(partial(self._publish, transaction.frames))
+        if transaction.audited and self._audit_listener is not None:
+            afters.append(partial(self._audit_listener, transaction.audited))
+        if transaction.measured and self._measure_listener is not None:
+            afters.append(partial(self._measure_listener, transaction.measured))
+        return afters
 
-    def _tell_measures(self, measured: list[Measure]) -> None:
-        if self._measure_listener is not None:
-            self._measure_listener(measured)
+    def _failed(self, unit: Unit, error: BaseException) -> After:
+        unit.error = self._explained(error)
+        return partial(fail, unit.future, unit.error)
+
+    def _publish(self, frames: list[Frame]) -> None:
+        for frame in frames:
+            if (listener := self._listeners.get(frame.conversation)) is not None:
+                listener([frame])
 
     def _update_head_soon(self) -> None:
         """Later than the commit, so that no result waits for it."""
@@ -180,12 +269,6 @@ class Log:
             with suppress(sqlite3.Error):  # the next transaction says what is wrong
                 self._file.update_head()
         return []
-
-    def _publish(self, frames: list[Frame]) -> None:
-        for frame in frames:
-            listener = self._listeners.get(frame.conversation)
-            if listener is not None:
-                listener([frame])
 
 
 def _open(path: Path | None) -> tuple[sqlite3.Connection, bool, Owner | None, LogFile | None]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_kernel.errors import OtherSchema
 
-SCHEMA = 19
+SCHEMA = 20
 """In SQLite's `user_version`. Smaller numbers are those of logs from before the first release."""
 
 _TABLES = """
@@ -69,8 +69,9 @@ CREATE TABLE IF NOT EXISTS inbox (
 CREATE TABLE IF NOT EXISTS events (
     conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
     seq INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    body BLOB NOT NULL,
+    run_id TEXT,
+    type TEXT NOT NULL,
+    body BLOB NOT NULL, -- its other fields
     PRIMARY KEY (conversation, seq)
 );
 CREATE TABLE IF NOT EXISTS tool_calls (

@@ -17,8 +17,7 @@ from agent_kernel.log.audit.chain import read_entries
 from agent_kernel.log.measures import read_metrics
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.saved_rules import all_rules
-from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import AuditListener, MeasureListener, Transaction
+from agent_kernel.log.store import AuditListener, Log, MeasureListener, Transaction
 from agent_kernel.log.turn_costs import read_report
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_conversation_id

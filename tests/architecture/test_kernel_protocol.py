@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from pydantic import BaseModel
 
-from agent_kernel.protocol.kernel import REPLY_TYPE, REQUEST_TYPE, AnyRequest, Reply
-from agent_kernel.protocol.kernel_events import EVENT_TOPIC, EVENT_TYPE, AnyQuestion, KernelEvent
+from agent_kernel.protocol.kernel import AnyRequest, Reply
+from agent_kernel.protocol.kernel_events import AnyQuestion, KernelEvent
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "extension" / "agent_kernel_server"
@@ -68,22 +67,3 @@ def test_all_messages_can_be_told_apart_by_their_tags() -> None:
 def test_each_request_names_the_type_of_its_reply_and_each_question_that_of_its_answer() -> None:
     assert all(issubclass(request.reply_type(), Reply) for request in get_args(AnyRequest))
     assert all(issubclass(question.answer_type(), BaseModel) for question in get_args(AnyQuestion))
-
-
-@pytest.mark.parametrize("folder", [SERVER / "kernels", KERNEL], ids=["server", "kernel"])
-def test_neither_end_writes_the_words_of_the_wire_by_hand(folder: Path) -> None:
-    words = {
-        REQUEST_TYPE,
-        REPLY_TYPE,
-        EVENT_TYPE,
-        EVENT_TOPIC,
-        *(field for model in (*REQUESTS, *EVENTS) for field in model.model_fields if "_" in field),
-    }
-    usual = {"run_id", "conversation_id", "cell_id", "tool_name", "tool_call_id", "approval_id", "notebook_path"}
-    written = {
-        node.value
-        for tree in trees(folder)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-    }
-    assert written & (words - usual) == set()

@@ -20,8 +20,3 @@ def test_what_a_notebook_may_use_is_exported_by_name() -> None:
 
 def test_every_exported_name_is_there() -> None:
     assert [name for name in agent_kernel.__all__ if not hasattr(agent_kernel, name)] == []
-
-
-def test_dir_shows_the_exported_names_but_those_that_ipython_calls() -> None:
-    hooks = {"load_ipython_extension", "unload_ipython_extension"}
-    assert set(dir(agent_kernel)) == set(agent_kernel.__all__) - hooks

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 from agent_kernel.log.event_rows import Position, append_message, current_position
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.log.store import Log
-from agent_kernel.log.transactions import Transaction, Unit
+from agent_kernel.log.store import Log, Transaction, Unit
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent
 from agent_kernel.protocol.ids import new_message_id
 
@@ -35,7 +34,6 @@ class Commit:
 
     def mark(self) -> Position:
         """The conversation's position in the log, including the events emitted here."""
-        self._transaction.flush()
         return current_position(self.sql, self.number)
 
 

@@ -69,23 +69,16 @@ def test_what_would_loosen_is_left_out_and_said_and_the_rest_tightens(text: str,
         "\ud800",
         "a = " + "[" * 30_000,
         'rulse = ["deny run_shell"]',
-        'rules = "deny run_shell"',
         'rules = ["deny"]',
-        "rules = [7]",
         'rules = ["deny run_shell", "permit run_python"]',
         "rules = [" + '"deny a", ' * 201 + "]",
         'rules = ["deny run_shell where command is ' + "x" * 1001 + '"]',
         'policy = "read"',
-        "policy = 1",
         "budget = 5",
         "[budget]\ncalls = 5",
         "[budget]\ntool_calls = -1",
-        "[budget]\ntool_calls = true",
-        "[budget]\ntool_calls = 1.5",
         "[budget]\nusd = nan",
-        "[budget]\nseconds = inf",
         '[budget]\ntokens = "many"',
-        "[budget]\ntokens = " + "9" * 4000,
         "[budget]\ntokens = " + "9" * 5000,
     ],
 )
@@ -115,17 +108,6 @@ def test_the_parents_up_to_the_servers_root_or_the_repository_tighten_too(tmp_pa
         assert [rule.file for rule in read_limits(folder, root).rules] == ["../../../.agent-kernel.toml"]
 
 
-def test_a_folder_that_is_reached_by_a_link_has_the_parents_of_both_places(tmp_path: Path) -> None:
-    (tmp_path / "real" / "deep").mkdir(parents=True)
-    (tmp_path / "real" / ".git").mkdir()
-    (tmp_path / "real" / FILE_NAME).write_text('rules = ["deny run_shell"]')
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / FILE_NAME).write_text('rules = ["deny run_python"]')
-    (tmp_path / "root" / "link").symlink_to(tmp_path / "real" / "deep")
-    found = read_limits(tmp_path / "root" / "link", tmp_path / "root")
-    assert sorted(rule.text for rule in found.rules) == ["deny run_python", "deny run_shell"]
-
-
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe", "large", "device"])
 def test_what_is_no_small_regular_file_closes_at_once(tmp_path: Path, kind: str) -> None:
     place = tmp_path / FILE_NAME
@@ -144,12 +126,6 @@ def test_what_is_no_small_regular_file_closes_at_once(tmp_path: Path, kind: str)
     found = read_limits(tmp_path)
     assert found.closed
     assert found.notes[0].startswith(FILE_NAME)
-
-
-def test_a_folder_without_one_has_no_limits(tmp_path: Path) -> None:
-    assert read_limits(tmp_path / "nowhere", tmp_path) == FolderLimits()
-    (tmp_path / FILE_NAME).write_text("# nothing yet\n")
-    assert read_limits(tmp_path).words() is None
 
 
 TOOLS = st.sampled_from(["run_python", "run_shell", "write_file", "read_file"])
@@ -235,19 +211,6 @@ async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(sta
         result = await handle.wait()
     assert stage.executor.ran == []
     assert result.run.policy.limited_by == ".agent-kernel.toml: nothing runs unasked"
-
-
-async def test_a_folder_that_can_not_be_looked_into_closes(stages: Stages) -> None:
-    def broken(_: str | None) -> FolderLimits:
-        raise PermissionError
-
-    with ScriptedModel([call("look"), say("done")]) as model:
-        stage = await stages(model, read_limits=broken)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        result = await handle.wait()
-    assert "nothing runs unasked" in str(result.run.policy.limited_by)
 
 
 async def test_a_run_that_goes_on_after_a_restart_stays_as_limited_as_it_was(tmp_path: Path) -> None:

@@ -10,16 +10,16 @@ from pydantic import ValidationError
 
 from agent_kernel.approvals.limits import checked_limits, least
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError
-from agent_kernel.models.base import ModelTurn, TokenUsage
+from agent_kernel.models.base import ModelTurn
 from agent_kernel.notebook.options import Budget
 from agent_kernel.protocol.budgets import BudgetLimits
-from agent_kernel.protocol.commands import BudgetAddition, Decision
+from agent_kernel.protocol.commands import BudgetAddition
 from agent_kernel.protocol.events import ErrorEvent, ToolStateEvent
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import checked_timeouts
-from agent_kernel.tools.function import as_tool, tool
+from agent_kernel.tools.function import tool
 from tests.core.runtime.runtime_fixtures import (
     LOOK,
     RUN_PYTHON,
@@ -31,20 +31,20 @@ from tests.core.runtime.runtime_fixtures import (
 )
 from tests.core.runtime.turns.test_budget import run_view, until_paused
 
-ABSURD = [-1, True, False, float("nan"), float("inf"), -float("inf"), "5", 10**400, 10**15, [1]]
+ABSURD: list[Any] = [-1, True, False, float("nan"), float("inf"), -float("inf"), "5", 10**400, 10**15, [1]]
 FIELDS = ["tokens", "usd", "tool_calls", "seconds", "steps"]
 
 
 @pytest.mark.parametrize("name", FIELDS)
-@pytest.mark.parametrize("value", ABSURD, ids=lambda value: str(value)[:12])
-def test_a_limit_that_is_no_number_is_refused_and_named(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=name):
-        Budget(**{name: value})
-    with pytest.raises(ConfigurationError, match=name):
-        checked_limits({name: value})
-    if value != "5" and value != [1]:
-        with pytest.raises(ValidationError):
-            BudgetAddition.model_validate({name: value})
+def test_a_limit_that_is_no_number_is_refused_and_named(name: str) -> None:
+    for value in ABSURD:
+        with pytest.raises(ConfigurationError, match=name):
+            Budget(**{name: value})
+        with pytest.raises(ConfigurationError, match=name):
+            checked_limits({name: value})
+        if value != "5" and value != [1]:
+            with pytest.raises(ValidationError):
+                BudgetAddition.model_validate({name: value})
 
 
 @pytest.mark.parametrize("name", ["tokens", "tool_calls", "steps"])
@@ -52,11 +52,6 @@ def test_a_limit_on_what_is_counted_is_whole(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} must be a whole number from 0"):
         checked_limits({name: 1.5})
     assert getattr(checked_limits({name: 1e6}), name) == 1_000_000
-
-
-def test_a_limit_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'minutes' is no limit"):
-        checked_limits({"minutes": 5}, ".agent-kernel.toml")
 
 
 def test_who_may_only_tighten_makes_no_limit_larger() -> None:
@@ -75,14 +70,6 @@ def test_a_timeout_that_is_no_number_above_0_is_refused(seconds: Any) -> None:
         checked_timeouts({"run_python": seconds}, "timeouts")
 
 
-def test_a_tool_says_how_long_it_may_take() -> None:
-    @tool(timeout=30)
-    async def slow() -> None:
-        """Be slow."""
-
-    assert as_tool(slow).declaration.timeout == 30
-
-
 # -- tokens that nobody counts
 
 
@@ -97,29 +84,6 @@ async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_b
     assert view.paused.reached == ["tokens"]
     [said] = stage.of(ErrorEvent)
     assert said.message.startswith("Budget reached: about ")
-
-
-async def test_what_a_service_counts_is_not_estimated(stages: Stages) -> None:
-    with ScriptedModel([say("Done.", usage=(70, 3))]) as model:
-        stage = await stages(model)
-        usage = (await (await stage.start()).wait()).run.usage
-    assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (70, 3, False)
-
-
-async def test_of_a_turn_without_a_word_about_the_answer_only_that_is_estimated(stages: Stages) -> None:
-    turn: ModelTurn = replace(say("x" * 350), usage=TokenUsage(input_tokens=70))
-    with ScriptedModel([turn]) as model:
-        stage = await stages(model)
-        usage = (await (await stage.start()).wait()).run.usage
-    assert (usage.input_tokens, usage.estimated) == (70, True)
-    assert 50 < usage.output_tokens < 500
-
-
-async def test_a_recorded_model_takes_nothing(stages: Stages) -> None:
-    with ScriptedModel([say("Done.")], recorded=True) as model:
-        stage = await stages(model)
-        usage = (await (await stage.start()).wait()).run.usage
-    assert (usage.total_tokens, usage.estimated) == (0, False)
 
 
 # -- timeouts
@@ -166,14 +130,6 @@ async def test_the_time_behind_the_users_own_cell_is_not_the_calls(stages: Stage
         executor.behind = None
         result = await handle.wait()
     assert result.tool_calls[0].reason == "Timed out after 0.05 s."
-
-
-async def test_a_call_that_ends_in_time_is_left_alone(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start(tools=(replace(RUN_PYTHON, timeout=60),), policy="allow")).wait()
-    assert result.tool_calls[0].state == "success"
-    assert stage.executor.interrupted == []
 
 
 # -- conversations
@@ -235,15 +191,6 @@ async def test_a_conversations_budget_outlives_the_process_with_what_was_added(t
     assert result.run.usage.steps == 1
 
 
-async def test_a_sites_budget_holds_where_the_notebooks_is_larger(stages: Stages) -> None:
-    with ScriptedModel([call("look")]) as model:
-        stage = await stages(model, attended=False, conversation_budget=BudgetLimits(steps=1))
-        result = await (await stage.start(conversation_budget=BudgetLimits(steps=50))).wait()
-    assert result.run.conversation_budget is not None
-    assert result.run.conversation_budget.limits.steps == 1
-    assert result.run.status == "error"
-
-
 # -- a run that repeats itself
 
 
@@ -291,12 +238,6 @@ async def test_a_poll_whose_results_differ_is_no_repetition(stages: Stages) -> N
         assert (await (await stage.start(policy="allow")).wait()).text == "Done."
 
 
-async def test_the_same_call_with_other_arguments_is_no_repetition(stages: Stages) -> None:
-    with ScriptedModel([*looks(*"123456789"), say("Done.")]) as model:
-        stage = await repeating(stages, model)
-        assert (await (await stage.start(policy="allow")).wait()).text == "Done."
-
-
 async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: Stages) -> None:
     with ScriptedModel(looks("1", "1", "1")) as model:
         stage = await repeating(stages, model, attended=False)
@@ -306,25 +247,3 @@ async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: 
         "The agent repeats itself: run_python gave the same result to the same arguments three times. The run stopped "
         "before its next model call. Say what you want in other words, or choose another model."
     )
-
-
-async def test_a_new_prompt_ends_a_run_that_repeats_itself(stages: Stages) -> None:
-    with ScriptedModel([*looks("1", "1", "1"), say("Something else.")]) as model:
-        stage = await repeating(stages, model)
-        paused = await stage.start(policy="allow")
-        await until_paused(stage)
-        assert (await (await stage.start("Something else")).wait()).text == "Something else."
-        error = (await paused.wait()).run.error
-    assert error is not None
-    assert "repeats itself" in error.message
-
-
-async def test_calls_that_a_person_approves_one_by_one_are_seen_to_repeat_as_well(stages: Stages) -> None:
-    with ScriptedModel(looks("1", "1", "1")) as model:
-        stage = await repeating(stages, model)
-        await stage.start()
-        for number in range(3):
-            request = (await stage.requests(number + 1))[number]
-            await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        await until_paused(stage)
-    assert run_view(stage).paused.repeated

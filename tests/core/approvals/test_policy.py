@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.policy import JudgedCall, Policy
-from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 
@@ -15,10 +14,6 @@ def judged(
     tool: str = "run_shell", declared: Approval = "ask", *, edited: bool = False, **arguments: Any
 ) -> JudgedCall:
     return JudgedCall(tool, arguments, "d" * 64, declared, read_only=declared == "allow", always_asks=edited)
-
-
-def test_without_rules_a_call_asks() -> None:
-    assert Policy().judge(judged()).approval == "ask"
 
 
 @pytest.mark.parametrize(
@@ -33,11 +28,6 @@ def test_without_rules_a_call_asks() -> None:
 )
 def test_deny_beats_ask_beats_allow(rules: list[str], expected: Approval) -> None:
     assert Policy(rules).judge(judged(command="curl -s example.com")).approval == expected
-
-
-def test_a_denial_names_the_rule() -> None:
-    rule = 'deny run_shell where command matches "curl *"'
-    assert Policy([rule], "allow").judge(judged(command="curl x")).reason == f"By policy: {rule}."
 
 
 def test_what_a_tools_own_check_refuses_is_not_said_to_be_forbidden_as_a_whole() -> None:
@@ -91,20 +81,6 @@ def test_an_edited_call_is_never_approved_by_a_rule_or_a_mode() -> None:
 @pytest.mark.parametrize("rule", ["ask run_shell", "allow run_shell"])
 def test_no_rule_opens_a_mode_that_never_acts(mode: PolicyMode, rule: str) -> None:
     assert Policy([rule], mode).judge(judged()).approval == "deny"
-
-
-def test_a_cap_only_tightens() -> None:
-    assert Policy(default="allow").capped("ask").default == "ask"
-    assert Policy(default="plan").capped("ask").default == "plan"
-    assert Policy(default="allow").capped(None).default == "allow"
-
-
-def test_a_rule_matches_exact_text_patterns_and_digests() -> None:
-    call = {"path": "exports/a.csv"}
-    assert Rule.parse('allow write_file where path matches "exports/*.csv"').weigh("write_file", call, "d") == "yes"
-    assert Rule.parse('allow write_file where path matches "*.CSV"').weigh("write_file", call, "d") != "yes"
-    assert Rule.parse("allow write_file where digest is abc").weigh("write_file", call, "abc") == "yes"
-    assert Rule.parse("allow write_file where lines is 3").weigh("write_file", {"lines": 4}, "d") != "yes"
 
 
 @pytest.mark.parametrize("text", ["", "permit run_shell", "allow", "allow run shell", "deny x where"])

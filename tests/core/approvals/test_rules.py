@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.policy import JudgedCall, Policy
-from agent_kernel.approvals.rules import Rule, check_rules
+from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -134,11 +134,3 @@ def test_a_rule_on_an_argument_that_the_tool_does_not_have_is_refused_with_those
     with pytest.raises(ConfigurationError, match=r"no tool has.* code, "):
         check_rules(["deny * where tabel is x"], [DECLARED])
     check_rules(["deny * where tabel is x", "deny drop where forec is true"])  # its tools are not known yet
-
-
-def test_deep_values_are_compared_without_harm() -> None:
-    deep: Any = []
-    for _ in range(900):
-        deep = [deep]
-    assert Rule.parse("deny drop where force is [[]]").weigh("drop", {"force": deep}, "") == "no"
-    assert Rule.parse(f"deny drop where force is {'[' * 100_000}").weigh("drop", {"force": []}, "") == "no"

@@ -10,10 +10,8 @@ from agent_kernel.errors import UnknownRule
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
-from agent_kernel.protocol.views import RuleView
-from agent_kernel.record.words import policy_words, rule_words
+from agent_kernel.record.words import policy_words
 from agent_kernel.testing import ScriptedModel, call, say
-from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import Stages
 
 ALWAYS = Decision(approved=True, scope="user")
@@ -37,14 +35,6 @@ async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_suc
     assert result.run.policy.notes[0] == (
         "Not in force: allow run_python. This site allows edit at most, so code may not allow calls."
     )
-
-
-async def test_tools_that_run_unasked_by_their_own_declaration_are_named(stages: Stages) -> None:
-    plot = ToolDeclaration("plot", "Plot.", {"type": "object", "properties": {}}, approval="allow")
-    with ScriptedModel([say("done")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start(tools=(plot,))).wait()
-        assert result.run.policy.notes == ["Run unasked where their own declaration says so: plot."]
 
 
 async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(stages: Stages) -> None:
@@ -123,19 +113,3 @@ async def test_the_command_line_lists_rules_and_says_which_it_can_not_remove(
     assert await in_thread("rules", "remove", "rule_nothing", "--log", str(log)) == 1
     assert await in_thread("rules", "remove", "--log", str(log)) == 1
     assert "No saved rule begins with 'rule_nothing'." in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("rule", "words"),
-    [
-        (RuleView(tool_name="x", text="allow x", origin="code"), "this notebook's code"),
-        (RuleView(tool_name="x", text="allow x", origin="site"), "this site"),
-        (
-            RuleView(tool_name="x", text="deny x", origin="folder", made_by="../.agent-kernel.toml"),
-            "../.agent-kernel.toml",
-        ),
-        (RuleView(tool_name="x", text="allow x", scope="user", rule_id="r"), "all notebooks, saved"),
-    ],
-)
-def test_each_maker_has_words(rule: RuleView, words: str) -> None:
-    assert rule_words(rule) == words

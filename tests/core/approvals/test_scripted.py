@@ -45,11 +45,6 @@ def test_what_is_no_script_is_refused(wrong: Any) -> None:
         script(wrong)
 
 
-def test_arguments_of_a_decision_are_those_of_a_call() -> None:
-    with pytest.raises(ConfigurationError, match="not JSON"):
-        approve("t", {"a": {1, 2}})
-
-
 @pytest.mark.parametrize("fields", [{"approved": False, "answer": "a"}, {"approved": False, "edited_input": {}}])
 def test_a_denial_does_nothing_else(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="denial"):
@@ -90,18 +85,6 @@ def test_a_call_that_is_not_covered_is_shown_below_the_one_that_was_recorded() -
     assert lines[0] == "The recording has no decision on this call."
     assert lines[1:3] == ['recorded: run_python {"code":"x = 1"}', 'actual:   run_python {"code":"x = 9"}']
     assert "Record it again" in lines[3]
-
-
-def test_of_long_calls_the_first_difference_is_shown() -> None:
-    one, other = (Call("run_python", {"code": "a" * 5_000 + end + "b" * 5_000}) for end in ("1", "2"))
-    said = Script([approve("run_python", one.arguments)]).uncovered(other)
-    assert len(said) < 1_000
-    assert "aaa1bbb" in said
-    assert "aaa2bbb" in said
-
-
-def test_a_script_that_is_used_up_says_so() -> None:
-    assert "no decision is left" in Script([]).uncovered(ONE)
 
 
 def test_what_was_used_before_an_interruption_is_not_used_again() -> None:

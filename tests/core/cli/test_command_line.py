@@ -1,13 +1,12 @@
 """What `agent-kernel` does in a terminal."""
 
-import json
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.demo import prepare_demo, write_lab_defaults
+from agent_kernel.demo import prepare_demo
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 
@@ -35,13 +34,6 @@ def test_the_demo_opens_a_copy_with_empty_outputs(tmp_path: Path) -> None:
         assert (tmp_path / "demo" / path.relative_to(NOTEBOOKS)).read_bytes() == path.read_bytes()
 
 
-def test_the_demo_has_every_notebook_and_its_page(tmp_path: Path) -> None:
-    prepare_demo(NOTEBOOKS, tmp_path, {})
-    assert {path.name for path in tmp_path.glob("*.ipynb")} == {path.name for path in NOTEBOOKS.glob("*.ipynb")}
-    assert sources(tmp_path / "replaying.ipynb") == sources(NOTEBOOKS / "replaying.ipynb")
-    assert (tmp_path / "README.md").read_text() == (NOTEBOOKS / "README.md").read_text()
-
-
 def test_the_demo_keeps_a_recording_that_the_user_made_anew(tmp_path: Path) -> None:
     mine = tmp_path / "recordings" / "plots.jsonl"
     mine.parent.mkdir()
@@ -54,12 +46,6 @@ def test_the_demo_keeps_a_recording_that_the_user_made_anew(tmp_path: Path) -> N
 def test_the_demo_asks_the_users_own_model_where_there_is_one(tmp_path: Path) -> None:
     copy = prepare_demo(NOTEBOOKS, tmp_path, {"OPENAI_API_KEY": "sk-x"})
     assert [source.splitlines()[0] for source in sources(copy) if source.startswith("%%agent")] == ["%%agent"] * 3
-
-
-def test_the_demo_has_defaults_of_its_own_where_the_user_has_none(tmp_path: Path) -> None:
-    place = write_lab_defaults(tmp_path)
-    written = json.loads((place / "labconfig" / "default_setting_overrides.json").read_text())
-    assert written["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
 
 
 def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> None:
@@ -88,11 +74,6 @@ def test_run_fails_when_a_cell_fails_and_keeps_what_ran(tmp_path: Path, capsys: 
 def test_run_says_so_when_there_is_no_such_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", str(tmp_path / "nowhere.ipynb")]) == 2
     assert "There is no notebook" in capsys.readouterr().err
-
-
-def test_audit_says_so_when_there_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["audit", "--log", str(tmp_path / "none.sqlite")]) == 1
-    assert "--log" in capsys.readouterr().err
 
 
 def test_an_unknown_option_is_refused_and_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.protocol.calls import Outcome
-from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
@@ -114,17 +113,6 @@ async def test_what_is_no_run_is_answered_with_those_that_there_are(
     assert said.startswith("agent-kernel: There is no run 'run_0nope' in this log. The last ones:\n")
     assert first[:12] in said
     assert "More than one run begins with 'run_'." in printed("run_", code=1)
-
-
-def test_a_form_without_a_run_is_no_list(printed: Printed) -> None:
-    assert "Say which run, before the option" in printed("--notebook", "last", code=1)
-
-
-async def test_a_log_without_runs_says_where_they_are(log: Path, printed: Printed) -> None:
-    runtime = await Runtime.open(log, None)  # type: ignore[arg-type]
-    await runtime.aclose()
-    assert "run.to_cells()" in printed("last", code=1)
-    assert "run.to_cells()" in printed()
 
 
 def test_a_log_that_cant_be_read_says_why(log: Path, printed: Printed) -> None:

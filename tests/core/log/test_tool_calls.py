@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agent_kernel.errors import (
     AlreadyDecided,
     DigestMismatch,
     IllegalTransition,
-    UnknownApproval,
-    UnknownToolCall,
 )
 from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import chain
@@ -123,37 +119,6 @@ def test_the_first_decision_wins(sql: sqlite3.Connection) -> None:
     assert [one.fields["decision"] for one in chain.read_entries(sql) if one.fields["kind"] == "decision"] == ["denied"]
 
 
-def test_unknown_ids_change_nothing(sql: sqlite3.Connection) -> None:
-    with pytest.raises(UnknownApproval):
-        tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
-    with pytest.raises(UnknownToolCall):
-        tool_calls.move(sql, 1, "c1", "denied", [])
-
-
-MOVES = st.lists(st.sampled_from(sorted(tool_calls.NEXT)), max_size=12)
-
-
-@given(MOVES)
-def test_no_order_of_moves_reaches_a_state_past_its_gate(targets: list[CallState]) -> None:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    make_tables(connection)
-    runs.add_conversation(connection, "conv", "k", None, None)
-    propose(connection)
-    seen: list[CallState] = ["proposed"]
-    for target in targets:
-        try:
-            tool_calls.move(connection, 1, "c1", target, [])
-        except IllegalTransition:
-            assert target not in tool_calls.NEXT[seen[-1]]
-        else:
-            assert target in tool_calls.NEXT[seen[-1]]
-            seen.append(target)
-    assert seen.count("executing") <= 1
-    if "executing" in seen:
-        assert seen[seen.index("executing") - 1] == "approved"
-    connection.close()
-
-
 async def test_the_log_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "data" / "log.sqlite"
     log = await Log.open(path)
@@ -162,8 +127,3 @@ async def test_the_log_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     for beside in path.parent.iterdir():
         assert stat.S_IMODE(beside.stat().st_mode) == 0o600, beside
     await log.aclose()
-
-
-def test_a_state_that_no_call_can_have_lists_none(sql: sqlite3.Connection) -> None:
-    propose(sql)
-    assert tool_calls.list_calls(sql, state="' OR 1 OR '") == []

@@ -131,20 +131,3 @@ def test_a_declaration_is_read_as_it_was_sent() -> None:
 def test_fields_that_are_not_known_are_ignored() -> None:
     sent = DeclareRun(run_id="run_x")
     assert read_request(sent.model_dump(mode="json") | {"of_a_later_version": 1}) == sent
-
-
-@pytest.mark.parametrize("content", [{}, {"op": ["declare"]}, {"op": "declare"}, {"op": "declare", "run_id": ["r"]}])
-def test_a_request_that_does_not_fit_is_none(content: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        read_request(content)
-
-
-def test_what_does_not_fit_is_not_quoted() -> None:
-    with pytest.raises(ValidationError) as refused:
-        read_reply({"ok": True, "declaration": DECLARATION | {"prompt": ["hunter2"]}}, Declared)
-    assert "hunter2" not in str(refused.value)
-
-
-def test_a_request_that_no_kernel_knows_is_refused() -> None:
-    with pytest.raises(ValidationError):
-        read_request({"op": "teleport"})

@@ -1,6 +1,7 @@
 """What cards and records both make of a call is one table, which `widgets/tests/alike.test.ts` reads, too."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,52 +15,32 @@ from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 from tests.core.record.record_examples import a_call
 
 CASES: dict[str, Any] = json.loads((Path(__file__).parents[2] / "cards_and_records.json").read_text(encoding="utf-8"))
-AS_JSON = json.dumps
+GENERATED = Path(__file__).parents[3] / "widgets" / "src" / "text" / "words.gen.ts"
 
 
-@pytest.mark.parametrize("case", CASES["summaries"], ids=AS_JSON)
-def test_the_title_of_a_call_is_cut_from_its_arguments(case: dict[str, Any]) -> None:
-    assert summary_of(a_call(tool=case["tool"], arguments=case["input"])) == case.get("record", case["text"])
+MADE: dict[str, Callable[[dict[str, Any]], str]] = {
+    "summaries": lambda case: summary_of(a_call(tool=case["tool"], arguments=case["input"])),
+    "titles": lambda case: title_of(case["tool"], case["summary"]),
+    "durations": lambda case: words.duration(case["ms"]),
+    "stored": lambda case: words.stored(case["cached_at"], case["ended_at"]),
+    "deciders": lambda case: words.decided(a_call(by=case["by"], decided_by=case["name"], edited=case["edited"])),
+    "money": lambda case: money(case["usd"]),
+    "at_least": lambda case: money(case["usd"], at_least=True),
+    "tokens": lambda case: tokens(case["count"]),
+}
 
 
-@pytest.mark.parametrize("case", CASES["titles"], ids=AS_JSON)
-def test_a_call_says_what_it_does(case: dict[str, Any]) -> None:
-    assert title_of(case["tool"], case["summary"]) == case["text"]
-
-
-def test_each_built_in_tool_has_a_title() -> None:
-    assert all(title_of(name, "") for name in BUILTIN_NAMES)
-
-
-@pytest.mark.parametrize("case", CASES["durations"], ids=AS_JSON)
-def test_how_long_a_call_took(case: dict[str, Any]) -> None:
-    assert words.duration(case["ms"]) == case["text"]
-
-
-@pytest.mark.parametrize("case", CASES["stored"], ids=AS_JSON)
-def test_how_old_a_stored_outcome_is(case: dict[str, Any]) -> None:
-    assert words.stored(case["cached_at"], case["ended_at"]) == case["text"]
-
-
-@pytest.mark.parametrize("case", CASES["deciders"], ids=AS_JSON)
-def test_who_decided_a_call(case: dict[str, Any]) -> None:
-    assert words.decided(a_call(by=case["by"], decided_by=case["name"], edited=case["edited"])) == case["text"]
-
-
-@pytest.mark.parametrize("case", CASES["money"], ids=AS_JSON)
-def test_an_amount(case: dict[str, Any]) -> None:
-    assert money(case["usd"]) == case["text"]
-
-
-@pytest.mark.parametrize("case", CASES["at_least"], ids=AS_JSON)
-def test_a_lower_bound_is_rounded_down_so_that_it_is_one(case: dict[str, Any]) -> None:
-    assert money(case["usd"], at_least=True) == case["text"]
-
-
-@pytest.mark.parametrize("case", CASES["tokens"], ids=AS_JSON)
-def test_a_count_of_tokens(case: dict[str, Any]) -> None:
-    assert tokens(case["count"]) == case["text"]
+@pytest.mark.parametrize("what", MADE)
+def test_a_record_says_it_as_the_card_does(what: str) -> None:
+    made = [MADE[what](case) for case in CASES[what]]
+    assert made == [case.get("record", case["text"]) for case in CASES[what]]
 
 
 def test_the_table_has_a_title_of_each_built_in_tool() -> None:
     assert {case["tool"] for case in CASES["summaries"]} >= set(BUILTIN_NAMES)
+    assert all(title_of(name, "") for name in BUILTIN_NAMES)
+
+
+def test_the_cards_have_the_words_of_the_record() -> None:
+    text = GENERATED.read_text(encoding="utf-8")
+    assert json.loads(text[text.index("{") : text.rindex("}") + 1]) == words.SHARED, "stale: run `npm run types`"

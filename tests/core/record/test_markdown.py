@@ -13,6 +13,7 @@ from agent_kernel.protocol.views import MessageView
 from agent_kernel.record import render_record
 from agent_kernel.record.as_cells import all_cells
 from agent_kernel.record.markdown import code_span, escape_markdown, fence, safe_markdown
+from agent_kernel.record.safety import render
 from agent_kernel.record.so_far import render_so_far
 from tests.core.record.engines import WIDGETS, Marked, acting, markdown_it, nbconvert
 from tests.core.record.record_examples import a_call, a_run, displayed, printed, says
@@ -85,12 +86,6 @@ def assert_inert(text: str, engines: Engines) -> None:
         assert acting(engine(text)) == [], (name, text)
 
 
-@pytest.mark.parametrize("form", ODD_LINKS.values(), ids=ODD_LINKS)
-@pytest.mark.parametrize("address", ODD_ADDRESSES, ids=lambda one: one[:12])
-def test_no_engine_makes_a_link_of_an_odd_address(form: str, address: str, engines: Engines) -> None:
-    assert_inert(safe_markdown(form.replace("{}", address)), engines)
-
-
 @pytest.mark.parametrize("text", HIDDEN.values(), ids=HIDDEN)
 def test_what_one_engine_takes_for_code_does_not_act_in_another(text: str, engines: Engines) -> None:
     assert_inert(safe_markdown(text), engines)
@@ -115,55 +110,6 @@ PIECES = [
     *("'", "(", "\\", "$", "$$", "\\\\[", "\\\\]", "\\\\(", "\\begin{a}", "\\end{a}", "\\rule{9cm}{9cm}", "mermaid\n"),
     *("*", "~~", "[^1]: ", "# ", "\n---\n", ": ", "<https://x.example>", "&", "&colon;", "&lt;", "[", "]"),
 ]
-
-
-MIXED = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
-@rounds(300, 20_000)
-def test_nothing_acts_however_the_marks_are_mixed(engines: Engines, text: str) -> None:
-    assert_inert(safe_markdown(text), engines)
-
-
-@given(MIXED, MIXED)
-@rounds(100, 5_000)
-def test_nothing_acts_in_a_record_of_mixed_marks(engines: Engines, answer: str, code: str) -> None:
-    outputs = [printed(code), displayed(text_markdown=code, text_plain=answer)]
-    call = a_call(1, "run_python", {"code": code}, reason=answer, outputs=outputs)
-    shown = render_record(a_run(prompt=code), [says(answer, call), says(code)], [call])
-    assert_inert(shown["text/markdown"], engines)
-
-
-OPEN = ["- a\n", "  ```\n", "   ~~~\n", "> ```\n", "`````\n", "$$\n", "|a|b|\n|-|-|\n|", "[^1]:\n", "a\n: b\n", "\t- "]
-
-
-@given(st.lists(st.sampled_from([*PIECES, *OPEN]), max_size=10).map("".join))
-@rounds(100, 20_000)
-def test_no_answer_takes_the_transcript_into_its_own_blocks(engines: Engines, answer: str) -> None:
-    call = a_call(1, "run_python", {"code": "print(1)"})
-    text = render_record(a_run(), [says("", call), says(answer)], [call])["text/markdown"]
-    for name, engine in engines.items():
-        assert "<summary>1 step: 1 done</summary>" in engine(text), (name, text)
-
-
-@given(MIXED, MIXED)
-@rounds(100, 5_000)
-def test_nothing_acts_in_the_cells_of_a_run_of_mixed_marks(engines: Engines, text: str, name: str) -> None:
-    call = a_call(1, "run_python", {"code": text}, reason=text)
-    run = a_run(prompt=text, model=name, run_id=name)
-    asked = MessageView(message_id="m1", run_id="run_1", role="user", content=text)
-    for cell in all_cells(run, [asked, says(text, call), says(text)], [call]):
-        if cell.kind == "markdown":
-            assert_inert(cell.source, engines)
-
-
-@given(MIXED, MIXED)
-@rounds(100, 5_000)
-def test_nothing_acts_in_what_the_file_says_of_a_run_that_goes_on(engines: Engines, text: str, name: str) -> None:
-    call = a_call(1, name, {"code": text}, state="awaiting_approval", reason=text)
-    run = a_run(prompt=text, model=name, run_id=name, status="running")
-    assert_inert(render_so_far(RunProgress(run, (call,), {}, None, ahead_waits=False))["text/markdown"], engines)
 
 
 @pytest.mark.parametrize(
@@ -197,28 +143,51 @@ def test_ordinary_links_and_code_stay_as_they_are() -> None:
         assert safe_markdown(text) == text
 
 
+MIXED = st.lists(st.sampled_from([*PIECES, "- a\n", "  ```\n", "`````\n", "a\n: b\n", "\t- "]), max_size=10).map(
+    "".join
+)
+
+
+@given(MIXED, MIXED)
+@rounds(60, 20_000)
+def test_nothing_acts_however_the_marks_are_mixed(engines: Engines, text: str, name: str) -> None:
+    assert_inert(safe_markdown(text), engines)
+    outputs = [printed(text), displayed(text_markdown=text, text_plain=name)]
+    call = a_call(1, "run_python", {"code": text}, reason=name, outputs=outputs)
+    run = a_run(prompt=text, model=name, run_id=name)
+    asked = MessageView(message_id="m1", run_id="run_1", role="user", content=text)
+    said = [asked, says(name, call), says(text)]
+    record = render_record(run, said, [call])["text/markdown"]
+    assert_inert(record, engines)
+    for engine in engines.values():
+        assert "<summary>1 step: 1 done</summary>" in engine(record), "the answer takes the transcript into its blocks"
+    for cell in all_cells(run, said, [call]):
+        if cell.kind == "markdown":
+            assert_inert(cell.source, engines)
+    waits = a_call(1, name, {"code": text}, state="awaiting_approval", reason=text)
+    assert_inert(render_so_far(RunProgress(run, (waits,), {}, None, ahead_waits=False))["text/markdown"], engines)
+
+
+@pytest.mark.parametrize("form", ODD_LINKS.values(), ids=ODD_LINKS)
+def test_no_engine_makes_a_link_of_an_odd_address(form: str, engines: Engines) -> None:
+    for address in ODD_ADDRESSES:
+        assert_inert(safe_markdown(form.replace("{}", address)), engines)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "> " * 25_000,
-        "> " * 10_000 + "x",
         "[" * 100_000,
-        "]" * 100_000,
-        "[a]:" * 4_900,
         "[a](" * 4_900 + ">" * 20_000,
         "](" + "&" * 50_000,
         "[a]: (" * 4_900,
-        '[a]: x "' * 4_900,
-        "[a](&amp;amp;amp;" * 2_900,
         "`" * 50_000,
         "$a" * 25_000,
-        "\\begin{" * 7_000,
-        "- " * 25_000,
-        "<" * 5_000 + "a" * 45_000,
+        "| a " * 25_000 + "\n" + "|-" * 25_000,
         "*a_ " * 12_500,
-        ("a`" * 120 + "\n") * 200,
     ],
     ids=lambda text: text[:8],
 )
-def test_hostile_markdown_is_made_safe_in_a_moment(text: str) -> None:
-    bounded(2.5, lambda: safe_markdown(text))
+def test_hostile_markdown_takes_little_time(text: str) -> None:
+    bounded(5, lambda: (render(text), safe_markdown(text)))

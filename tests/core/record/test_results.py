@@ -11,10 +11,9 @@ from agent_kernel.execution.long_tables import SHOWN_ROWS, long_table
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import RESULT_MARK as MARK
 from agent_kernel.record import Placed, place_record, render_record
-from agent_kernel.record.results import MOST_BYTES, MOST_RESULTS, WIDGET_VIEW
+from agent_kernel.record.results import MOST_RESULTS, WIDGET_VIEW
 from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
 from tests.core.record.test_safety import assert_harmless
-from tests.cpu import bounded
 
 PLOTLY = "application/vnd.plotly.v1+json"
 TABLE = '<table border="1" class="dataframe"><tbody><tr><td>1</td></tr></tbody></table>'
@@ -50,22 +49,6 @@ def test_a_chart_stands_below_with_all_its_mime_types_and_the_record_has_no_copy
         assert "draw()" not in text
         assert "Shown with the answer: text, Plotly chart." in text
         assert text.index("There it is.") < text.index("1 step: 1 done")
-
-
-def test_what_stands_below_is_named_in_all_forms_without_what_changes_from_run_to_run() -> None:
-    call = a_call(
-        outputs=[
-            displayed(image_png=PNG, text_plain="<Figure at 0x7f01>"),
-            displayed(text_html=TABLE, text_plain="<Styler at 0x7f02>"),
-            displayed(text_latex="$x^2$", text_plain="<Math at 0x7f03>"),
-        ]
-    )
-    shown = placed(call)
-    assert len(shown.results) == 3
-    for text in shown.record.values():
-        assert "Shown with the answer: picture, table, formula." in text
-        assert "0x7f" not in text
-    assert PNG not in shown.record["text/html"]
 
 
 def test_texts_of_a_steps_other_calls_and_what_failed_calls_showed_stay_in_the_transcript() -> None:
@@ -129,18 +112,6 @@ def test_colours_are_those_of_the_notebook_and_other_escapes_are_gone(text: str,
     html = alone(failed)["text/html"]
     assert shown in html
     assert_harmless(html)
-
-
-def test_displays_that_were_cleared_or_replaced_do_not_stand_below() -> None:
-    outputs = [
-        displayed(text_html="<b>gone</b>"),
-        displayed().model_copy(update={"kind": "clear"}),
-        displayed(text_html="<b>early</b>").model_copy(update={"display_id": "d"}),
-        displayed(image_png=PNG),
-        displayed(text_html="<b>late</b>").model_copy(update={"display_id": "d"}),
-    ]
-    data = [result.data for result in placed(a_call(outputs=outputs)).results]
-    assert data == [{"text/html": "<b>late</b>"}, {"image/png": PNG}]
 
 
 def test_a_widget_stands_below_also_that_of_a_failed_call_and_a_record_alone_has_its_text() -> None:
@@ -207,21 +178,6 @@ def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
     assert "<i>2</i>" in shown.record["text/html"]
 
 
-def test_a_bundle_of_20_mb_is_left_out_and_the_others_stand() -> None:
-    huge = displayed(text_html="x" * 20_000_000, text_plain="huge")
-    shown = bounded(2, lambda: placed(a_call(outputs=[displayed(image_png=PNG), huge, displayed(text_html=TABLE)])))
-    assert [list(result.data) for result in shown.results] == [["image/png"], ["text/html"]]
-    assert "Not shown: HTML." in shown.record["text/plain"]
-    assert sum(len(text) for text in shown.record.values()) < 10_000
-
-
-def test_what_stands_below_is_bounded_for_the_whole_run() -> None:
-    calls = [a_call(number, outputs=[displayed(text_html="y" * 3_000_000)]) for number in range(10)]
-    sizes = [len(json.dumps(result.data)) for result in placed(*calls).results]
-    assert len(sizes) == 5
-    assert sum(sizes) <= MOST_BYTES
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -268,12 +224,6 @@ def test_json_that_is_nested_without_end_is_not_kept() -> None:
     assert "Not shown: JSON." in shown.record["text/html"]
 
 
-def test_a_run_that_is_recorded_has_marks_that_are_the_same_every_time() -> None:
-    call = a_call(outputs=[displayed(image_png=PNG)])
-    (result,) = place_record(a_run(recorded=True, run_id="run_other"), [says("", call)], [call]).results
-    assert result.metadata == {MARK: {"run": "recorded", "call": 1}}
-
-
 def test_a_record_that_stands_alone_has_a_table_beside_the_answer_and_not_in_the_fold() -> None:
     html = alone(a_call(outputs=[displayed(text_html=TABLE, text_plain="1")]))["text/html"]
     answer, _, transcript = html.partition("<details")
@@ -281,13 +231,6 @@ def test_a_record_that_stands_alone_has_a_table_beside_the_answer_and_not_in_the
     assert "<table" not in transcript
     assert "Shown with the answer: table." in transcript
     assert "below" not in html
-
-
-def test_a_record_that_stands_alone_has_each_picture_once() -> None:
-    calls = [a_call(number, outputs=[displayed(image_png=PNG)]) for number in range(6)]
-    above, _, transcript = alone(*calls)["text/html"].partition("<details")
-    assert above.count(PNG) == 6
-    assert PNG not in transcript
 
 
 def test_a_drawing_is_kept_as_an_image() -> None:
@@ -301,8 +244,6 @@ def test_a_drawing_is_kept_as_an_image() -> None:
     ("latex", "formula"),
     [
         ("$x < y$", "$x &lt; y$"),
-        ("$\\displaystyle \\frac{1}{2}$", "$\\displaystyle \\frac{1}{2}$"),
-        ("$$\\left(x\\right)\n$$", "$$\\left(x\\right)$$"),
         ("\\(x\\)", "$x$"),
         ("\\[x\\]", "$$x$$"),
         ("\\begin{align}x &= 1\\end{align}", "$$\\begin{align}x &amp;= 1\\end{align}$$"),

@@ -1,19 +1,16 @@
 """A record is opened by people who did not make it: nothing in it may act, whatever a model or a tool wrote."""
 
 import re
-import threading
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from markdown_it.parser_inline import ParserInline
 
 from agent_kernel.protocol.views import Warning
 from agent_kernel.record import formats, markdown, render_record, safety
-from agent_kernel.record.markdown import code_span, fence, safe_markdown
+from agent_kernel.record.markdown import safe_markdown
 from agent_kernel.record.safety import render
 from tests.core.record.record_examples import a_call, a_run, bare, displayed, printed, raised, says
 from tests.core.runtime.turns.fuzzing import rounds
@@ -37,8 +34,8 @@ ALLOWED = {
         "img",
         "br",
     ),
-    *("small", "time"),
     *("table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "b", "i", "span", "hr", "s", "del"),
+    *("small", "time"),
 }
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -132,14 +129,6 @@ def test_nothing_that_anyone_wrote_acts_in_the_record(attack: str) -> None:
     assert markup.rstrip().endswith("$0.039</p>")
 
 
-def test_code_cannot_end_its_block_in_markdown() -> None:
-    code = 'text = """\n```\n</details>\n````\n<script>alert(1)</script>\n"""'
-    block = fence(code, "python")
-    assert block.startswith("`````python\n")
-    assert MarkdownIt("commonmark").render(block).count("<pre>") == 1
-    assert MarkdownIt("commonmark").render(code_span("a `` b`")).count("<code>") == 1
-
-
 def test_a_code_block_that_the_model_did_not_end_ends_with_the_answer() -> None:
     shown = render_record(a_run(), [says("", a_call()), says("Here:\n\n```python\nx = 1")], [a_call()])
     assert "```python\nx = 1\n```" in shown["text/markdown"]
@@ -151,14 +140,6 @@ def test_markdown_keeps_its_code_and_loses_its_html() -> None:
         "Use `List[int]` &lt;b>now&lt;/b>:\n\n```html\n<b>kept</b>\n```\n\n"
         "&#33;[plot](https://x.example/a.png) [ok](https://x.example)"
     )
-
-
-def test_ordinary_addresses_stay() -> None:
-    assert (
-        safe_markdown("[a](exports/x.csv#row) [b](mailto:a@b.example)")
-        == "[a](exports/x.csv#row) [b](mailto:a@b.example)"
-    )
-    assert '<a href="exports/x.csv"' in render("[a](exports/x.csv)")
 
 
 def test_a_remote_picture_is_a_link() -> None:
@@ -178,31 +159,12 @@ def test_hidden_characters_are_written_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 60_000,
-        "![" * 40_000,
-        "> " * 40_000,
-        "](<" * 30_000,
-        "[a](" * 25_000,
-        "| a " * 25_000 + "\n" + "|-" * 25_000,
-        "_a*" * 8_000,
-    ],
-    ids=lambda text: text[:4],
-)
-def test_hostile_markdown_takes_little_time(text: str) -> None:
-    bounded(5, lambda: (render(text), safe_markdown(text)))
-
-
-@pytest.mark.parametrize(
     "markup",
     [
         "<div>" * 40_000,
-        "".join(f"<b id={number}>" for number in range(15_000)),
         "<b><div></b>" * 16_000,
-        "<ul><li>" * 20_000,
     ],
-    ids=["div", "b", "mixed", "list"],
+    ids=["div", "mixed"],
 )
 def test_deeply_nested_html_takes_little_time(markup: str) -> None:
     call = a_call(outputs=[displayed(text_html=markup, text_plain="in words")])
@@ -212,48 +174,15 @@ def test_deeply_nested_html_takes_little_time(markup: str) -> None:
 
 BLOCKS = [
     *("# a\n", "```py\ncode\n```\n", "~~~\nx", "> q\n> ```\n> z\n", "    indented\n", "- a\n  - b\n\n      c\n", "\n"),
-    *(
-        "|a|b|\n|-|-|\n|1|2|\n",
-        "*e* [x](y) `c`\n",
-        "1. a\n   ```\n   k\n",
-        "<div>\n",
-        "[a]: b\n",
-        "~~x~~ ![y](z)\n",
-        "$$\n",
-        "\\[ x\n",
-        "\\]\n",
-        "$a$\n",
-    ),
+    *("|a|b|\n|-|-|\n|1|2|\n", "*e* [x](y) `c`\n", "1. a\n   ```\n   k\n", "<div>\n", "[a]: b\n", "~~x~~ ![y](z)\n"),
+    *("$$\n", "\\[ x\n", "\\]\n", "$a$\n"),
 ]
 
 
 @given(st.lists(st.sampled_from(BLOCKS), max_size=10).map("".join))
-@rounds(100, 5_000)
+@rounds(60, 5_000)
 def test_code_is_found_where_the_whole_parser_finds_it(text: str) -> None:
     def code(parser: MarkdownIt) -> list[tuple[str, list[int] | None, str]]:
         return [(one.type, one.map, one.markup) for one in parser.parse(text) if one.type in ("fence", "code_block")]
 
     assert code(markdown._BLOCKS) == code(safety._MARKDOWN)
-
-
-def test_an_answer_is_looked_into_once_for_all_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is nine tenths of a record's cost."""
-    parsed: list[str] = []
-    parse = ParserInline.parse
-
-    def counted(self: ParserInline, src: str, *rest: Any) -> Any:
-        parsed.append(src)
-        return parse(self, src, *rest)
-
-    monkeypatch.setattr(ParserInline, "parse", counted)
-    render_record(a_run(prompt="Why?"), [says("It *is* so.")], [])
-    assert parsed == ["It *is* so."]
-
-
-def test_a_record_can_be_made_in_another_thread() -> None:
-    made: list[str] = []
-    call = a_call(outputs=[displayed(text_html="<b>x</b>")])
-    thread = threading.Thread(target=lambda: made.append(render_record(a_run(), [], [call])["text/html"]))
-    thread.start()
-    thread.join()
-    assert "<b>x</b>" in made[0]

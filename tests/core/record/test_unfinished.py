@@ -107,16 +107,3 @@ def test_it_is_bounded_and_says_what_is_left_out() -> None:
     assert all(len(text) < 200_000 for text in made.values())
     assert "And 180 more calls." in made["text/plain"]
     assert "Left out" in made["text/plain"]
-
-
-def test_it_has_no_times_and_nothing_of_it_changes_with_them() -> None:
-    run, call = open_run(), open_call("awaiting_approval")
-    later = run.model_copy(update={"started_at": "2027-01-01T00:00:00Z"})
-    assert render_so_far(progress(run, call)) == render_so_far(progress(later, call))
-
-
-def test_a_prompt_that_stands_in_the_cell_is_not_said_again() -> None:
-    alone = render_so_far(progress(open_run(prompt="Plot it.")))
-    below = render_so_far(progress(open_run(prompt="Plot it.")), below_prompt=True)
-    assert all("Plot it." in text for text in alone.values())
-    assert not any("Plot it." in text for text in below.values())

@@ -10,7 +10,7 @@ import pytest
 
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError
 from agent_kernel.tools.arguments import canonical, digest, parse
-from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES, BUILTIN_TOOLS
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.registry import ToolRegistry
@@ -54,21 +54,10 @@ def test_the_digest_does_not_depend_on_how_the_arguments_were_written() -> None:
     assert len(digest(one)) == 64
 
 
-def test_big_integers_are_kept_exactly() -> None:
-    assert canonical(parse('{"n": 123456789012345678901234567890}')) == '{"n":123456789012345678901234567890}'
-
-
 def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
     assert canonical(parse('{"a": "x\\ud83dy", "b": "\\ud83d\\ude00"}')) == '{"a":"x\ufffdy","b":"😀"}'
     with pytest.raises(InvalidArguments, match="surrogate"):
         canonical({"a": "\ud83d"})
-
-
-def test_not_a_number_never_reaches_the_log() -> None:
-    with pytest.raises(InvalidArguments):
-        canonical({"a": float("nan")})
-    with pytest.raises(InvalidArguments):
-        parse({"a": float("inf")})
 
 
 def test_an_unknown_tool_is_answered_with_the_tools_on_offer() -> None:
@@ -92,11 +81,6 @@ def test_the_message_names_the_field_and_what_is_wrong(name: str, arguments: dic
     assert str(caught.value).startswith(fault)
 
 
-def test_several_missing_fields_are_each_named() -> None:
-    with pytest.raises(InvalidArguments, match=r"old_text is missing\. new_text is missing"):
-        registry.validate("edit_file", {"path": "a"})
-
-
 def test_at_most_three_faults_are_told_and_the_message_is_bounded() -> None:
     arguments = {"path": "a", "names": [{"x": "y" * 10_000}] * 5000}
     with pytest.raises(InvalidArguments) as caught:
@@ -104,13 +88,6 @@ def test_at_most_three_faults_are_told_and_the_message_is_bounded() -> None:
     assert len(str(caught.value)) < 1000
     assert str(caught.value).count(" must be ") <= 3
     assert "more" in str(caught.value)
-
-
-def test_a_choice_of_types_is_told_as_one() -> None:
-    schema = {"type": "object", "properties": {"n": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}
-    tools = ToolRegistry([ToolDeclaration("act", "Do it.", schema)])
-    with pytest.raises(InvalidArguments, match="n must be integer or null, not string"):
-        tools.validate("act", {"n": "x"})
 
 
 @pytest.mark.parametrize(
@@ -130,14 +107,6 @@ def test_a_faulty_schema_is_refused_before_a_model_sees_it(schema: dict[str, Any
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ToolDeclarationError, match="Two tools are named 'run_python'"):
         ToolRegistry([*BUILTIN_TOOLS, BUILTIN_TOOLS[0]])
-
-
-def test_the_built_in_tools_are_offered_in_the_format_of_the_request() -> None:
-    assert len(registry) == len(BUILTIN_NAMES)
-    assert {entry["function"]["name"] for entry in registry.openai_format()} == BUILTIN_NAMES
-    assert registry.openai_format() is registry.openai_format()
-    assert "run_python" in registry
-    assert [tool.name for tool in registry] == [tool.name for tool in BUILTIN_TOOLS]
 
 
 def test_reading_in_the_notebooks_folder_is_allowed_and_all_else_asks(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attachment
+from agent_kernel.tools.builtin.prompt_pictures import read_attachment
 
 NOTEBOOK = "folder/plots.ipynb"
 """As a server knows it, from its own root."""
@@ -55,29 +55,11 @@ def test_where_the_cell_is_not_known_the_only_one_of_that_name_is_meant(folder: 
         read(folder, [*cells, markdown("three")], cell_id)
 
 
-def test_a_notebook_of_before_cells_had_ids_tells_them_not_apart(folder: Path) -> None:
-    older = markdown("one", cell_id=None)
-    assert read(folder, [older], "a") == "one"
-    with pytest.raises(ToolFailed, match=OTHER_NAME):
-        read(folder, [older, older], "a")
-
-
-def test_a_cell_that_is_not_saved_yet_may_name_the_only_one(folder: Path) -> None:
-    assert read(folder, [markdown("one"), code("a")], "b") == "one"
-    with pytest.raises(ToolFailed, match=f"{OTHER_NAME}, or save the notebook"):
-        read(folder, [markdown("one"), code("a"), markdown("two")], "b")
-
-
 def test_an_attachment_that_is_missing_may_not_be_saved_yet(folder: Path) -> None:
     raw = markdown("one") | {"cell_type": "raw"}
     for cells in ([], [code("a")], [raw, code("a")], [markdown("one", "other.png"), code("a")]):
         with pytest.raises(ToolFailed, match=r"has this attachment\. If you see it there, save the notebook first"):
             read(folder, cells, "a" if cells else None)
-
-
-def test_a_notebook_that_was_never_saved_is_to_be_saved(folder: Path) -> None:
-    with pytest.raises(ToolFailed, match="Save the notebook first"):
-        read_attachment(folder, NOTEBOOK, "image.png")
 
 
 @pytest.mark.parametrize("path", [None, "", "console-1", "folder/plots.md", ".."])
@@ -118,12 +100,6 @@ def test_what_is_no_notebook_is_said_to_be_none(folder: Path, text: str) -> None
         read_attachment(folder, NOTEBOOK, "image.png")
 
 
-@pytest.mark.parametrize("attachments", [None, 1, "image.png", ["image.png"]])
-def test_attachments_that_are_none_are_passed_over(folder: Path, attachments: Any) -> None:
-    odd = markdown("") | {"attachments": attachments, "id": [{}]}
-    assert read(folder, [odd, markdown("one"), odd, code("a")], "a") == "one"
-
-
 @pytest.mark.parametrize("bundle", [None, 1, "image/png", {}, {"image/png": 1}, {"image/png": [["a"]]}])
 def test_an_attachment_that_holds_no_picture_is_refused(folder: Path, bundle: Any) -> None:
     cell = markdown("") | {"attachments": {"image.png": bundle}}
@@ -150,9 +126,3 @@ def test_what_a_hostile_notebook_holds_is_refused_before_it_is_decoded(
     read(folder, [markdown(data, cell_id="a")])
     with pytest.raises(ToolFailed, match=why):
         tools.picture_of("attachment:image.png", NOTEBOOK, None)
-
-
-def test_what_names_an_attachment() -> None:
-    assert attached_name("attachment:a b.png") == "a b.png"
-    assert attached_name("Attachment:") == ""
-    assert attached_name("attachments/a.png") is attached_name("") is None

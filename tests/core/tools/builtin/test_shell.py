@@ -40,10 +40,6 @@ def test_a_silent_command_tells_its_exit_code(tmp_path: Path) -> None:
     assert run_shell(tmp_path, "kill -9 $$", emit=lambda _: None) == "Stopped by SIGKILL"
 
 
-def test_a_command_gets_no_input(tmp_path: Path) -> None:
-    assert run_shell(tmp_path, "cat", emit=lambda _: None) == "Exit code: 0"
-
-
 def test_a_command_past_its_time_is_stopped_with_its_children(tmp_path: Path) -> None:
     command = f"echo started; sleep 60 & echo $! > {tmp_path}/pid; wait"
     with pytest.raises(ToolFailed, match=r"started\n.*Stopped after 2 s"):
