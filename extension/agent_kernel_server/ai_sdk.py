@@ -24,7 +24,7 @@ from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel_server.ai_sdk_messages import as_asked, checked_prompt, keep_pictures, page_tools, take_output
 from agent_kernel_server.ai_sdk_streams import ChatStreamHandler, Follower, Target
 from agent_kernel_server.identity import may
-from agent_kernel_server.requests import Refusal, for_those_who_may
+from agent_kernel_server.requests import Refusal
 
 MOST_BYTES = 32 << 20
 """The longest body: a page sends all its messages with each request."""
@@ -43,9 +43,7 @@ class ChatHandler(ChatStreamHandler):
     """Takes what `DefaultChatTransport` sends, and answers with a UI message stream."""
 
     most_bytes = MOST_BYTES
-    action = "execute"
 
-    @for_those_who_may("execute")
     async def post(self) -> None:
         request = await asyncio.to_thread(self.read_body, ChatRequest)
         tools = page_tools(request)
@@ -267,7 +265,6 @@ def _again(prompt_id: str) -> str:
 class ChatMessagesHandler(ChatStreamHandler):
     """The messages of a chat, for `useChat({ messages })`."""
 
-    @for_those_who_may("read")
     async def get(self, chat_id: str) -> None:
         conversation = await (await self.runtime()).conversation(chat_id)
         follower = Follower(conversation, await self.page_tools_of(conversation))
@@ -296,7 +293,6 @@ async def _pictures(conversation: Conversation) -> dict[str, list[UIPart]]:
 class ResumeHandler(ChatStreamHandler):
     """Goes on with the answer that streams: from its first chunk, then live. 204 where none does."""
 
-    @for_those_who_may("read")
     async def get(self, chat_id: str) -> None:
         try:
             conversation = await (await self.runtime()).conversation(chat_id)

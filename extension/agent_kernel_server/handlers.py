@@ -3,8 +3,8 @@
 Clients without a channel, such as scripts, can do everything by these routes that a card can.
 """
 
-from collections.abc import Callable
-from typing import NoReturn, get_args
+from collections.abc import Callable, Mapping
+from typing import ClassVar, NoReturn, get_args
 
 from pydantic import Field
 from tornado import web
@@ -32,9 +32,10 @@ from agent_kernel.runtime.clients.snapshot import tool_views
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.ai_sdk import ChatHandler, ChatMessagesHandler, ResumeHandler
 from agent_kernel_server.channel import ChannelHandler
+from agent_kernel_server.identity import Action
 from agent_kernel_server.mcp_server.route import McpHandler
 from agent_kernel_server.pages import PagesHandler
-from agent_kernel_server.requests import AgentKernelHandler, Refusal, for_those_who_may
+from agent_kernel_server.requests import AgentKernelHandler, Refusal
 from agent_kernel_server.streams import EventsHandler
 
 CALL_STATES: frozenset[str] = frozenset({*get_args(CallState), "unanswered"})
@@ -43,6 +44,9 @@ RUN_STATUSES: frozenset[str] = frozenset(get_args(RunStatus))
 RUN_STATES: frozenset[str] = RUN_STATUSES | {"paused", "open"}
 """The states that the list of runs accepts. A paused run is `paused` and not `running`; `open` are all that have not
 ended."""
+
+
+WRITING: Mapping[str, Action] = {"GET": "read", "POST": "write", "DELETE": "write"}
 
 
 class NewConversation(Body):
@@ -80,13 +84,11 @@ class ToolAnswer(Body):
 
 
 class StatusHandler(AgentKernelHandler):
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await self.service.status())
 
 
 class ToolsHandler(AgentKernelHandler):
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send([*tool_views(BUILTIN_TOOLS), *(await self.service.mcp_servers.view()).tools])
 
@@ -94,7 +96,6 @@ class ToolsHandler(AgentKernelHandler):
 class ServersHandler(AgentKernelHandler):
     """The MCP servers, with their states."""
 
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await self.service.mcp_servers.view())
 
@@ -102,7 +103,8 @@ class ServersHandler(AgentKernelHandler):
 class SignedInHandler(AgentKernelHandler):
     """Where a person's browser comes back to from signing in at an MCP server."""
 
-    @for_those_who_may("execute")
+    actions: ClassVar[Mapping[str, Action]] = {"GET": "execute"}
+
     async def get(self) -> None:
         code, state = self.get_query_argument("code", ""), self.get_query_argument("state", "")
         if not self.service.mcp_servers.come_back(code, state, self.get_query_argument("iss", None)):
@@ -111,18 +113,17 @@ class SignedInHandler(AgentKernelHandler):
 
 
 class ModelsHandler(AgentKernelHandler):
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await self.service.list_models())
 
 
 class ConversationsHandler(AgentKernelHandler):
-    @for_those_who_may("read")
+    actions = WRITING
+
     async def get(self) -> None:
         after, limit = self.get_query_argument("after", None), self.query_number("limit", -1)
         self.send(await (await self.runtime()).list_conversations(after=after, limit=limit))
 
-    @for_those_who_may("write")
     async def post(self) -> None:
         body = self.read_body(NewConversation)
         if body.kernel_id is not None and not self.service.has_kernel(body.kernel_id):
@@ -132,12 +133,12 @@ class ConversationsHandler(AgentKernelHandler):
 
 
 class ConversationHandler(AgentKernelHandler):
-    @for_those_who_may("read")
+    actions = WRITING
+
     async def get(self, conversation_id: str) -> None:
         conversation = await (await self.runtime()).conversation(conversation_id)
         self.send(await conversation.view())
 
-    @for_those_who_may("write")
     async def delete(self, conversation_id: str) -> None:
         await (await self.runtime()).delete_conversation(conversation_id, decided_by=self.person)
         self.service.chats.forget(conversation_id)
@@ -146,7 +147,6 @@ class ConversationHandler(AgentKernelHandler):
 
 
 class RunsHandler(AgentKernelHandler):
-    @for_those_who_may("execute")
     async def post(self, conversation_id: str) -> None:
         body = self.read_body(NewRun)
         run_id = await self.service.start_run(
@@ -158,7 +158,6 @@ class RunsHandler(AgentKernelHandler):
 class MessagesHandler(AgentKernelHandler):
     """As the `message` command: a run with the tools of the last one, or a message to the run that goes on."""
 
-    @for_those_who_may("execute")
     async def post(self, conversation_id: str) -> None:
         body = self.read_body(NewMessage)
         conversation = await (await self.runtime()).conversation(conversation_id)
@@ -167,7 +166,6 @@ class MessagesHandler(AgentKernelHandler):
 
 
 class OpenRunsHandler(AgentKernelHandler):
-    @for_those_who_may("read")
     async def get(self) -> None:
         state, status = self.query_word("state", RUN_STATES), self.query_word("status", RUN_STATUSES)
         limit = self.query_number("limit", ENDED_RUNS)
@@ -180,7 +178,6 @@ class OpenRunsHandler(AgentKernelHandler):
 
 
 class ApprovalsHandler(AgentKernelHandler):
-    @for_those_who_may("read")
     async def get(self) -> None:
         state, status = self.query_word("state", CALL_STATES), self.query_word("status", CALL_STATES)
         calls = await self.service.list_calls(state or status)
@@ -193,7 +190,6 @@ class ApprovalsHandler(AgentKernelHandler):
 class ChangesHandler(AgentKernelHandler):
     """The changes of files and cells by a kernel's calls that can be undone, or were."""
 
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await self.service.list_changes(self.get_query_argument("kernel_id")))
 
@@ -201,13 +197,11 @@ class ChangesHandler(AgentKernelHandler):
 class RulesHandler(AgentKernelHandler):
     """The site's rules and the saved ones. Rules can't be created here: a person saves one by an answer to a card."""
 
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await (await self.runtime()).list_rules())
 
 
 class RuleHandler(AgentKernelHandler):
-    @for_those_who_may("execute")
     async def delete(self, rule_id: str) -> None:
         await (await self.runtime()).remove_rule(rule_id, decided_by=self.person)
         self.set_status(204)
@@ -224,7 +218,6 @@ def _states(run: RunView) -> set[str]:
 class ClientsHandler(AgentKernelHandler):
     """The agents outside that have asked for calls, by notebook."""
 
-    @for_those_who_may("read")
     async def get(self) -> None:
         found = await (await self.runtime()).list_clients()
         path = self.get_query_argument("notebook", None, strip=False)
@@ -234,7 +227,6 @@ class ClientsHandler(AgentKernelHandler):
 class ClientHandler(AgentKernelHandler):
     """Sends one of them away."""
 
-    @for_those_who_may("execute")
     async def delete(self, client_id: str) -> None:
         await (await self.runtime()).send_client_away(client_id, decided_by=self.person)
         self.set_status(204)
@@ -244,7 +236,6 @@ class ClientHandler(AgentKernelHandler):
 class AuditHandler(AgentKernelHandler):
     """The audit trail, the newest entry first: with `after`, only what was added after the entry of that number."""
 
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await (await self.runtime()).audit(self.query_number("after", 0)))
 
@@ -258,19 +249,16 @@ class ReportHandler(AgentKernelHandler):
 
 
 class UsageHandler(ReportHandler):
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await (await self.runtime()).usage(self.days()))
 
 
 class MetricsHandler(ReportHandler):
-    @for_those_who_may("read")
     async def get(self) -> None:
         self.send(await (await self.runtime()).metrics(self.days()))
 
 
 class ApprovalHandler(AgentKernelHandler):
-    @for_those_who_may("execute")
     async def post(self, approval_id: str) -> None:
         decision = self.read_body(Decision)
         self.send(await (await self.runtime()).route_decision(approval_id, decision, decided_by=self.person))
@@ -279,7 +267,6 @@ class ApprovalHandler(AgentKernelHandler):
 class OutcomeHandler(AgentKernelHandler):
     """Answers `Run again` or `Continue` for a call whose outcome is unknown."""
 
-    @for_those_who_may("execute")
     async def post(self, approval_id: str) -> None:
         answer = self.read_body(OutcomeAnswer).answer
         self.send(await (await self.runtime()).answer_unknown(approval_id, answer, decided_by=self.person))
@@ -288,7 +275,6 @@ class OutcomeHandler(AgentKernelHandler):
 class UndoHandler(AgentKernelHandler):
     """Puts back the file or cell that a call changed, or changes it again, during its run or after it."""
 
-    @for_those_who_may("execute")
     async def post(self, approval_id: str, way: str) -> None:
         self.send(await (await self.runtime()).undo(approval_id, redo=way == "redo", decided_by=self.person))
 
@@ -306,14 +292,12 @@ class CallAnswerHandler(AgentKernelHandler):
 class ResultHandler(CallAnswerHandler):
     """Answers a question of the model, or a call of another tool that runs in a client."""
 
-    @for_those_who_may("execute")
     async def post(self, approval_id: str) -> None:
         output = self.read_body(ToolAnswer).output
         await self.act(approval_id, lambda call_id: ToolResultCommand(tool_call_id=call_id, output=output))
 
 
 class CallCancelHandler(CallAnswerHandler):
-    @for_those_who_may("execute")
     async def post(self, approval_id: str) -> None:
         await self.act(approval_id, lambda call_id: ToolCancelCommand(tool_call_id=call_id))
 
@@ -321,7 +305,6 @@ class CallCancelHandler(CallAnswerHandler):
 class PolicyHandler(AgentKernelHandler):
     """Switches the policy of a conversation."""
 
-    @for_those_who_may("execute")
     async def post(self, conversation_id: str) -> None:
         choice = self.read_body(PolicyChoice)
         conversation = await (await self.runtime()).conversation(conversation_id)
@@ -342,14 +325,12 @@ class RunAnswerHandler(AgentKernelHandler):
 
 
 class BudgetHandler(RunAnswerHandler):
-    @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str) -> None:
         answer = self.read_body(BudgetAnswer)
         await self.act(conversation_id, BudgetCommand(run_id=run_id, **dict(answer)))
 
 
 class RetryHandler(RunAnswerHandler):
-    @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str) -> None:
         await self.act(conversation_id, RunRetryCommand(run_id=run_id))
 
@@ -357,13 +338,11 @@ class RetryHandler(RunAnswerHandler):
 class TryNowHandler(RunAnswerHandler):
     """Asks the model's service again without the rest of a run's delay."""
 
-    @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str) -> None:
         await self.act(conversation_id, TryNowCommand(run_id=run_id))
 
 
 class CancelHandler(RunAnswerHandler):
-    @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str) -> None:
         await self.act(conversation_id, CancelCommand(run_id=run_id))
 
@@ -371,7 +350,6 @@ class CancelHandler(RunAnswerHandler):
 class UndoRunHandler(AgentKernelHandler):
     """Undoes what a run has changed in files and cells, where that is still as the run left it, or does it again."""
 
-    @for_those_who_may("execute")
     async def post(self, conversation_id: str, run_id: str, way: str) -> None:
         runtime = await self.runtime()
         conversation = await runtime.conversation(conversation_id)
@@ -383,15 +361,14 @@ class UndoRunHandler(AgentKernelHandler):
 class UnknownRouteHandler(AgentKernelHandler):
     """Answers any other path below `agent-kernel/api` with JSON instead of the server's 404 page."""
 
-    @for_those_who_may("read")
+    actions = WRITING
+
     async def get(self, path: str) -> None:
         self._refuse(path)
 
-    @for_those_who_may("write")
     async def post(self, path: str) -> None:
         self._refuse(path)
 
-    @for_those_who_may("write")
     async def delete(self, path: str) -> None:
         self._refuse(path)
 

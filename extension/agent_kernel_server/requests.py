@@ -1,12 +1,12 @@
 """The base class of the API's handlers: authorization, validated bodies, JSON answers, and errors as statuses."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import orjson
-from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
 from pydantic import BaseModel, ValidationError
 from tornado import web
@@ -22,20 +22,14 @@ from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
 from agent_kernel.runtime.clients.dispatch import reply_for
 from agent_kernel.runtime.runtime import Runtime
-from agent_kernel_server.bodies import BodyHandler
-from agent_kernel_server.identity import AUTH_RESOURCE, Action, person_of
+from agent_kernel_server.identity import AUTH_RESOURCE, Action, may, person_of
 from agent_kernel_server.notebooks.paths import ListedT
 from agent_kernel_server.service import Service
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
-Method = Callable[..., Awaitable[None] | None]
 NUMBER = re.compile("[0-9]{1,9}")
-
-
-def for_those_who_may(action: Action) -> Callable[[Method], Method]:
-    """Require an authenticated user whom the server's authorizer allows this action."""
-    allowed: Any = authorized(action)
-    return lambda method: web.authenticated(allowed(method))
+SHORT_BYTES = 64 * 1024
+"""A refused body of this length is read and thrown away, so that the connection goes on."""
 
 
 class Refusal(Exception):
@@ -75,9 +69,83 @@ def invalid_body(error: ValidationError) -> Refusal:
     return Refusal(400, f"{first['field']}: {first['message']}", field=first["field"], errors=faults)
 
 
+@web.stream_request_body
+class BodyHandler(APIHandler):
+    """Checks what a user may do, and reads bodies. They are streamed, so that a refused one is neither read to its end
+    nor kept: the user, the right and the declared length are checked when the headers have come. Tornado closes a
+    connection whose body it has not read, and then the answer says so: else a client that keeps its connections sends
+    its next request into a closed one."""
+
+    actions: ClassVar[Mapping[str, Action]] = {"GET": "read", "POST": "execute", "DELETE": "execute"}
+    """By HTTP method, what the site's authorizer must allow."""
+    most_bytes = MAX_FRAME_BYTES
+    """The longest body."""
+    _received = False
+    """Whether the whole body has been read."""
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        if not self._received:
+            self.set_header("Connection", "close")
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Raises `HTTPError` 403 without a user or the right, 413 for a body that is too long, and Jupyter's own
+        refusals; where the body is short, when it has come."""
+        self._body = bytearray()
+        refusal: web.HTTPError | None = None
+        try:
+            await self._check_headers()
+        except web.HTTPError as error:
+            if not self._has_short_body():
+                raise
+            refusal = error
+        if not self._finished:
+            self._when_received(refusal)
+
+    async def _check_headers(self) -> None:
+        await super().prepare()
+        if self._finished or self.request.method == "OPTIONS":  # a browser asks without a token whether it may send one
+            return
+        if self.current_user is None:
+            raise web.HTTPError(403)
+        action = self.actions.get(str(self.request.method))
+        if action is not None and not await may(self, action):
+            raise web.HTTPError(403)
+        length = self.request.headers.get("Content-Length", "0")
+        if length.isdecimal() and int(length) > self.most_bytes:
+            self.refuse_size()
+
+    def _has_short_body(self) -> bool:
+        length = self.request.headers.get("Content-Length", "0")
+        return "Transfer-Encoding" not in self.request.headers and length.isdecimal() and int(length) <= SHORT_BYTES
+
+    def _when_received(self, refusal: web.HTTPError | None) -> None:
+        """Tornado calls the request's method once the body has been read. Until then the refusal stands in its
+        place."""
+        name = str(self.request.method).lower()
+        method = getattr(self, name)
+
+        def received(*arguments: Any, **named: Any) -> Any:
+            delattr(self, name)  # which refers to this handler
+            self._received = True
+            self.clear_header("Connection")
+            if refusal is not None:
+                raise refusal
+            return method(*arguments, **named)
+
+        setattr(self, name, received)
+
+    def data_received(self, chunk: bytes) -> None:
+        """One piece of the body. The first one beyond the limit is kept, as a sign of it; later ones are dropped."""
+        if len(self._body) <= self.most_bytes:
+            self._body += chunk
+
+    def refuse_size(self) -> NoReturn:
+        raise web.HTTPError(413, f"The body is larger than {self.most_bytes} bytes.")
+
+
 class AgentKernelHandler(ExtensionHandlerMixin, BodyHandler):
     auth_resource = AUTH_RESOURCE
-    most_bytes = MAX_FRAME_BYTES
 
     @property
     def service(self) -> Service:

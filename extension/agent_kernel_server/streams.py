@@ -8,8 +8,8 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
-from agent_kernel_server.identity import Action, until_refused
-from agent_kernel_server.requests import NUMBER, AgentKernelHandler, Refusal, for_those_who_may
+from agent_kernel_server.identity import until_refused
+from agent_kernel_server.requests import NUMBER, AgentKernelHandler, Refusal
 
 HEARTBEAT_SECONDS = 15.0
 """The time after which a silent stream sends a comment: it keeps proxies from closing the connection, and finds out
@@ -22,9 +22,6 @@ LAST_EVENT_ID = "Last-Event-ID"
 class StreamHandler(AgentKernelHandler):
     """A response that is written piece by piece. Each `write_text` returns when the client's connection took what was
     written, so that a slow client holds up its own stream and nothing else."""
-
-    action: Action = "read"
-    """The right without which the stream ends."""
 
     def initialize(self, *arguments: Any, **named: Any) -> None:
         super().initialize(*arguments, **named)
@@ -74,7 +71,7 @@ class StreamHandler(AgentKernelHandler):
                     return
 
     async def _watch_rights(self) -> None:
-        await until_refused(self, self.action)
+        await until_refused(self, self.actions[str(self.request.method)])
         await self.refuse()
 
     async def refuse(self) -> None:
@@ -95,7 +92,6 @@ class EventsHandler(StreamHandler):
 
     _session: ClientSession | None = None
 
-    @for_those_who_may("read")
     async def get(self, conversation_id: str) -> None:
         left_off = self._left_off()
         conversation = await (await self.runtime()).conversation(conversation_id)

@@ -5,14 +5,15 @@ nor cookies.
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextvars import Context
-from typing import Any
+from typing import Any, ClassVar
 
 from tornado.iostream import StreamClosedError
 
-from agent_kernel_server.identity import may, until_refused
+from agent_kernel_server.identity import Action, may, until_refused
 from agent_kernel_server.mcp_server.gate import Message
-from agent_kernel_server.requests import AgentKernelHandler, for_those_who_may
+from agent_kernel_server.requests import AgentKernelHandler
 
 OURS = frozenset({"authorization", "cookie", "x-xsrftoken"})
 """Headers that are for Jupyter alone."""
@@ -21,15 +22,14 @@ OURS = frozenset({"authorization", "cookie", "x-xsrftoken"})
 class McpHandler(AgentKernelHandler):
     """Streamable HTTP. What a tool may do is decided by the tool."""
 
-    @for_those_who_may("read")
+    actions: ClassVar[Mapping[str, Action]] = {"GET": "read", "POST": "read", "DELETE": "read"}
+
     async def get(self) -> None:
         await self._serve()
 
-    @for_those_who_may("read")
     async def post(self) -> None:
         await self._serve()
 
-    @for_those_who_may("read")
     async def delete(self) -> None:
         await self._serve()
 
