@@ -17,7 +17,6 @@ from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel_server.configuration import make_service, warn_of_broken
 from agent_kernel_server.front_end import front_end_route
 from agent_kernel_server.handlers import HANDLERS
-from agent_kernel_server.notebooks.contents import CONTENTS_HANDLERS
 from agent_kernel_server.service import Service
 
 SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
@@ -231,7 +230,7 @@ class AgentKernelServer(ExtensionApp):
         os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
 
     def initialize_handlers(self) -> None:
-        self.handlers.extend([*CONTENTS_HANDLERS, front_end_route(), *HANDLERS])
+        self.handlers.extend([front_end_route(), *HANDLERS])
 
     async def _start_jupyter_server_extension(self, _: Any) -> None:
         assert self.service is not None

@@ -1,6 +1,7 @@
 """`Service`: owns the runtime, the served kernels, the open channels, the records and the background tasks."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from logging import Logger
@@ -38,8 +39,11 @@ from agent_kernel_server.mcp_tools.servers import McpServers
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.documents import Documents
 from agent_kernel_server.notebooks.pages import OpenPages
-from agent_kernel_server.notebooks.records import CONTENTS_ACTIONS, RecordKeeper
+from agent_kernel_server.notebooks.records import RecordKeeper
 
+CONTENTS_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
+PROMPT = re.compile(rb"agent_kernel|%agent")
+"""What a notebook has that loads the extension or asks an agent."""
 PAGE_SECONDS = 60.0
 """How long a page that was left open over a restart may take to connect again."""
 
@@ -91,6 +95,7 @@ class Service:
         self._failure: ConfigurationError | None = None
         self._failures = 0
         self._is_warm = False
+        self._root = str(getattr(contents_manager, "root_dir", ""))
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
         self.tasks = TaskOwner()
@@ -160,11 +165,13 @@ class Service:
         self.kernels.serve_running()
         self.tasks.spawn(self._recover(), "recovery")
 
-    def warm_up(self) -> None:
-        """Import what a first run needs, in a thread, once: its imports take a second."""
-        if not self._is_warm:
-            self._is_warm = True
-            self.tasks.spawn(asyncio.to_thread(import_libraries), "imports")
+    def _warm_up(self, notebook: Path) -> None:
+        """Called in a thread: import what a first run needs, which takes a second, once a notebook with a prompt is
+        opened. Only files are looked at."""
+        with suppress(OSError):
+            if PROMPT.search(notebook.read_bytes()):
+                self._is_warm = True
+                import_libraries()
 
     async def _recover(self) -> None:
         try:
@@ -189,7 +196,6 @@ class Service:
         for spec, conversation, result in recovered.ended:
             path = spec.notebook_path or conversation.row.notebook_path
             await self.records.keep(spec, result, path)
-            self.records.open_runs.on_end(spec)
             self.tasks.spawn(self._place_unless_watched(spec, conversation), f"record of {spec.run_id}")
 
     async def _place_unless_watched(self, spec: RunSpec, conversation: Conversation) -> None:
@@ -199,7 +205,7 @@ class Service:
         async def is_watched() -> bool:
             return any(channel.conversation is conversation for channel in self.channels)
 
-        await self.records.place(spec.widget_model_id, is_watched)
+        await self.records.place(spec.run_id, is_watched)
 
     async def status(self) -> dict[str, Any]:
         """The body of `GET status`, without keys and addresses of endpoints. `trouble` is why the log can't be opened
@@ -308,6 +314,9 @@ class Service:
     async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
         """A listener of Jupyter's contents events: all that knows a notebook by its path follows a rename, of it or of
         a folder that it is in."""
+        if data.get("action") == "get" and not self._is_warm and str(data.get("path")).endswith(".ipynb"):
+            notebook = Path(self._root, str(data["path"]).strip("/"))
+            self.tasks.spawn(asyncio.to_thread(self._warm_up, notebook), "imports")
         old, new = str(data.get("source_path", "")).strip("/"), str(data.get("path", "")).strip("/")
         if data.get("action") != "rename" or not old or not new:
             return

@@ -10,18 +10,18 @@ import pytest
 from nbformat.sign import NotebookNotary
 
 from agent_kernel.protocol.runs import RunResult
-from agent_kernel.protocol.views import MessageView, OutputView
-from agent_kernel.protocol.vocabulary import RESULT_MARK
+from agent_kernel.protocol.views import ErrorView, MessageView, OutputView
+from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK, RUN_VIEW
 from agent_kernel.record import place_record, render_record
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.notebooks import records as kept_records
-from agent_kernel_server.notebooks.outputs import WIDGET_MIME
-from agent_kernel_server.notebooks.records import RecordKeeper
+from agent_kernel_server.notebooks.records import WIDGET_MIME, RecordKeeper
 from tests.core.record.record_examples import PNG, a_call, a_run, says
 from tests.server.client import Fetch, service_of
 
 PATH = "analysis.ipynb"
+FAILED = ErrorView(code="LLM_ERROR", message="The model failed.")
 TABLE = {"text/html": "<table><tr><td>1</td></tr></table>", "text/plain": "1"}
 CHART = {"application/vnd.plotly.v1+json": {"data": []}, "text/html": "<script>draw()</script>"}
 Save = Callable[..., Awaitable[list[list[dict[str, Any]]]]]
@@ -107,23 +107,6 @@ async def test_what_the_page_has_shown_already_is_saved_as_it_is(records: Record
     assert again == shown
 
 
-async def test_a_page_that_showed_the_record_only_gets_the_results_saved(records: RecordKeeper, save: Save) -> None:
-    result = a_result(CHART)
-    await keep(records, "w1", result)
-    lines = record(result)
-    lines["data"]["text/html"] = lines["data"]["text/html"].splitlines(keepends=True)
-    [saved] = await save([lines])
-    assert saved[1:] == results(result)
-
-
-async def test_a_cell_that_was_cleared_stays_cleared(records: RecordKeeper, save: Save) -> None:
-    """JupyterLab adds what the kernel shows to a cell whose outputs were cleared meanwhile."""
-    result = a_result(CHART, TABLE)
-    await keep(records, "w1", result)
-    own = shows({"text/plain": "mine"})
-    assert await save([*results(result), own], []) == [[own], []]
-
-
 async def test_results_stand_once_where_a_run_is_shown_twice(records: RecordKeeper, save: Save) -> None:
     result = a_result(CHART, {"image/png": PNG})
     await keep(records, "w1", result)
@@ -154,18 +137,16 @@ async def test_a_record_says_the_prompt_where_the_cell_does_not(records: RecordK
     assert await save([widget("w1")], shown) == [[*(await save([widget("w1")]))[0]], shown]
 
 
-async def test_a_cell_that_was_pasted_with_its_outputs_keeps_them(records: RecordKeeper, save: Save) -> None:
-    result = a_result(CHART)
-    await keep(records, "w1", result)
-    shown = [record(result), *results(result)]
-    assert await save(shown, shown) == [shown, shown]
-
-
-async def test_a_run_that_is_tried_again_has_its_last_results(records: RecordKeeper, save: Save) -> None:
-    first = a_result(CHART, status="error", answer="It failed.")
-    last = a_result(CHART, TABLE)
+async def test_a_run_that_can_be_tried_again_keeps_its_cards_and_has_its_last_results(
+    records: RecordKeeper, save: Save
+) -> None:
+    first, last = a_result(CHART, status="error", answer="It failed.", error=FAILED), a_result(CHART, TABLE)
     await keep(records, "w1", first)
     [saved] = await save([widget()])
+    assert [(one["data"][RUN_VIEW], one["metadata"]) for one in saved] == [
+        ({"run_id": "run_1"}, {OPEN_RUN_MARK: "run_1"})
+    ]
+    assert "It failed." in saved[0]["data"]["text/plain"]
     await keep(records, "w1", last)
     assert await save(saved) == [[record(last), *results(last)]]
     assert await save([widget()]) == [[record(last), *results(last)]]
@@ -198,13 +179,12 @@ async def test_a_notebook_that_was_trusted_is_trusted_with_the_results(
     assert notary.check_signature(nbformat.read(jp_root_dir / PATH, as_version=4))
 
 
-async def test_the_oldest_records_stand_alone_where_memory_is_short(
+async def test_the_oldest_records_are_forgotten_where_memory_is_short(
     records: RecordKeeper, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_records, "KEPT_BYTES", 5_000)
-    many = [a_result({"text/html": "x" * 2_000, "text/plain": "kept"}, run_id=f"run_{number}") for number in range(5)]
+    many = [a_result({"text/html": "x" * 2_000, "text/plain": "kept"}, run_id=f"run_{number}") for number in range(4)]
     for number, result in enumerate(many):
         await keep(records, f"w{number}", result)
-    saved = await save(*[[widget(f"w{number}")] for number in range(5)])
-    assert [len(outputs) for outputs in saved] == [1, 1, 1, 2, 2]
-    assert saved[0] == [record(many[0], alone=True)]
+    saved = await save(*[[widget(f"w{number}")] for number in range(4)])
+    assert saved == [[widget("w0")], [widget("w1")], *([record(one), *results(one)] for one in many[2:])]

@@ -300,10 +300,8 @@ class ServedKernel:
         conversation = await self._conversation_of(declaration, path)
         spec = spec_of(declaration, path)
         executor = await self.executor(conversation, spec.run_id, spec)
-        open_runs = self._shared.records.open_runs
-        with open_runs.starting(spec):  # the kernel is asked nothing meanwhile: it could hold up others' saves
-            handle = await conversation.start_run(spec, executor)
-            open_runs.on_start(spec, conversation)
+        handle = await conversation.start_run(spec, executor)
+        self._shared.records.on_start(spec, conversation)
         if declaration.stop is not None:
             self._stops[spec.run_id] = declaration.stop
         return spec, conversation, handle
@@ -354,7 +352,7 @@ class ServedKernel:
 
     def sync_run(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
-        self._shared.records.open_runs.on_start(spec, conversation)
+        self._shared.records.on_start(spec, conversation)
         self._on_started(spec.run_id, conversation)
         self._tasks.spawn(self._run_sync.sync(spec, conversation, handle, self.link), f"run {spec.run_id}")
 

@@ -56,10 +56,10 @@ class RunSync:
         # It may be tried again before the kernel was sent its end, which must not come after the news that it goes on.
         async with self._locks.setdefault(spec.run_id, asyncio.Lock()):
             if again:
-                self._records.open_runs.on_start(spec, conversation)
+                self._records.on_start(spec, conversation)
                 await self.notify(link, ResumeRun(run_id=spec.run_id))
             await self._sync(spec, conversation, handle, link)
-        await self._records.place(spec.widget_model_id, self._page_is_open)
+        await self._records.place(spec.run_id, self._page_is_open)
 
     async def _sync(self, spec: RunSpec, conversation: Conversation, handle: RunHandle, link: KernelLink) -> None:
         self.runs[spec.run_id] = conversation
@@ -76,7 +76,6 @@ class RunSync:
             await asyncio.gather(*updates, return_exceptions=True)
         path = await self._notebook_of(spec)
         await self._records.keep(spec, result, path)
-        self._records.open_runs.on_end(spec)
         placed = self._documents.are_open(path, self._kernel_id)
         keeps_cards = result.run.error is not None and result.run.error.code == "LLM_ERROR"
         cleared = self._records.is_cleared(spec.run_id)

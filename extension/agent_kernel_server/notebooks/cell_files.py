@@ -10,8 +10,8 @@ from tornado.web import HTTPError
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.pages import MOST_READ, CellChange, PageAnswer, ReadCells, Refusal
 from agent_kernel.tools.builtin.cells import cell_states, refused, text_of
-from agent_kernel_server.notebooks.outputs import Notebook, notebook_in
 
+Notebook = dict[str, Any]
 NO_IDS = "The file of this notebook has no cell ids (its format is older than 4.5). Nothing was changed."
 
 
@@ -49,8 +49,8 @@ class CellFiles:
             model = await ensure_async(self._contents.get(path, type="notebook", content=True))
         except HTTPError as error:
             raise ToolFailed(f"The notebook {path} can't be read: {error.log_message or error.reason}.") from None
-        notebook = notebook_in(model)
-        if notebook is None or not isinstance(notebook.get("cells"), list):
+        notebook = model["content"]
+        if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
             raise ToolFailed(f"{path} is not a notebook of format 4.")
         return notebook, model["last_modified"]
 

@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from agent_kernel.protocol.pages import NotebooksOpened, OpenNotebook, PutRun
-from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RUN_VIEW
 from agent_kernel_server.notebooks.pages import OpenPages, Page, PageGone
-from agent_kernel_server.notebooks.records import RecordKeeper
+from agent_kernel_server.notebooks.records import RecordKeeper, marked
 
 PAGE_SECONDS = 5.0
 """How long the answer of a page is waited for."""
@@ -28,7 +27,7 @@ class Documents:
 
     async def put_progress(self, run_id: str, find_path: FindPath, kernel_id: str) -> bool:
         """Put how a run stands that waits for a person, or waits no more. Whether documents were told."""
-        run = self._records.open_runs.find(run_id)
+        run = self._records.find_open(run_id)
         if run is None:
             return False
         await run.refresh()
@@ -38,7 +37,7 @@ class Documents:
         self._said.pop(run_id, None)
         if run.waits:
             self._said[run_id] = run.bundle
-        shown = display(run.bundle | {RUN_VIEW: {"run_id": run_id}}, {OPEN_RUN_MARK: run_id})
+        shown = display(*marked(run.bundle, run_id))
         put = PutRun(run_id=run_id, outputs=(shown,), elsewhere=shown)
         await self._put(self._pages.showing(await find_path(), kernel_id), put)
         return True
@@ -67,14 +66,11 @@ class Documents:
         record = self._records.ended(run_id, path)
         if record is None:
             return None
-        rendered = record.rendered
         if record.keeps_cards:
-            kept = display(rendered.alone | {RUN_VIEW: {"run_id": run_id}}, {OPEN_RUN_MARK: run_id})
+            kept = display(*marked(record.alone, run_id))
             return PutRun(run_id=run_id, outputs=(kept,), elsewhere=kept)
-        results = (result.output for result in rendered.results)
-        return PutRun(
-            run_id=run_id, outputs=(display(rendered.beside), *results), elsewhere=display(rendered.elsewhere)
-        )
+        results = (result.output for result in record.results)
+        return PutRun(run_id=run_id, outputs=(display(record.beside), *results), elsewhere=display(record.elsewhere))
 
     async def _put(self, pages: Iterable[tuple[Page, OpenNotebook]], put: PutRun) -> None:
         await asyncio.gather(*(self._ask(page, notebook, put) for page, notebook in pages))
