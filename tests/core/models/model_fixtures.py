@@ -1,7 +1,7 @@
 """What the tests of models share."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,10 +13,11 @@ from agent_kernel.models.http import HttpModel
 from agent_kernel.models.known import Capabilities
 from agent_kernel.testing import VirtualClock, call, calls
 from agent_kernel.testing.fake_service import FakeService, Scripted
-from tests.core.models.model_apis import CHAT, WireApi
+from tests.core.models.model_apis import CHAT, MESSAGES, WireApi
 
 TURN = calls(call("run_python", call_id="call_1", code="naïve 🐧"), text="Let me look. 你好", usage=(11, 7))
 REQUEST = ModelRequest(messages=({"role": "user", "content": "How many penguins are there?"},))
+CLAUDE = "claude-sonnet-5-5"
 
 
 async def collect(model: Model, request: ModelRequest = REQUEST) -> list[ModelItem]:
@@ -38,6 +39,7 @@ async def turn_of(model: Model, request: ModelRequest = REQUEST) -> ModelTurn:
 async def connected(
     *script: Scripted,
     api: WireApi = CHAT,
+    wire_name: str = "fake",
     clock: VirtualClock | None = None,
     others: Callable[[], Iterable[str]] = tuple,
     capabilities: Callable[[], Capabilities] = Capabilities,
@@ -49,11 +51,16 @@ async def connected(
         options.setdefault("base_url", server.url)
         options.setdefault("key", lambda: api.key)
         client = SharedClient(Connection(**options), others)
-        model = HttpModel("fake", client, api=api.make(), capabilities=capabilities, clock=clock or VirtualClock())
+        model = HttpModel(wire_name, client, api=api.make(), capabilities=capabilities, clock=clock or VirtualClock())
         try:
             yield server, model
         finally:
             await model.aclose()
+
+
+def speaking(*script: Scripted, wire_name: str = CLAUDE, **options: Any) -> AbstractAsyncContextManager[Any]:
+    """As `connected`, with a fake of Anthropic's service."""
+    return connected(*script, api=MESSAGES, wire_name=wire_name, **options)
 
 
 async def error_of(

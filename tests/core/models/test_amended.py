@@ -13,7 +13,6 @@ from agent_kernel.models.http import MOST_AMENDMENTS, HttpModel
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
-from agent_kernel.testing.wire.chat import delta, events
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.models.model_fixtures import collect
 
@@ -63,17 +62,6 @@ async def test_a_request_that_is_asked_otherwise_is_retried_as_often_as_another(
     _, server, clock = await answer(REFUSED, failure(500, times=3), say("Hi"))
     assert len(server.requests) == 5
     assert len(clock.slept) == 3
-
-
-async def test_an_api_is_changed_over_for_good() -> None:
-    with pytest.raises(ModelRefused, match="No tools"):  # by the API that was changed to, which knows no other way
-        await answer(REFUSED, REFUSED, always=True)
-
-
-async def test_an_answer_that_has_begun_is_not_asked_for_otherwise() -> None:
-    error = {"error": {"message": "No tools", "type": "invalid_request_error", "param": "tools"}}
-    with pytest.raises(Exception, match="cut off after 1 word: No tools"):
-        await answer(events(delta(content="Hel"), error, pause=0.05))
 
 
 async def test_other_ways_of_asking_come_to_an_end() -> None:

@@ -7,12 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.models import answer_reading
-from agent_kernel.models.answer_reading import MOST_PARTS
-from agent_kernel.testing import call, calls
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, any_api, each_api, said
 from tests.core.models.model_fixtures import TURN, collect, connected, error_of, turn_of
-from tests.core.models.test_answer import read_turn
 from tests.core.models.test_answer_faults import fault_of
 
 MOST_MB = 64
@@ -50,15 +47,6 @@ async def test_a_packed_answer_is_read(api: WireApi, packing: str) -> None:
         assert server.requests[0].headers["accept-encoding"] == "gzip, deflate"
 
 
-@pytest.mark.parametrize(
-    ("body", "packing", "words"),
-    [(b"\x28\xb5\x2f\xfd", "zstd", "not asked for"), (b"no gzip", "gzip", "can't be unpacked")],
-)
-async def test_what_can_not_be_unpacked_is_capabilities(body: bytes, packing: str, words: str) -> None:
-    reply = Reply(body=body, headers={"Content-Encoding": packing}, times=1 if packing == "zstd" else 4)
-    assert words in str(await error_of(reply))
-
-
 @any_api
 @pytest.mark.parametrize("piece", [b": " + b"a" * 1_000_000 + b"\n\n", b"data: " + b"a" * 1_000_000])
 async def test_a_small_packed_answer_never_becomes_a_large_one(api: WireApi, piece: bytes) -> None:
@@ -92,29 +80,3 @@ def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("pieces", [["a" * 30_000] * 5, ["a" * 1_000] * 101])
 def test_a_text_without_end_is_ended(api: WireApi, pieces: list[str], smaller: None) -> None:
     assert "characters" in fault_of(api, api.saying(*pieces)).detail
-
-
-@each_api
-def test_arguments_without_end_are_ended(api: WireApi, smaller: None) -> None:
-    assert "characters" in fault_of(api, api.body(calls(call("f", code="x" * 100_001)))).detail
-
-
-@each_api
-def test_more_calls_than_anybody_looks_at_are_ended(api: WireApi) -> None:
-    many = calls(*(call("f", call_id=f"c{number}") for number in range(MOST_PARTS + 1)))
-    assert "parts" in fault_of(api, api.body(many)).detail
-    fewer = calls(*(call("f", call_id=f"c{number}") for number in range(300)))
-    assert len(read_turn(api, api.body(fewer)).tool_calls) == 300
-
-
-@any_api
-def test_events_without_end_are_ended(api: WireApi) -> None:
-    memory = Memory()
-    assert fault_of(api, b'data: {"type": "ping", "sequence_number": 1}\n\n' * 500_000).detail
-    assert memory.grown_mb() < 4 * MOST_MB
-
-
-@each_api
-def test_a_long_answer_is_still_an_answer(api: WireApi) -> None:
-    long = "".join(f"{number} " for number in range(15_000))
-    assert said(read_turn(api, api.saying(*[long] * 10))).content == long * 10

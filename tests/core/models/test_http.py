@@ -2,17 +2,11 @@
 
 import asyncio
 import gc
-import os
-import subprocess
-import sys
 from contextlib import aclosing
-from pathlib import Path
 
 import pytest
 
 from agent_kernel.models.base import ModelRequest, TextDelta
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
 from agent_kernel.testing import say
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, any_api, each_api, said
@@ -68,14 +62,6 @@ async def test_half_a_character_in_a_tools_output_does_not_stop_the_conversation
 
 
 @each_api
-async def test_a_server_that_keeps_the_connection_open_after_the_end_does_not_hold_the_answer(api: WireApi) -> None:
-    body = api.saying("Hi")
-    async with connected(Reply(body=body, hang_after=len(body)), api=api, idle_seconds=30.0) as (_, model):
-        async with asyncio.timeout(5):
-            assert (await turn_of(model)).content == "Hi"
-
-
-@each_api
 async def test_a_connection_that_breaks_after_the_end_has_lost_nothing(api: WireApi) -> None:
     body = api.event_stream([*api.text(["Hi"]), *api.text_end(["Hi"])], done=False)
     async with connected(Reply(body=body, cut_after=len(body)), api=api) as (_, model):
@@ -95,22 +81,6 @@ async def test_stopping_in_the_middle_closes_the_connection(api: WireApi) -> Non
 
 
 @any_api
-def test_two_event_loops_do_not_share_connections(api: WireApi) -> None:
-    with api.service([say("1"), say("2")]) as server:
-        client = SharedClient(Connection(server.url, lambda: api.key))
-
-        async def once() -> str:
-            model = HttpModel("fake", client, api=api.make())
-            try:
-                return (await turn_of(model)).content
-            finally:
-                await model.aclose()
-
-        assert asyncio.run(once()) == "1"
-        assert asyncio.run(once()) == "2"
-
-
-@any_api
 async def test_a_long_request_arrives_as_one_with_its_length(api: WireApi) -> None:
     """A conversation with pictures has megabytes, and not every server takes a body of unknown length."""
     text = "how many? " * 300_000
@@ -120,25 +90,3 @@ async def test_a_long_request_arrives_as_one_with_its_length(api: WireApi) -> No
     assert text in list(api.texts_sent(request.body))
     assert "transfer-encoding" not in request.headers
     assert int(request.headers["content-length"]) > len(text)
-
-
-HALF_LOADED = """
-import threading, time
-from agent_kernel.models.client import Client, Connection
-import openai
-loading = threading.Thread(target=__import__, args=("httpx",))
-loading.start()
-while "httpx" not in __import__("sys").modules: time.sleep(0.001)
-Client(Connection("http://127.0.0.1:1/v1", lambda: "key"))
-print("made")
-"""
-
-
-def test_a_client_is_made_while_another_thread_loads_httpx(tmp_path: Path) -> None:
-    """LangGraph imports it, in the thread that makes the first run's graph."""
-    (tmp_path / "httpx.py").write_text("import time\ntime.sleep(0.5)\nclass URL: pass\n")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    made = subprocess.run(
-        [sys.executable, "-c", HALF_LOADED], env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert made.stdout == "made\n", made.stderr

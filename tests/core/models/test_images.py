@@ -9,7 +9,7 @@ from PIL import Image, PngImagePlugin
 
 from agent_kernel.models import images
 from agent_kernel.models.api import Target
-from agent_kernel.models.base import ImageRef, ModelRequest
+from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.images import NoPicture, Picture, plain_picture
 
@@ -71,12 +71,6 @@ def test_a_photograph_is_upright_and_without_its_place() -> None:
     assert b"at home" not in picture.data
 
 
-def test_a_drawing_that_stays_too_large_is_sent_as_a_photograph() -> None:
-    picture = plain_picture(png(noise(1200, 900)))
-    assert picture.ref.media_type == "image/jpeg"
-    assert len(picture.data) <= images.SENT_BYTES
-
-
 @pytest.mark.parametrize(
     "raw",
     [
@@ -100,19 +94,6 @@ def test_sixteen_bits_become_eight() -> None:
     assert (picture.mode, picture.getpixel((0, 0)), picture.getpixel((1, 0))) == ("L", 0, 255)
 
 
-def test_ink_becomes_light() -> None:
-    picture = decoded(plain_picture(jpeg(Image.new("CMYK", (30, 20), (0, 255, 255, 0)))))
-    assert picture.mode == "RGB"
-    assert picture.getpixel((5, 5))[0] > 200  # type: ignore[index]
-
-
-def test_of_an_animation_the_first_frame_is_sent() -> None:
-    first, *others = (Image.new("RGB", (20, 10), name) for name in ("red", "green", "blue"))
-    picture = decoded(plain_picture(png(first, save_all=True, append_images=others)))
-    assert picture.getpixel((5, 5)) == (255, 0, 0)
-    assert getattr(picture, "n_frames", 1) == 1
-
-
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
@@ -132,25 +113,6 @@ def test_what_is_no_picture_or_too_large_a_one_is_refused_with_a_reason(raw: byt
         plain_picture(raw)
 
 
-def test_a_size_is_known_without_decoding() -> None:
-    assert images.unsent(png(noise(200, 100))[:5_000]) == REF | {"digest": "", "width": 200, "height": 100}
-    with pytest.raises(NoPicture):
-        images.unsent(b"no picture")
-
-
-def test_what_is_no_base64_is_refused() -> None:
-    assert images.decode("YWJj\nZGVm") == b"abcdef"
-    with pytest.raises(NoPicture):
-        images.decode("a picture!")
-    with pytest.raises(NoPicture, match="at most"):
-        images.decode("A" * 30_000_000)
-
-
-def test_a_picture_is_estimated_as_its_services_count_it() -> None:
-    assert images.tokens_of(REF) == 410
-    assert images.as_dict(ImageRef("d" * 64, "image/png", 640, 480)) == REF
-
-
 def test_what_calls_showed_follows_the_answers_of_their_step() -> None:
     sent = messages_of(
         {"role": "user", "content": "Plot it."},
@@ -162,11 +124,6 @@ def test_what_calls_showed_follows_the_answers_of_their_step() -> None:
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "user", "assistant"]
     assert sent[2] == {"role": "tool", "tool_call_id": "a", "content": "drawn"}
     assert sent[4]["content"] == [{"type": "text", "text": images.SHOWN_BY.format("a")}, URL]
-
-
-def test_what_the_last_calls_showed_ends_the_request() -> None:
-    sent = messages_of({"role": "tool", "tool_call_id": "a", "content": "drawn", "images": [REF, REF]})
-    assert sent[1]["content"][1:] == [URL, URL]
 
 
 def test_a_prompts_pictures_stand_after_its_text() -> None:

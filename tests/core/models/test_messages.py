@@ -5,14 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import ModelRefused
-from agent_kernel.models.anthropic import MessagesApi
 from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TokenUsage
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.vocabulary import Effort
-from agent_kernel.testing import ScriptMismatch, say
-from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY, FakeAnthropic
+from agent_kernel.testing import say
+from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.messages import (
     END,
@@ -24,8 +20,7 @@ from agent_kernel.testing.wire.messages import (
     stop,
 )
 from agent_kernel.testing.wire.reply import Reply, events
-from tests.core.models.messages_fixtures import CLAUDE, speaking
-from tests.core.models.model_fixtures import REQUEST, collect, turn_of
+from tests.core.models.model_fixtures import REQUEST, collect, speaking, turn_of
 
 TOOL = {"type": "function", "function": {"name": "run_python", "parameters": {"type": "object"}}}
 
@@ -53,16 +48,6 @@ async def test_the_request_says_what_the_service_needs_and_nothing_of_other_prov
         "tools": [{"name": "run_python", "input_schema": {"type": "object"}, **mark}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": REQUEST.messages[0]["content"], **mark}]}],
     }
-
-
-async def test_the_address_may_end_with_the_version_or_not() -> None:
-    async with FakeAnthropic([say("Hi")], repeat=True) as server:
-        for base_url in (server.address, f"{server.address}/", server.url, f"{server.url}/"):
-            client = SharedClient(Connection(base_url, lambda: FAKE_ANTHROPIC_KEY))
-            model = HttpModel(CLAUDE, client, api=MessagesApi())
-            assert (await turn_of(model)).content == "Hi"
-            await model.aclose()
-    assert {request.path for request in server.requests} == {"/v1/messages"}
 
 
 async def ask(model: Any, effort: Effort | None) -> list[Any]:
@@ -146,28 +131,6 @@ async def test_an_answer_is_as_long_as_the_service_allows(message: str, then: in
     assert [request.body["max_tokens"] for request in server.requests] == [64_000, then, then]
 
 
-async def test_what_nothing_can_be_left_out_of_is_refused() -> None:
-    for message in ("prompt is too long: 210000 tokens > 200000 maximum", "credit balance is too low"):
-        async with speaking(bad(message)) as (server, model):
-            with pytest.raises(ModelRefused, match=message[:20]):
-                await turn_of(model)
-        assert len(server.requests) == 1
-
-
-async def test_a_wrong_key_is_said_and_never_shown() -> None:
-    async with speaking(refusal(401, "authentication_error", f"invalid key {FAKE_ANTHROPIC_KEY}")) as (_, model):
-        with pytest.raises(ModelRefused, match="refused the API key") as caught:
-            await collect(model)
-    assert FAKE_ANTHROPIC_KEY not in str(caught.value)
-
-
-async def test_a_key_of_another_that_a_service_repeats_is_never_shown() -> None:
-    async with speaking(bad("unknown key sk-ant-api03-Abc_12345678-xyz.")) as (_, model):
-        with pytest.raises(ModelRefused) as caught:
-            await collect(model)
-    assert "Abc_1234" not in str(caught.value)
-
-
 def thinking_turn(text: str, thought: str) -> ModelTurn:
     return replace(say(text), reasoning=thought)
 
@@ -203,24 +166,6 @@ async def test_thinking_that_no_longer_fits_is_left_out_said_and_not_sent_again(
     assert sent == [False, True, False, False]
 
 
-async def test_a_step_whose_thinking_was_left_out_goes_on_without_a_budget() -> None:
-    expected = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
-    async with speaking(bad(expected), say("Hi"), say("Hi"), wire_name="claude-haiku-4-5") as (server, model):
-        await ask(model, "low")
-        await ask(model, "low")
-    assert ["thinking" in request.body for request in server.requests] == [True, False, True]
-
-
-def test_the_double_refuses_what_the_service_refuses() -> None:
-    """A key is missing; a header is missing: what the adapter can't do wrong is seen to be refused all the same."""
-    server = FakeAnthropic()
-    assert server.answer("/v1/messages", {}, {}).status == 401
-    body = {"model": "m", "max_tokens": 1, "messages": [], "stream": True}
-    assert b"anthropic-version" in server.answer("/v1/messages", {"authorization": "x"}, body).body
-    with pytest.raises(ScriptMismatch, match="anthropic-version"):
-        server.assert_consumed()
-
-
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 
@@ -249,10 +194,3 @@ async def test_an_answer_in_which_the_service_paused_goes_on_by_itself() -> None
     assert paused == {"role": "assistant", "content": [{"type": "text", "text": "Let me search. "}, searched]}
     whole = [{"type": "text", "text": "Let me search. "}, searched, FOUND, {"type": "text", "text": "344."}]
     assert server.requests[2].body["messages"][1]["content"] == whole
-
-
-async def test_a_service_that_pauses_for_ever_is_left() -> None:
-    pausing = events(start(), block_start(0, **SEARCH), block_stop(0), stop("pause_turn"), END, times=21)
-    async with speaking(pausing) as (server, model):
-        await turn_of(model)
-    assert len(server.requests) == 21

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from agent_kernel.models.refusals import MOST_CHARACTERS, Refusal, page_text, read_refusal
-from agent_kernel.models.service_faults import DETAIL_CHARACTERS
-from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_fixtures import error_of
 
@@ -34,34 +32,20 @@ def openrouter(raw: Any) -> dict[str, Any]:
     [
         (REAL, SAID),
         (openrouter(json.dumps(REAL)), f"Provider returned error: {SAID}"),
-        (openrouter(REAL), f"Provider returned error: {SAID}"),
-        (openrouter(SAID), f"Provider returned error: {SAID}"),
         (openrouter(f"event: error\ndata: {json.dumps(REAL)}\n\n"), f"Provider returned error: {SAID}"),
         (openrouter(NGINX.decode()), "Provider returned error: 413 Request Entity Too Large: nginx/1.22.1"),
-        (openrouter(""), "Provider returned error"),
-        (openrouter([]), "Provider returned error"),
         ({"error": {"message": "Upstream failed", **REAL}}, f"Upstream failed: {SAID}"),
-        ({"error": REAL}, SAID),
         ([REAL], SAID),
         ({"message": json.dumps(REAL), "error_code": "BAD_REQUEST"}, SAID),
-        ({"message": json.dumps({"external_model_provider": "x", "external_model_error": REAL})}, SAID),
         ({"error": SAID}, SAID),
-        ({"detail": SAID}, SAID),
-        ({"Message": SAID}, SAID),
         ({"error": "Bad Request", "message": SAID}, SAID),
-        ({"error": "invalid_request", "error_description": SAID}, SAID),
         ({"success": False, "errors": [{"code": 7, "message": SAID}], "messages": []}, SAID),
         (
             {"detail": [{"loc": ["body", "tools", 0], "msg": "Field required", "type": "missing"}, {"msg": SAID}]},
             f"body.tools.0: Field required; {SAID}",
         ),
         ({"object": "error", "message": {"detail": [{"loc": ["body"], "msg": SAID}]}}, f"body: {SAID}"),
-        ({"error": {"message": SAID, "error": {"message": SAID}}}, SAID),
-        ({"error": {"message": 7}}, '{"error":{"message":7}}'),
-        ({"message": json.dumps(json.dumps(REAL))}, SAID),
-        ({"error": json.dumps("{}")}, '{"error":"\\"{}\\""}'),
         ({"status": "failure"}, '{"status":"failure"}'),
-        ({}, ""),
     ],
 )
 def test_a_services_own_words_are_found_however_they_are_nested(body: Any, detail: str) -> None:
@@ -71,13 +55,6 @@ def test_a_services_own_words_are_found_however_they_are_nested(body: Any, detai
     assert read_refusal(body) == said
 
 
-def test_the_code_and_the_field_are_those_of_the_error_within() -> None:
-    upstream = {"error": {"message": "Too long.", "code": "context_length_exceeded", "param": "messages", "type": "x"}}
-    said = read_refusal(openrouter(json.dumps(upstream)))
-    assert (said.codes, said.param) == (("context_length_exceeded", "x"), "messages")
-    assert read_refusal({"type": "error", "error": {"type": "api_error"}}).codes == ("api_error",)
-
-
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
@@ -85,12 +62,8 @@ def test_the_code_and_the_field_are_those_of_the_error_within() -> None:
         (CLOUDFLARE, "api.example.org | 502: Bad gateway: The web server reported a bad gateway & left."),
         (b"\xef\xbb\xbf\n <HTML><BODY>Sign in<BR>here</BODY></HTML>", "Sign in"),
         (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>No.</Message></Error>", "AccessDenied"),
-        (b"<html><script>alert('x')</script></html>", ""),
-        (b"<html", ""),
         (b"upstream connect error", "upstream connect error"),
-        (b"5 < 7 {", "5 < 7 {"),
         (b"", ""),
-        (b"null", "null"),
     ],
 )
 def test_of_a_page_its_title_and_one_line_are_read_and_nobody_takes_it_for_the_services_own_error(
@@ -105,19 +78,6 @@ def test_of_a_page_its_title_and_one_line_are_read_and_nobody_takes_it_for_the_s
 def test_a_megabyte_that_is_made_to_be_slow_is_read_in_part(body: bytes) -> None:
     assert len(read_refusal(body).detail) <= MOST_CHARACTERS
     assert len(page_text(body.decode())) <= MOST_CHARACTERS
-
-
-async def test_a_user_reads_the_providers_words_and_no_key() -> None:
-    raw = json.dumps({"error": {"message": f"Key {FAKE_KEY} may not. " + "Really. " * 200}})
-    body = json.dumps(openrouter(raw)).encode()
-    error = str(await error_of(Reply(body, status=400, content_type="application/json")))
-    assert "refused the request (400): Provider returned error: Key [API key] may not. Really." in error
-    assert len(error) < DETAIL_CHARACTERS + 200
-
-
-async def test_an_error_in_a_stream_is_read_in_the_same_way() -> None:
-    body = b"data: " + json.dumps(openrouter(json.dumps(REAL))).encode() + b"\n\n"
-    assert f"(400): Provider returned error: {SAID}" in str(await error_of(Reply(body)))
 
 
 async def test_a_page_is_not_quoted_raw() -> None:

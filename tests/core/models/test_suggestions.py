@@ -43,40 +43,6 @@ async def test_an_unknown_model_names_those_that_are_near() -> None:
     assert "Near that: qwen3:32b, qwen3:8b. Name one with --model or AGENT_KERNEL_MODEL." in str(caught.value)
 
 
-async def test_the_model_that_was_asked_is_never_suggested_whatever_it_is_called() -> None:
-    """Two endpoints, so that names have their endpoint before them."""
-    async with FakeOpenAI([failure(404, "Not Found")], pages=LIST) as server:
-        endpoints = [configured(name, {"base_url": server.url}) for name in ("lab", "cloud")]
-        resolver = ModelResolver(endpoints=endpoints)
-        model = resolver.resolve("lab/qwen3:8b")
-        with pytest.raises(ModelRefused) as caught:
-            await collect(model, REQUEST)
-        said = str(caught.value)
-        assert "refused a request for the model 'qwen3:8b' (404): Not Found." in said
-        assert (
-            "It lists that model, but perhaps not for the chat completions format. Near that: lab/qwen3:32b. " in said
-        )
-        assert "lab/qwen3:8b" not in said
-        await resolver.aclose()
-
-
-async def test_where_none_is_near_some_of_those_that_there_are_stand_there() -> None:
-    async with FakeOpenAI([failure(404, "no")], pages=LIST) as server:
-        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
-        with pytest.raises(ModelRefused, match=r"It has qwen3:8b, qwen3:32b, gemma3:4b\. Name one with --model"):
-            await collect(resolver.resolve("claude-sonnet-5-5"), REQUEST)
-        await resolver.aclose()
-
-
-async def test_a_list_that_does_not_come_leaves_the_advice() -> None:
-    async with FakeOpenAI([NO_SUCH_MODEL], pages={"/v1/models": failure(500, "no")}) as server:
-        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
-        with pytest.raises(ModelRefused) as caught:
-            await collect(resolver.resolve("qwen3"), REQUEST)
-        await resolver.aclose()
-    assert "set c.AgentKernelServer.endpoints['lab']['base_url']; it usually ends in /v1." in str(caught.value)
-
-
 async def test_a_model_without_tools_names_those_of_its_endpoint_that_have_them() -> None:
     refusal = failure(400, "gemma3:4b does not support tools")
     async with FakeOpenAI([refusal, say("Hi"), say("Hi")], pages=LIST) as server:

@@ -53,23 +53,10 @@ def test_a_call_is_the_whole_text(call: str) -> None:
 
 
 @each_marked
-@pytest.mark.parametrize("before", ["Let me look.\n\n", "Let me look. "])
-def test_a_call_follows_words(call: str, before: str) -> None:
-    if call.startswith("analysis"):
-        return  # it begins with them
-    assert text_call(before + call, TOOLS) == TextCall(len(before), "run_python")
-
-
-@each_marked
 def test_a_call_is_followed_by_what_it_is_made_to_have_given(call: str) -> None:
     assert text_call(f"{call}\nThe sum is 3.", TOOLS)
     if not call.startswith("analysis"):
         assert text_call(f"Let me look:\n{call}\nThe sum is 3.", TOOLS) == TextCall(13, "run_python")
-
-
-@each_marked
-def test_a_call_of_a_tool_that_there_is_not_is_a_call(call: str) -> None:
-    assert text_call(call, ("other",)) == TextCall(0, "")
 
 
 @each_call
@@ -82,13 +69,6 @@ def test_markup_in_code_is_part_of_an_answer(call: str) -> None:
     ):
         if "```" not in call:
             assert text_call(answer, TOOLS) is None
-
-
-@each_marked
-def test_markup_within_a_sentence_is_part_of_an_answer(call: str) -> None:
-    line = " ".join(call.split()).replace("`", "'")
-    if not line.startswith("analysis"):
-        assert text_call(f"A model of that kind writes {line} for a call, and its server reads it.", TOOLS) is None
 
 
 @pytest.mark.parametrize(
@@ -111,6 +91,6 @@ def test_an_answer_is_no_call(answer: str) -> None:
     assert text_call(answer, TOOLS) is None
 
 
-@pytest.mark.parametrize("text", ["<tool_call>{", "`", " ", "analysis", "` ``", "\n", "to=functions.x ", "[{"])
+@pytest.mark.parametrize("text", ["<tool_call>{", "`", "analysis", "to=functions.x "])
 def test_a_long_text_of_any_kind_is_read_in_a_time_that_grows_as_it_does(text: str) -> None:
     text_call(text * 100_000 + ".", TOOLS)

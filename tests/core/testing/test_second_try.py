@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).parents[3]
 FAILS_ONCE = """
 from pathlib import Path
@@ -40,11 +38,10 @@ def listed(folder: Path) -> list[str]:
     return flaky.read_text().splitlines() if flaky.exists() else []
 
 
-@pytest.mark.parametrize("selection", [["."], ["-n", "2", "."]], ids=["one process", "two processes"])
-def test_a_test_that_passes_at_its_second_try_is_listed_as_flaky(tmp_path: Path, selection: list[str]) -> None:
+def test_a_test_that_passes_at_its_second_try_is_listed_as_flaky(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text(FAILS_ONCE)
 
-    ended = run(tmp_path, *selection)
+    ended = run(tmp_path, ".")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert listed(tmp_path) == ["test_a.py::test_fails_at_first"]
@@ -63,26 +60,3 @@ def test_a_test_that_fails_twice_fails_the_run(tmp_path: Path) -> None:
 
     assert run(tmp_path, ".").returncode == 1
     assert listed(tmp_path) == []
-
-
-def test_an_earlier_runs_failures_are_not_tried_again(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text(FAILS)
-    (tmp_path / "test_b.py").write_text(FAILS_ONCE)
-    assert run(tmp_path, "test_a.py").returncode == 1
-
-    assert run(tmp_path, "test_b.py").returncode == 0
-
-
-def test_many_failures_are_not_put_down_to_chance(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text(
-        "import pytest\n@pytest.mark.parametrize('n', range(11))\ndef test_fails(n): assert False\n"
-    )
-
-    ended = run(tmp_path, ".")
-
-    assert ended.returncode == 1
-    assert "a second try" not in ended.stdout
-
-
-def test_no_tests_is_an_error_of_its_own(tmp_path: Path) -> None:
-    assert run(tmp_path, ".").returncode == 5

@@ -14,13 +14,10 @@ from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.resolver import DEMO
 from agent_kernel.testing import VirtualClock, say
 from agent_kernel.tools.outcome_texts import (
-    DENIED_PREFIX,
     EDITED_NOTE,
     ERROR_PREFIX,
     cancelled_before_start,
     denied,
-    superseded,
-    unknown,
 )
 from tests.core.models.model_fixtures import collect, turn_of
 from tests.core.models.recordings.questions import called, recorded, replayed, request, user
@@ -39,7 +36,6 @@ LINES: list[dict[str, Any]] = [
     {"kind": "decision", "prompt": PROMPT, "approved": True},
     {"kind": "turn", "prompt": "Thank you", "after": "start", "answer": {"content": "Gladly."}},
 ]
-EDITED: dict[str, Any] = LINES[2] | {"after": "edited", "answer": {"content": "As you changed it."}}
 
 
 @pytest.fixture
@@ -76,30 +72,13 @@ async def test_a_prompt_is_answered_whatever_else_the_model_is_told(path: Path) 
         (["344 rows", "a.csv"], "It has 344 rows."),
         ([denied("by the user", "No."), "a.csv"], "I leave it."),
         (["344 rows", f"{ERROR_PREFIX}: NameError"], "That failed."),
-        ([f"{ERROR_PREFIX}: NameError", f"{DENIED_PREFIX} by the user."], "I leave it."),
         ([f"{EDITED_NOTE} before approving. What ran: {{}}\n\n344 rows"], "It has 344 rows."),
         ([f"{EDITED_NOTE} before approving. What ran: {{}}\n\n{ERROR_PREFIX}: NameError"], "That failed."),
         ([cancelled_before_start("By you."), "a.csv"], "That failed."),
-        ([superseded()], "That failed."),
-        ([unknown("The kernel died.")], "That failed."),
-    ],
-    ids=[
-        *("success", "denied", "error", "denied and error", "edited", "edited and failed"),
-        *("cancelled", "replaced", "unknown"),
     ],
 )
 async def test_the_recording_goes_on_from_what_became_of_the_calls(path: Path, results: list[str], answer: str) -> None:
     assert await said(path, *after(*results)) == answer
-
-
-async def test_a_turn_for_edited_calls_is_preferred(tmp_path: Path) -> None:
-    path = written(tmp_path / "mine.jsonl", *LINES, EDITED)
-    assert await said(path, *after(f"{EDITED_NOTE}...\n\n344 rows")) == "As you changed it."
-
-
-async def test_the_same_prompt_again_begins_again(path: Path) -> None:
-    messages = [*after("344 rows"), {"role": "assistant", "content": "It has 344 rows."}, user(PROMPT)]
-    assert await said(path, *messages) == "Let me look."
 
 
 async def test_an_unknown_prompt_lists_what_is_recorded_and_how_to_use_a_real_model(path: Path) -> None:
@@ -164,14 +143,6 @@ def test_a_turn_that_could_not_be_found_is_refused_with_its_line(
         load(written(tmp_path / "mine.jsonl", LINES[0], line))
     assert "mine.jsonl:2: " in str(caught.value)
     assert fault in str(caught.value)
-
-
-def test_one_json_object_with_conversations_is_no_recording_and_the_message_says_how_to_make_one(
-    tmp_path: Path,
-) -> None:
-    path = written(tmp_path / "old.json", {"version": 1, "conversations": []})
-    with pytest.raises(ConfigurationError, match=r"not a recording of Agent Kernel.*make one with %%agent --record"):
-        load(path)
 
 
 async def test_the_shipped_demo_answers_each_of_its_prompts_to_the_end() -> None:

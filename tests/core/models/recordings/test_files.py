@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.scripted import ScriptedDecision
-from agent_kernel.errors import ConfigurationError, ModelUnavailable, RecordingNotWritten
+from agent_kernel.errors import ConfigurationError, RecordingNotWritten
 from agent_kernel.models.recordings import format as recordings
-from agent_kernel.models.recordings.format import RecordedImage, load
+from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import TurnsToRecord
 from agent_kernel.models.recordings.player import Finder, RecordedModel
-from agent_kernel.models.recordings.recorded_pictures import difference
 from agent_kernel.models.recordings.recorder import RecordingModel, record
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import ScriptedModel, call, say
@@ -66,15 +65,6 @@ def fault(path: Path) -> str:
     return str(raised.value)
 
 
-def test_one_object_a_line_with_the_version_first(whole: Path) -> None:
-    assert [row["kind"] for row in rows(whole)] == ["recording", "settings", "turn", "turn", "turn"]
-    assert rows(whole)[0]["version"] == 2
-    asked = rows(whole)[3]
-    assert asked["asked"]["results"] == [{"tool": "run_python", "text": "4"}]
-    assert asked["answer"] == {"content": "It is 4."}
-    assert list(asked) == ["kind", "key", "prompt", "step", "asked", "answer"]
-
-
 async def test_recording_the_same_again_changes_no_byte(whole: Path) -> None:
     before = rows(whole)
     code = call("run_python", code="df.n.sum()")
@@ -94,15 +84,6 @@ async def test_one_turn_is_recorded_anew_and_the_rest_is_kept(whole: Path) -> No
         await turn_of(anew, asked)
     model.assert_consumed()
     assert answers(whole) == ["", "It is four.", "Gladly."]
-
-
-async def test_from_a_turn_on_all_is_recorded_anew(whole: Path) -> None:
-    model = ScriptedModel([say("It is four."), say("Welcome.")])
-    anew = RecordingModel(whole, model, turns=TurnsToRecord(2))
-    for asked in (FIRST, SECOND, OTHER):
-        await turn_of(anew, asked)
-    model.assert_consumed()
-    assert answers(whole) == ["", "It is four.", "Welcome."]
 
 
 async def test_turns_after_the_one_that_is_recorded_anew_are_kept_and_fit_what_is_asked_now(whole: Path) -> None:
@@ -125,13 +106,6 @@ async def test_decisions_are_lines_and_are_replaced_with_their_run(whole: Path) 
     assert load(whole).decisions == ()
 
 
-async def test_a_turn_that_failed_is_not_recorded(tmp_path: Path) -> None:
-    model = record(tmp_path / "a.jsonl", ScriptedModel([ModelUnavailable("gone")]))
-    with pytest.raises(ModelUnavailable):
-        await turn_of(model, FIRST)
-    assert not is_there(tmp_path / "a.jsonl")
-
-
 WRITE = """
 import asyncio, sys
 from pathlib import Path
@@ -141,10 +115,10 @@ from tests.core.models.model_fixtures import turn_of
 from tests.core.models.recordings.questions import request, user
 
 async def main(path, name):
-    model = record(Path(path), ScriptedModel([say(f"{name} {n}") for n in range(40)]))
+    model = record(Path(path), ScriptedModel([say(f"{name} {n}") for n in range(8)]))
     print("ready", flush=True)
     sys.stdin.readline()
-    for n in range(40):
+    for n in range(8):
         await turn_of(model, request(user("the same for both" if n == 0 else f"{name} asks {n}")))
 
 asyncio.run(main(*sys.argv[1:]))
@@ -173,7 +147,7 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     for one in writers:
         one.communicate(timeout=120)
         assert one.returncode == 0
-    assert sorted(answers(path)) == sorted(f"{name} {n}" for name in ("ann", "bob") for n in range(40))
+    assert sorted(answers(path)) == sorted(f"{name} {n}" for name in ("ann", "bob") for n in range(8))
     load(path)
 
 
@@ -203,19 +177,6 @@ def test_a_recording_that_was_edited_by_hand(whole: Path, old: str, new: str, sa
     whole.write_text(whole.read_text().replace(old, new, 1))
     assert f"{whole}{said}" in fault(whole)
     assert "version control" in fault(whole)
-
-
-def test_a_line_of_settings_that_is_gone(whole: Path) -> None:
-    lines = whole.read_text().splitlines(keepends=True)
-    whole.write_text("".join([lines[0], *lines[2:]]))
-    assert f"{whole}:2: the line of settings" in fault(whole)
-
-
-@pytest.mark.parametrize("content", ["", "interactions:\n- request: {}\n", '{"cells": []}\n', "\0\1\2"])
-def test_a_file_of_something_else(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(content)
-    assert "is not a recording of Agent Kernel" in fault(path)
 
 
 def test_a_recording_that_is_missing(tmp_path: Path) -> None:
@@ -248,32 +209,17 @@ def in_the_way(path: Path) -> None:
     path.parent.write_text("")
 
 
-def lock_is_a_folder(path: Path) -> None:
-    path.with_name(f".{path.name}.lock").unlink()
-    path.with_name(f".{path.name}.lock").mkdir()
-
-
-@pytest.mark.parametrize("breaks", [in_the_way, lock_is_a_folder])
 async def test_what_breaks_while_it_is_recorded_is_an_error_of_the_model_with_file_and_remedy(
-    tmp_path: Path, breaks: Callable[[Path], None]
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "there" / "a.jsonl"
     model = record(path, ScriptedModel([say("one"), say("two")]))
     await turn_of(model, FIRST)
-    breaks(path)
+    in_the_way(path)
     for write in (turn_of(model, OTHER), model.record_decision(ScriptedDecision(True), prompt="Sum n")):
         with pytest.raises(RecordingNotWritten, match=r"can't be written: .* record") as raised:
             await write
         assert str(path) in str(raised.value)
-
-
-async def test_a_line_that_another_broke_meanwhile_is_an_error_of_the_model(whole: Path) -> None:
-    model = record(whole, ScriptedModel([say("x")]))
-    cut_off(whole)
-    broken = content(whole)
-    with pytest.raises(RecordingNotWritten, match=r"a\.jsonl:5: the recording is cut off"):
-        await turn_of(model, request(user("More")))
-    assert content(whole) == broken
 
 
 async def test_a_turn_that_could_not_be_read_again_is_not_written(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,13 +264,10 @@ def test_the_resolver_finds_recordings_by_the_notebooks_folder_and_never_outside
     ("mode", "name", "kind"),
     [
         ("", "replay:{}", RecordedModel),
-        ("", "record:{} --model demo", RecordingModel),
         ("", "record:{}", RecordingModel),
-        ("strict", "record:{}", RecordedModel),
         ("warn", "replay:{}", RecordedModel),
         ("record", "replay:{}", RecordingModel),
         ("record:2", "replay:{} --on-change warn", RecordingModel),
-        ("record:2-", "record:{}", RecordingModel),
     ],
 )
 def test_the_variable_changes_what_names_do(whole: Path, mode: str, name: str, kind: type) -> None:
@@ -332,27 +275,7 @@ def test_the_variable_changes_what_names_do(whole: Path, mode: str, name: str, k
     assert type(ModelResolver(environ=environ).resolve(name.format(whole))) is kind
 
 
-@pytest.mark.parametrize(
-    ("environ", "name", "said"),
-    [
-        ({"AGENT_KERNEL_REPLAY": "maybe"}, "replay:a.jsonl", "AGENT_KERNEL_REPLAY is strict"),
-        ({}, "replay:a.jsonl --on-change never", "Use strict or warn"),
-        ({}, "replay:https://example.org/a.jsonl", "not an address"),
-        ({}, "record:a.jsonl", "No model is configured"),
-        ({"AGENT_KERNEL_MODEL": "record:a.jsonl"}, "record:b.jsonl", "No model is configured"),
-    ],
-)
-def test_names_that_cannot_be_used(environ: dict[str, str], name: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        ModelResolver(environ=environ).resolve(name)
-
-
 def _pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def _replace_by_pipe(path: Path) -> None:
-    path.unlink()
     os.mkfifo(path)
 
 
@@ -387,21 +310,6 @@ def test_only_a_regular_file_is_a_recording(
         OPEN[kind]()
 
 
-async def test_a_recording_that_becomes_a_pipe_is_not_written_any_more(whole: Path) -> None:
-    model = record(whole, ScriptedModel([say("Yes."), say("No.")]))
-    await turn_of(model, request(user("Another?")))
-    _replace_by_pipe(whole)
-    with pytest.raises(RecordingNotWritten, match="Not a regular file"):
-        await turn_of(model, request(user("And one more?")))
-
-
-def test_a_recorded_picture_that_is_a_pipe_cannot_be_read(tmp_path: Path) -> None:
-    one, other = (RecordedImage(sha256=digit * 64, media_type="image/png", width=8, height=8) for digit in "ab")
-    (tmp_path / "a.images").mkdir()
-    os.mkfifo(tmp_path / "a.images" / one.file_name)
-    assert "can't be read" in difference(tmp_path / "a.jsonl", one, other, {})
-
-
 async def test_a_file_that_is_never_read_to_its_end_holds_up_only_whoever_waits_for_it(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,26 +319,10 @@ async def test_a_file_that_is_never_read_to_its_end_holds_up_only_whoever_waits_
     monkeypatch.setattr(Finder, "find", lambda *_: gone.wait())
     try:
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            waiting = [group.create_task(turn_of(model, FIRST)) for _ in range(40)]
+            waiting = [group.create_task(turn_of(model, FIRST)) for _ in range(8)]
             assert await asyncio.to_thread(lambda: 4) == 4
             for one in waiting:
                 one.cancel()
     finally:
         gone.set()
     assert all(one.cancelled() for one in waiting)
-
-
-def test_a_process_ends_though_a_file_never_answers() -> None:
-    code = """
-import asyncio, threading
-from agent_kernel.own_thread import in_own_thread
-async def main():
-    async with asyncio.timeout(0.01):
-        await in_own_thread(threading.Event().wait)
-try:
-    asyncio.run(main())
-except TimeoutError:
-    print("ended")
-"""
-    said = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
-    assert said.stdout == "ended\n"

@@ -65,36 +65,9 @@ async def test_a_number_in_a_result_that_changed_stops_with_both_sides_file_line
     assert "--on-change warn" in said
 
 
-async def test_a_word_of_the_prompt_that_changed_is_shown(path: Path) -> None:
-    said = await message(path, request(user("Sum the column m")))
-    assert "In the prompt:" in said
-    assert "Sum the column n" in said
-    assert "Sum the column m" in said
-
-
 async def test_another_question_is_told_what_there_is(path: Path) -> None:
     said = await message(path, request(user("Draw a map of the moon, please")))
     assert "has no answer to 'Draw a map of the moon, please'. It answers:\n- 'Sum the column n'" in said
-
-
-async def test_a_step_that_is_not_recorded_is_said_to_be_missing(path: Path) -> None:
-    asked = request(user(SUM), *called("df", "x"), *called("df", "y"))
-    assert "none at step 2" in await message(path, asked)
-
-
-@pytest.mark.parametrize(
-    ("changed", "part", "sides"),
-    [
-        ({"tools": []}, "the tools", ("run_python:", "(no such line)")),
-        ({"effort": "high"}, "the effort", ("None", "high")),
-    ],
-)
-async def test_other_tools_and_another_effort_are_differences(
-    path: Path, changed: dict[str, object], part: str, sides: tuple[str, str]
-) -> None:
-    said = await message(path, request(user(SUM), **changed))
-    assert f"In {part}:" in said
-    assert all(side in said for side in sides)
 
 
 async def test_another_declaration_and_another_system_text_are_differences(path: Path) -> None:
@@ -171,13 +144,6 @@ def test_the_demos_recordings_outlive_an_upgrade(path: Path) -> None:
             assert not fits(placed, reworded(name)(tools))
 
 
-async def test_other_variables_are_a_difference(path: Path) -> None:
-    said = await message(path, request(user(SUM, context("- df: DataFrame (4, 2)"))))
-    assert "In the user's variables:" in said
-    assert "(4, 2)" in said
-    assert "restart the kernel, and run them all" in said
-
-
 async def test_what_a_prompt_mentions_is_compared_but_for_cells(tmp_path: Path) -> None:
     def mentioned(columns: str, cell: str) -> WireMessage:
         told = (
@@ -188,12 +154,6 @@ async def test_what_a_prompt_mentions_is_compared_but_for_cells(tmp_path: Path) 
     path = await recorded(tmp_path / "sum.jsonl", (request(mentioned("n", "1 / 0")), say("4")))
     assert (await replayed(path, request(mentioned("n", "1 / 1")))).content == "4"
     assert "columns: m" in await message(path, request(mentioned("m", "1 / 0")))
-
-
-async def test_where_more_differs_than_other_cells_leave_a_restart_is_not_proposed(path: Path) -> None:
-    said = await message(path, request(user("Sum the column m", context("- df: DataFrame (4, 2)"))))
-    assert "In the user's variables:" in said
-    assert "restart the kernel" not in said
 
 
 @pytest.mark.parametrize(
@@ -227,17 +187,6 @@ async def test_a_prompt_that_occurs_twice_has_two_answers(tmp_path: Path) -> Non
     player = RecordedModel(load(path), name="x")
     assert [(await turn_of(player, one)).content for one in asked] == ["one", "two", "three"]
     assert (await turn_of(player, asked[0])).content == "one"  # the cell is run again
-
-
-async def test_cells_in_another_order_are_told_what_came_before(tmp_path: Path) -> None:
-    a, b = user("Count the rows"), user("Draw the columns")
-    answered: WireMessage = {"role": "assistant", "content": "3"}
-    path = await recorded(tmp_path / "a.jsonl", (request(a), say("3")), (request(a, answered, b), say("Drawn")))
-    said = await message(path, request(b))
-    assert f"{path}:4" in said
-    assert "In what was asked before in this conversation:" in said
-    assert "Count the rows" in said
-    assert "restart the kernel, and run them all" in said
 
 
 async def test_keys_are_not_written(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, say
-from tests.core.models.messages_fixtures import speaking
+from tests.core.models.model_fixtures import speaking
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, Stages, stage
 from tests.core.runtime.turns.test_thinking import look, think, thoughts
 

@@ -25,7 +25,7 @@ from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.scripted_model import ScriptedTurn
 from agent_kernel.testing.wire.messages import refusal as refused
 from agent_kernel.testing.wire.reply import json_reply
-from tests.core.models.messages_fixtures import speaking
+from tests.core.models.model_fixtures import speaking
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, OneModel, Stage, Stages, stage
 
 CONTEXT = 8_000

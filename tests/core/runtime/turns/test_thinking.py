@@ -12,8 +12,7 @@ from agent_kernel.protocol.events import RunEvent
 from agent_kernel.testing import call, say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.wire.messages import SIGNED
-from tests.core.models.messages_fixtures import speaking
-from tests.core.models.model_fixtures import connected
+from tests.core.models.model_fixtures import connected, speaking
 from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
 from tests.core.runtime.turns.thinking_fixtures import Changing, look, think
 
