@@ -34,10 +34,9 @@ from agent_kernel.models.known import Capabilities
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction
-from agent_kernel.models.retry_policy import Clock, RetryPolicy, SystemClock, parse_retry_after
+from agent_kernel.models.retry_policy import Clock, RetryPolicy, SystemClock, Tries, parse_retry_after
 from agent_kernel.models.service_faults import Fault, ServiceLabel, explain, is_about_the_name, status_fault
 from agent_kernel.models.suggestions import NO_OTHER_MODELS, OtherModels
-from agent_kernel.models.tries import Tries
 from agent_kernel.models.unpacking import read_whole, unpacked
 from agent_kernel.models.usage import summed, with_cost_of
 

@@ -22,6 +22,16 @@ _MOST_PARTS = 5
 _TEXTS = ("message", "Message", "detail", "error_description", "error", "msg", "title", "reason")
 _ENCLOSING = ("errors", "metadata", "raw", "external_model_error")
 """Further fields in which an upstream's error is."""
+_READ_CHARACTERS = 10_000
+"""As much of a refusal is searched for a wait."""
+_IN_A_FIELD = re.compile(
+    r"""(?i)\bretry_?(?:delay|after)(?:_seconds)?\\*['"]: ?\\*['"]?(\d{1,9}(?:\.\d{1,9})?)s?(?![\w.])"""
+)
+"""Google's `RetryInfo` (`"retryDelay": "24.5s"`), also where a proxy quotes it, and proxies' `retry_after`."""
+_TIME = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)(?![a-z])"
+_IN_WORDS = re.compile(rf"(?i)\b(?:try again|retry) (?:in|after) (?:about )?((?:{_TIME} ?)+)")
+"""OpenAI's and Groq's "Please try again in 7m12.5s", Azure's "Please retry after 26 seconds"."""
+_ONE_TIME = re.compile(rf"(?i){_TIME}")
 _PAGE = re.compile(r"(?i)<(?:!doctype|\?xml|html|head|body|title|center|h1|p|error)\b")
 _EVENT = re.compile(r"(?:event|data|id|retry)?:")
 
@@ -138,3 +148,19 @@ def _parts(error: dict[str, Any]) -> tuple[list[str], list[Any]]:
 def _cut(text: str) -> str:
     """At most `MOST_CHARACTERS`, cut between words, so that no half of a key remains."""
     return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS].rpartition(" ")[0] or text[:MOST_CHARACTERS]
+
+
+def wait_in_body(body: Any) -> float | None:
+    """The seconds to wait that a refusal's body asks for, in a field or in words."""
+    text = str(body)[:_READ_CHARACTERS]
+    if found := _IN_A_FIELD.search(text):
+        return float(found[1])
+    if found := _IN_WORDS.search(text):
+        return sum(float(amount) * _seconds_of(unit.lower()) for amount, unit in _ONE_TIME.findall(found[1]))
+    return None
+
+
+def _seconds_of(unit: str) -> float:
+    if unit.startswith(("ms", "milli")):
+        return 0.001
+    return {"s": 1.0, "m": 60.0, "h": 3600.0}[unit[0]]

@@ -1,4 +1,4 @@
-"""The retry policy for model services: when to retry, after how long, and what they ask for.
+"""How often a model service is asked, why again, and when.
 
 The `openai` client's own retries are off: it does not retry a stream that broke before its first token, and its clock
 can't be replaced in tests.
@@ -7,22 +7,16 @@ can't be replaced in tests.
 import asyncio
 import email.utils
 import random
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Protocol
 
-_READ_CHARACTERS = 10_000
-"""As much of a refusal is searched for a wait."""
-_IN_A_FIELD = re.compile(
-    r"""(?i)\bretry_?(?:delay|after)(?:_seconds)?\\*['"]: ?\\*['"]?(\d{1,9}(?:\.\d{1,9})?)s?(?![\w.])"""
-)
-"""Google's `RetryInfo` (`"retryDelay": "24.5s"`), also where a proxy quotes it, and proxies' `retry_after`."""
-_TIME = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)(?![a-z])"
-_IN_WORDS = re.compile(rf"(?i)\b(?:try again|retry) (?:in|after) (?:about )?((?:{_TIME} ?)+)")
-"""OpenAI's and Groq's "Please try again in 7m12.5s", Azure's "Please retry after 26 seconds"."""
-_ONE_TIME = re.compile(rf"(?i){_TIME}")
+from agent_kernel.models.base import Delay
+from agent_kernel.models.service_faults import Fault, ServiceLabel, cause_of, words_of
+from agent_kernel.protocol.vocabulary import DelayKind
+
+_OVERLOADED = frozenset({503, 529})
 
 
 class Clock(Protocol):
@@ -85,17 +79,65 @@ def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
     return max(0.0, date.timestamp() - now)
 
 
-def wait_in_body(body: Any) -> float | None:
-    """The seconds to wait that a refusal's body asks for, in a field or in words."""
-    text = str(body)[:_READ_CHARACTERS]
-    if found := _IN_A_FIELD.search(text):
-        return float(found[1])
-    if found := _IN_WORDS.search(text):
-        return sum(float(amount) * _seconds_of(unit.lower()) for amount, unit in _ONE_TIME.findall(found[1]))
-    return None
+class Tries:
+    """The tries of one request until there is an answer."""
+
+    def __init__(self, policy: RetryPolicy, clock: Clock) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._loading_since: float | None = None
+        self._began = clock.now()
+        self.count = 0
+        """The tries so far. Those of a server that is loading its model, and before a person's hurry, are none."""
+
+    def begin(self) -> None:
+        self.count += 1
+        self._began = self._clock.now()
+
+    def note_end(self, fault: Fault) -> None:
+        fault.took = self._clock.now() - self._began
+
+    def take_back(self) -> None:
+        """The last one was not counted, because it was not the same request."""
+        self.count -= 1
+
+    def delay_after(self, fault: Fault, label: ServiceLabel, secrets: Iterable[str]) -> Delay | None:
+        """The pause before the next try; `None` to give up."""
+        if not fault.retry:
+            return None
+        if fault.loading:
+            self.take_back()
+            return self._loading(fault, secrets)
+        self._loading_since = None
+        seconds = self._policy.delay(self.count, fault.retry_after)
+        if seconds is None:
+            return None
+        kind = _kind(fault)
+        cause = cause_of(fault, label, secrets) if kind == "failed" else words_of(fault, secrets)
+        return Delay(kind, seconds, self.count + 1, self._policy.tries, cause)
+
+    def _loading(self, fault: Fault, secrets: Iterable[str]) -> Delay | None:
+        now = self._clock.now()
+        self._loading_since = now if self._loading_since is None else self._loading_since
+        left = self._loading_since + self._policy.loading_seconds - now
+        if left <= 0:
+            return None
+        seconds = min(left, self._policy.loading_pause)
+        return Delay("loading", seconds, self.count + 1, None, words_of(fault, secrets))
+
+    async def wait(self, delay: Delay) -> None:
+        """Wait until the next try, or until somebody hurries it: what a person asks for is none of the tries."""
+        async with asyncio.TaskGroup() as pauses:
+            sleeping = pauses.create_task(self._clock.sleep(delay.seconds), name="pause before the next try")
+            hurried = pauses.create_task(delay.hurry.wait(), name="hurry of the next try")
+            sleeping.add_done_callback(lambda _: hurried.cancel())
+            hurried.add_done_callback(lambda _: sleeping.cancel())
+        if delay.hurry.is_set() and delay.tries is not None:
+            self.take_back()
 
 
-def _seconds_of(unit: str) -> float:
-    if unit.startswith(("ms", "milli")):
-        return 0.001
-    return {"s": 1.0, "m": 60.0, "h": 3600.0}[unit[0]]
+def _kind(fault: Fault) -> DelayKind:
+    if fault.status == 429:
+        return "rate_limited"
+    overloaded = fault.status in _OVERLOADED or fault.code == "overloaded_error"
+    return "overloaded" if overloaded and not fault.is_slow_start else "failed"

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from agent_kernel.testing.fake_openai import FakeOpenAI
     from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch, call, calls, requested, say
 
+_MODULES = {
+    "agent_kernel.approvals.scripted": ("approve_all", "deny_all", "script"),
+    "agent_kernel.models.recordings.recorder": ("record",),
+    "agent_kernel.testing.clock": ("VirtualClock",),
+    "agent_kernel.testing.fake_anthropic": ("FakeAnthropic",),
+    "agent_kernel.testing.fake_openai": ("FakeOpenAI",),
+    "agent_kernel.testing.scripted_model": ("ScriptMismatch", "ScriptedModel", "call", "calls", "requested", "say"),
+}
 __all__ = [
     "FakeAnthropic",
     "FakeOpenAI",
@@ -39,24 +47,9 @@ __all__ = [
     "script",
 ]
 
-_MODULES = {
-    "FakeAnthropic": "agent_kernel.testing.fake_anthropic",
-    "FakeOpenAI": "agent_kernel.testing.fake_openai",
-    "ScriptMismatch": "agent_kernel.testing.scripted_model",
-    "ScriptedModel": "agent_kernel.testing.scripted_model",
-    "VirtualClock": "agent_kernel.testing.clock",
-    "approve_all": "agent_kernel.approvals.scripted",
-    "call": "agent_kernel.testing.scripted_model",
-    "calls": "agent_kernel.testing.scripted_model",
-    "deny_all": "agent_kernel.approvals.scripted",
-    "record": "agent_kernel.models.recordings.recorder",
-    "requested": "agent_kernel.testing.scripted_model",
-    "say": "agent_kernel.testing.scripted_model",
-    "script": "agent_kernel.approvals.scripted",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

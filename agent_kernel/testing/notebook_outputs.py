@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_kernel.models.recordings.pictures import PictureDifference, picture_difference
 from agent_kernel.protocol.vocabulary import OPEN_RUN_MARK, RESULT_MARK
 from agent_kernel.record.comparable import comparable, is_record, without_chance
-from agent_kernel.testing.pictures import PictureDifference, comparable_svg, picture_difference
 
 Output = dict[str, Any]
 """An output in nbformat."""
@@ -21,6 +21,10 @@ _PICTURES = ("image/jpeg", "image/png")
 _SVG = "image/svg+xml"
 _EMBEDDED = re.compile(r"data:image/(?:png|jpe?g);base64,([A-Za-z0-9+/=\s]*)")
 _EMBEDDED_SVG = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=\s]*)")
+
+_SVG_ID = re.compile(r'\bid="([^"]+)"')
+_SVG_REFERENCE = re.compile(r"""(?<=["'(])#([^"')\s]+)""")
+_SVG_METADATA = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -109,6 +113,14 @@ def _without_pictures(html: str, found: Outputs) -> str:
         return f"data:{_SVG},{comparable_svg(_bytes(match[1]).decode('utf-8', 'replace'))}"
 
     return _EMBEDDED_SVG.sub(read, _EMBEDDED.sub(taken, html))
+
+
+def comparable_svg(text: str) -> str:
+    """An SVG without its metadata and comments, and with its ids counted, because matplotlib makes them up."""
+    bare = _SVG_METADATA.sub("", text)
+    names = {name: f"id-{number}" for number, name in enumerate(dict.fromkeys(_SVG_ID.findall(bare)), start=1)}
+    counted = _SVG_ID.sub(lambda found: f'id="{names[found[1]]}"', bare)
+    return _SVG_REFERENCE.sub(lambda found: f"#{names.get(found[1], found[1])}", counted)
 
 
 def _cleaned(text: str, of_a_run: bool) -> str:

@@ -185,7 +185,7 @@ def test_the_protocol_imports_nothing_of_the_rest() -> None:
 
 
 def test_the_core_brings_in_langgraph_and_openai_only_when_they_are_needed() -> None:
-    on_demand = ("runtime/graph.py", "testing/fake_service.py", "testing/pictures.py")
+    on_demand = ("runtime/graph.py", "testing/fake_service.py")
     in_a_terminal = ("terminal/connection.py", "terminal/mcp_bridge.py")
     lazy = {CORE / name for name in (*on_demand, *in_a_terminal)}
     assert offenders([path for path in core_modules() if path not in lazy], HEAVY, eager_only=True) == []

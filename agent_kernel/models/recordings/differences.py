@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_kernel.models.recordings.asked import Question
 from agent_kernel.models.recordings.format import Compared, Placed, RecordedImage, RecordedResult, Recording
-from agent_kernel.models.recordings.recorded_pictures import difference
+from agent_kernel.models.recordings.pictures import difference
 
 _WIDTH = 44
 """Of one column at most, in characters."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from agent_kernel.errors import ConfigurationError, RecordingNotWritten
-from agent_kernel.models.recordings import recorded_pictures
 from agent_kernel.models.recordings.format import (
     LARGEST_FILE,
     LONGEST_LINE,
@@ -23,8 +22,8 @@ from agent_kernel.models.recordings.format import (
     parse,
     read,
 )
-from agent_kernel.models.recordings.whole_files import replace_file
-from agent_kernel.tools.builtin.safe_open import open_to_append
+from agent_kernel.models.recordings.pictures import images_of, save
+from agent_kernel.tools.builtin.safe_open import replace_file
 
 LOCK_SECONDS = 30.0
 _REMEDY = (
@@ -60,7 +59,7 @@ class RecordingFile:
         step 0 its decisions go as well. `images` are base64 by digest. Raises `RecordingNotWritten`."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            recorded_pictures.save(self.path, recorded_pictures.images_of(turn.asked), images)
+            save(self.path, images_of(turn.asked), images)
         except OSError as error:
             raise self._unwritable(error) from None
         self._write(turn, settings, replaces_later)
@@ -94,19 +93,14 @@ class RecordingFile:
 
     def _write_locked(self, line: Turn | DecisionLine, settings: Settings | None, replaces_later: bool) -> None:
         new = dumped(line)
-        content = read(self.path) if self.path.exists() else b""
+        content = read(self.path) if self.path.exists() else _joined([dumped(self._header)])
         if len(new) > LONGEST_LINE or len(content) + len(new) > LARGEST_FILE:
             raise RecordingNotWritten(
                 f"The recording {self.path} can't be written: a line may have {LONGEST_LINE >> 20} MiB and the file "
                 f"{LARGEST_FILE >> 20} MiB, and this turn has {len(new) / 2**20:,.1f} MiB. What was recorded before is "
                 "kept. Have the calls print less, or name another file with --record."
             )
-        if not content:
-            replace_file(self.path, _joined([dumped(self._header), *([dumped(settings)] if settings else []), new]))
-            self._replaceable.add(new)
-            return
         there = parse(self.path, content)
-        added = [dumped(settings)] if settings is not None and settings.id not in there.settings else []
         gone = [
             row in self._replaceable
             and (
@@ -117,34 +111,18 @@ class RecordingFile:
         self._old_decisions = [one for one in self._old_decisions if not _is_on_the_same_call(line, one)]
         place = gone.index(True) if True in gone else _after_its_run(line, there)
         self._replaceable.add(new)
-        if place == len(there.rows):
-            _append(self.path, len(content), _joined([*([] if content.endswith(b"\n") else [b""]), *added, new]))
-            return
         kept = [(index, row, old) for index, (row, old) in enumerate(there.rows) if not gone[index]]
         used = {old.asked.settings for _, _, old in kept if isinstance(old, Turn)}
         used |= {settings.id} if settings is not None else set()
         kept = [one for one in kept if not isinstance(one[2], Settings) or one[2].id in used]
+        added = [dumped(settings)] if settings is not None and settings.id not in there.settings else []
         before = [row for index, row, _ in kept if index < place]
         after = [row for index, row, _ in kept if index >= place]
         head = content.partition(b"\n")[0]
-        replace_file(self.path, _joined([head, *before, *added, new, *after]))
+        replace_file(Path(os.path.realpath(self.path)), _joined([head, *before, *added, new, *after]))
 
     def _unwritable(self, error: OSError) -> RecordingNotWritten:
         return RecordingNotWritten(f"The recording {self.path} can't be written: {error.strerror or error}. {_REMEDY}")
-
-
-def _append(path: Path, length: int, added: bytes) -> None:
-    """Add to a file of this length. Raises `OSError`; the file is as it was then."""
-    with os.fdopen(
-        open_to_append(Path(os.path.realpath(path))), "ab", buffering=0
-    ) as file:  # a buffer would be written once more when the file is closed
-        try:
-            rest = memoryview(added)
-            while rest:
-                rest = rest[file.write(rest) :]
-        except OSError:
-            file.truncate(length)
-            raise
 
 
 def _replaces(line: Turn | DecisionLine, old: Line, replaces_later: bool) -> bool:

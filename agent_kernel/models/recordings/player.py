@@ -1,8 +1,12 @@
-"""A model that plays a recording, with no key and no network. The tool calls in it really run."""
+"""A model that plays a recording, with no key and no network. The tool calls in it really run.
+
+Turns that were written for an outcome (`after`), so that a recording can go on from each decision of the reader's, are
+found by prompt, step and what became of the calls of the step before; nothing else is compared.
+"""
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,26 +26,48 @@ from agent_kernel.models.base import (
     ToolCallDelta,
 )
 from agent_kernel.models.recordings.asked import Question, Reader, key_of
-from agent_kernel.models.recordings.branches import only_branches, turn_after, unanswered
-from agent_kernel.models.recordings.decision_lines import RecordedDecisions
 from agent_kernel.models.recordings.differences import left_by_other_cells, parts, pictures_differ, show
-from agent_kernel.models.recordings.format import Placed, Recording
-from agent_kernel.models.recordings.occurrences import Occurrences
-from agent_kernel.models.recordings.recorded_pictures import images_of
+from agent_kernel.models.recordings.format import After, DecisionLine, Placed, Recording
+from agent_kernel.models.recordings.pictures import images_of
 from agent_kernel.models.recordings.server_results import RecordedServerTools
 from agent_kernel.models.retry_policy import Clock, SystemClock
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED, OnChange
+from agent_kernel.tools.outcome_texts import DENIED_PREFIX, EDITED_NOTE, NOT_DONE_PREFIXES
 
 _ALIKE = 0.6
 """How similar a prompt must be to count as a changed one, from 0 to 1."""
 _PROMPT_CHARACTERS = 80
 _MOST_PROMPTS = 500
+_MOST_PLACES = 10_000
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+$")
 RUN_IN_ORDER = (
     "If cells were run again or in another order: restart the kernel, and run them all from the first to the last.\n"
 )
+_WEIGHT: tuple[After, ...] = ("denied", "error", "edited")
+_REAL_MODEL = (
+    "To ask anything else, use a real model: set OPENAI_API_KEY (or OPENAI_BASE_URL and AGENT_KERNEL_MODEL for Ollama, "
+    "vLLM or LM Studio), restart, and leave out --model or name one with it."
+)
 GO_ON = "To go on with the recorded answers, use --on-change warn."
+
+
+class Occurrences:
+    """Numbers the runs of each prompt, from 1. A cell that is run again keeps its number."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, list[tuple[str, int]]] = {}
+
+    def number(self, question: Question) -> int:
+        if len(self._places) >= _MOST_PLACES and question.prompt not in self._places:
+            self._places.clear()
+        places = self._places.setdefault(question.prompt, [])
+        place = (question.conversation, question.index)
+        if place not in places:
+            if len(places) >= _MOST_PLACES:
+                places.clear()
+            places.append(place)
+        return places.index(place) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +140,52 @@ def _of_occurrence(fitting: list[Placed], occurrence: int) -> Placed:
         return by_number[occurrence]
     in_order = [by_number[number] for number in sorted(by_number)]
     return in_order[(occurrence - 1) % len(in_order)]
+
+
+def of_scripted(decision: ScriptedDecision, *, prompt: str, occurrence: int) -> DecisionLine:
+    return DecisionLine(
+        prompt=prompt,
+        occurrence=occurrence,
+        tool=decision.tool_name,
+        digest=decision.digest,
+        arguments=decision.arguments,
+        approved=decision.approved,
+        reason=decision.reason,
+        edited_input=decision.edited_input,
+        answer=decision.answer,
+    )
+
+
+def as_scripted(line: DecisionLine) -> ScriptedDecision:
+    return ScriptedDecision(
+        approved=line.approved,
+        tool_name=line.tool,
+        reason=line.reason,
+        arguments=line.arguments,
+        digest=line.digest,
+        edited_input=line.edited_input,
+        answer=line.answer,
+        recorded=True,
+    )
+
+
+class RecordedDecisions:
+    """The decisions of one recording, which are given to the runs of each prompt in turn."""
+
+    def __init__(self, lines: Sequence[DecisionLine]) -> None:
+        self._lines = lines
+        self._asked: dict[str, int] = {}
+
+    def next_run(self, prompt: str) -> tuple[ScriptedDecision, ...]:
+        """Those on the calls of the next run of a prompt; after the last recorded one comes the first again."""
+        lines = [line for line in self._lines if line.prompt == prompt]
+        numbers = sorted({line.occurrence for line in lines})
+        if not numbers:
+            return ()
+        before = self._asked.get(prompt, 0)
+        self._asked[prompt] = before + 1
+        number = numbers[before % len(numbers)]
+        return tuple(as_scripted(line) for line in lines if line.occurrence == number)
 
 
 class RecordedModel:
@@ -190,6 +262,50 @@ class RecordedModel:
         if self._on_change == "strict":
             raise RecordingDiffers(f"{unfit(self._finder.recording, found)} {GO_ON}")
         return Found(found.placed, f"{unfit(self._finder.recording, found)} The recorded answer was used all the same.")
+
+
+def turn_after(turns: Sequence[Placed], question: Question) -> Placed | None:
+    """The turn for what became of the last calls. Where there is none for an edit, the one for a success."""
+    after = outcome(question)
+    wanted = (after, "success") if after == "edited" else (after,)
+    here = [one for one in turns if (one.turn.prompt, one.turn.step) == (question.prompt, question.step)]
+    return next((one for name in wanted for one in here if one.turn.after == name), None)
+
+
+def outcome(question: Question) -> After:
+    """What became of the last step's calls; of several, the first of denied, error, edited, success."""
+    if question.step == 0:
+        return "start"
+    found = {_outcome(result.text) for result in question.asked.results}
+    return next((name for name in _WEIGHT if name in found), "success")
+
+
+def only_branches(turns: Sequence[Placed]) -> bool:
+    return bool(turns) and all(one.turn.after is not None for one in turns)
+
+
+def unanswered(name: str, turns: Sequence[Placed], question: Question) -> str:
+    """The message for a question that no turn answers."""
+    prompts = dict.fromkeys(one.turn.prompt for one in turns)
+    if question.prompt in prompts:
+        return (
+            f"{name} has no recorded answer to {question.prompt!r} at step {question.step} after {outcome(question)}. "
+            f"{_REAL_MODEL}"
+        )
+    known = "\n".join(f"- {prompt}" for prompt in prompts)
+    asked = question.prompt
+    asked = asked if len(asked) <= 200 else f"{asked[:199]}…"
+    return f"{name} is a recording and can't answer {asked!r}. It answers:\n{known}\n{_REAL_MODEL}"
+
+
+def _outcome(text: str) -> After:
+    if text.startswith(DENIED_PREFIX):
+        return "denied"
+    # The note about an edit precedes the result, so the error of an edited call begins on a later line.
+    edited = EDITED_NOTE in text
+    if text.startswith(NOT_DONE_PREFIXES) or (edited and any(f"\n{prefix}" in text for prefix in NOT_DONE_PREFIXES)):
+        return "error"
+    return "edited" if edited else "success"
 
 
 def unfit(recording: Recording, found: Found) -> str:

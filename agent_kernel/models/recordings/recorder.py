@@ -20,7 +20,6 @@ from agent_kernel.models.base import (
     facts_of,
 )
 from agent_kernel.models.recordings.asked import Question, Reader, mapped
-from agent_kernel.models.recordings.decision_lines import RecordedDecisions, of_scripted
 from agent_kernel.models.recordings.file import RecordingFile
 from agent_kernel.models.recordings.format import (
     Answer,
@@ -30,8 +29,15 @@ from agent_kernel.models.recordings.format import (
     Turn,
 )
 from agent_kernel.models.recordings.names import TurnsToRecord
-from agent_kernel.models.recordings.occurrences import Occurrences
-from agent_kernel.models.recordings.player import Finder, Found, items_of, unfit
+from agent_kernel.models.recordings.player import (
+    Finder,
+    Found,
+    Occurrences,
+    RecordedDecisions,
+    items_of,
+    of_scripted,
+    unfit,
+)
 from agent_kernel.models.redaction import scrub
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.tools.arguments import canonical, digest, parse

@@ -2,24 +2,21 @@
 server."""
 
 import base64
-import os
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.models.recordings.format import RecordedCall, RecordedResult, Recording
-from agent_kernel.models.recordings.recorded_pictures import LARGEST_IMAGE, directory_of
+from agent_kernel.models.recordings.pictures import load_image
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.tools import ServerTool, ToolDeclaration
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
-from agent_kernel.tools.builtin.safe_open import read_bytes
 from agent_kernel.tools.executor import Ask, OutputSink
 from agent_kernel.tools.server_tools import CALL_TOOL, FIND_TOOLS
 
@@ -83,18 +80,13 @@ class RecordedServerTools:
             return Outcome("error", NOT_RECORDED)
         result = found[0] if len(found) == 1 else found.popleft()
         for image in result.images:
-            path = directory_of(self._path) / image.file_name
-            raw = await in_own_thread(partial(_read, path))
+            raw = await in_own_thread(partial(load_image, self._path, image))
             emit(OutputView(kind="display", data={image.media_type: base64.b64encode(raw).decode()}))
         text = result.text
         if text.startswith(outcome_texts.EDITED_NOTE):
             text = text.partition("\n\n")[2]
         emit(OutputView(kind="stream", name="stdout", text=text))
         return Outcome("error" if text.startswith(outcome_texts.ERROR_PREFIX) else "success", text)
-
-
-def _read(path: Path) -> bytes:
-    return read_bytes(Path(os.path.realpath(path)), LARGEST_IMAGE)
 
 
 def _results_of(recording: Recording) -> Iterator[tuple[RecordedCall, RecordedResult]]:

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.models.recordings.whole_files import replace_file
 from agent_kernel.notebook.batch.junit import write_junit
 from agent_kernel.notebook.batch.plan import plan
 from agent_kernel.notebook.batch.progress import Progress
@@ -15,6 +14,7 @@ from agent_kernel.notebook.batch.report import collect
 from agent_kernel.notebook.batch.summary import as_markdown, as_text
 from agent_kernel.notebook.batch.trail import merge
 from agent_kernel.options import FAILED, INTERRUPTED, NOT_RUN, PASSED
+from agent_kernel.tools.builtin.safe_open import replace_file
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -73,4 +73,4 @@ def _expected(path: Path | None) -> list[str]:
 def _write(path: Path, text: str) -> None:
     """Raises `OSError`; the old file is whole then."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, f"{text}\n".encode() if text else b"")
+    replace_file(path.resolve(), f"{text}\n".encode() if text else b"")

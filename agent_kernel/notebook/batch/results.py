@@ -17,11 +17,11 @@ import orjson
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agent_kernel.models.recordings.whole_files import replace_file
 from agent_kernel.notebook.batch.agent_runs import last_number, runs_after
 from agent_kernel.notebook.batch.job import AgentRun, CellResult, Job, NotebookResult, agent_log_of
 from agent_kernel.notebook.batch.text import plain
 from agent_kernel.protocol.events import utc_now
+from agent_kernel.tools.builtin.safe_open import replace_file
 
 SUFFIX = ".result.json"
 LOCK_SECONDS = 5.0
@@ -156,7 +156,7 @@ class ResultFile:
             earlier = self._earlier() if self._job.once else None
             if earlier is not None and not (self._job.again and earlier.status != "passed"):
                 return earlier
-            replace_file(self._path, _content(record))
+            replace_file(self._path.resolve(), _content(record))
         self._record = record
         return None
 
@@ -165,7 +165,7 @@ class ResultFile:
         assert self._record is not None
         said: dict[str, Any] = {name: getattr(result, name) for name in ("status", "seconds", "cells", "runs", "error")}
         self._record = self._record.model_copy(update={"ended_at": utc_now(), **said})
-        replace_file(self._path, _content(self._record))
+        replace_file(self._path.resolve(), _content(self._record))
 
     def _earlier(self) -> NotebookResult:
         """What the file says, which this process has locked."""

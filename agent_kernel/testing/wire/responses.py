@@ -159,22 +159,9 @@ def twice(events: list[Event]) -> list[Event]:
     return [event for one in events for event in (one, one)]
 
 
-def from_the_start_again(events: list[Event]) -> list[Event]:
-    """A proxy that lost its connection in the middle and sends everything again."""
-    return events[: len(events) // 2] + events
-
-
-def uncounted(events: list[Event]) -> list[Event]:
-    return [{**event, "sequence_number": 0} for event in events]
-
-
 def changing_ids(events: list[Event]) -> list[Event]:
     """Use another item id in each event (LiteLLM)."""
     return [{**event, "item_id": f"x_{at}"} if "item_id" in event else event for at, event in enumerate(events)]
-
-
-def without_ids(events: list[Event]) -> list[Event]:
-    return [{name: value for name, value in event.items() if name != "item_id"} for event in events]
 
 
 def one_index(events: list[Event]) -> list[Event]:
@@ -188,11 +175,6 @@ def other_call_ids(events: list[Event]) -> list[Event]:
     items = [{**item, "id": f"other_{at}"} for at, item in enumerate(whole["output"])]
     items = [{**item, "call_id": "call_other"} if "call_id" in item else item for item in items]
     return [*events[:-1], {**events[-1], "response": {**whole, "output": items}}]
-
-
-def unknown_events(events: list[Event]) -> list[Event]:
-    new = {"type": "response.from_the_future.delta", "delta": "Boo", "output_index": 0, "sequence_number": 10_000}
-    return [event for one in events for event in (new, one)]
 
 
 _BEGUN: dict[str, Event] = {

@@ -1,17 +1,16 @@
 """Checks the doubles' requests and events against the types of the official clients."""
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from agent_kernel.models.chat_items import REASONING
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    pass
 
 _CALL_ID = re.compile(r".{1,64}", re.DOTALL)
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -54,25 +53,6 @@ def _own_blocks(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": [one for one in message["content"] if one["type"] in _OWN_BLOCKS]}
 
 
-def check_chat_chunk(chunk: dict[str, Any]) -> None:
-    """Raises pydantic's `ValidationError`."""
-    from openai.types.chat import ChatCompletionChunk
-
-    TypeAdapter(ChatCompletionChunk).validate_python(chunk, strict=True)
-
-
-def check_responses_event(event: dict[str, Any]) -> None:
-    """Raises pydantic's `ValidationError`, and `KeyError` for an event of a type that does not exist."""
-    _responses_events()[event["type"]].model_validate(event, strict=True)
-
-
-def check_messages_event(event: dict[str, Any]) -> None:
-    """Raises pydantic's `ValidationError`."""
-    from anthropic.types import RawMessageStreamEvent
-
-    TypeAdapter(RawMessageStreamEvent).validate_python(event, strict=True)
-
-
 @cache
 def _messages_request() -> TypeAdapter[Any]:
     from anthropic.types.message_create_params import MessageCreateParamsStreaming
@@ -92,14 +72,6 @@ def _responses_request() -> TypeAdapter[Any]:
     from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
     return TypeAdapter(ResponseCreateParamsStreaming)
-
-
-@cache
-def _responses_events() -> Mapping[str, "type[BaseModel]"]:
-    from openai.types.responses import ResponseStreamEvent
-
-    models = get_args(get_args(ResponseStreamEvent)[0])
-    return {get_args(model.model_fields["type"].annotation)[0]: model for model in models}
 
 
 def _check(adapter: TypeAdapter[Any], body: dict[str, Any]) -> None:

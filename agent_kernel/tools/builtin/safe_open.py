@@ -22,7 +22,6 @@ _PASSED = getattr(os, "O_PATH", os.O_RDONLY) | _IS_FOLDER
 """Flags for folders on the way. With `O_PATH` they need not be readable."""
 # O_NONBLOCK, so that opening a pipe does not block.
 _READ = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_APPEND = os.O_WRONLY | os.O_APPEND | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
 
 
@@ -151,12 +150,6 @@ def read_start(place: Path, most: int) -> bytes:
     """Read the first bytes of the regular file at a resolved path. Raises `OSError`."""
     with open_folder(place.parent) as folder, os.fdopen(folder.open_file(place.name), "rb") as file:
         return file.read(most)
-
-
-def open_to_append(place: Path) -> int:
-    """Open the regular file at a resolved path, to write behind its end. Raises `OSError`."""
-    with open_folder(place.parent) as folder:
-        return folder.open_file(place.name, _APPEND)
 
 
 def replace_file(place: Path, raw: bytes) -> None:

@@ -8,8 +8,9 @@ import pytest
 from agent_kernel.errors import ModelUnavailable
 from agent_kernel.models.base import Delay, ModelItem
 from agent_kernel.models.checkup import check_up
+from agent_kernel.models.refusals import wait_in_body
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.models.retry_policy import RetryPolicy, wait_in_body
+from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.testing import FakeOpenAI, VirtualClock, call, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.reply import Reply, failure, json_reply, rate_limited

@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image, ImageFilter
 
-from agent_kernel.testing.notebook_outputs import different_pictures, read_outputs
-from agent_kernel.testing.pictures import comparable_svg, picture_difference
+from agent_kernel.models.recordings.pictures import picture_difference
+from agent_kernel.testing.notebook_outputs import comparable_svg, different_pictures, read_outputs
 
 HEIGHTS = (1.0, 4.0, 2.0, 8.0, 5.0, 7.0)
 

@@ -1,4 +1,5 @@
-"""Compares pictures by what they show, so that a test notices a changed plot and no other version of a font.
+"""The images of a recording, and whether two pictures show the same, so that a changed plot is noticed and no other
+version of a font.
 
 Two pictures show the same if each small piece of one is found in the other, at most `_SHIFT` pixels away, in about the
 same colours. Renderers differ by less: in how they smooth edges and letters, in a pixel of a plot's size, and in what
@@ -6,17 +7,30 @@ they write into the file beside the picture. What is smaller goes unnoticed: a p
 letter for a similar one. The limits were set by plots that two versions of matplotlib have drawn.
 """
 
+import base64
+import binascii
 import io
-import re
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PIL import Image, ImageChops, ImageFilter
+from agent_kernel.models.recordings.format import Asked, RecordedImage
+from agent_kernel.tools.builtin.safe_open import read_bytes, replace_file
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+LARGEST_IMAGE = 20 * 1024 * 1024
+"""The largest image file that is read, in bytes."""
 _SHIFT = 2
 """The most pixels by which a piece of a picture may have moved."""
 _RESIZED = 4
 """The most pixels by which the width or height may differ."""
+_MARGIN = 2 * (_SHIFT + _RESIZED)
+"""Around the pictures, so that what is shifted out on one side does not come in on the other."""
 _PIECE = 4
 """A piece is a square of twice as many pixels and one."""
 _SMOOTHED = 1.2
@@ -30,9 +44,39 @@ _MOST_PIXELS = 1_000_000
 _LARGEST = 64_000_000
 """Pictures with more pixels are not decoded."""
 
-_SVG_ID = re.compile(r'\bid="([^"]+)"')
-_SVG_REFERENCE = re.compile(r"""(?<=["'(])#([^"')\s]+)""")
-_SVG_METADATA = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
+
+def directory_of(recording: Path) -> Path:
+    return recording.with_name(f"{recording.stem}.images")
+
+
+def images_of(asked: Asked) -> tuple[RecordedImage, ...]:
+    return (*asked.images, *(image for result in asked.results for image in result.images))
+
+
+def save(recording: Path, images: Iterable[RecordedImage], data: Mapping[str, str]) -> None:
+    """Write those that are not there yet. `data` is base64 by digest. Raises `OSError`."""
+    directory = directory_of(recording)
+    for image in images:
+        path = directory / image.file_name
+        if image.sha256 in data and not path.exists():
+            replace_file(Path(os.path.realpath(path)), base64.b64decode(data[image.sha256]))
+
+
+def load_image(recording: Path, image: RecordedImage) -> bytes:
+    """Raises `OSError`."""
+    return read_bytes(Path(os.path.realpath(directory_of(recording) / image.file_name)), LARGEST_IMAGE)
+
+
+def difference(recording: Path, image: RecordedImage, now: RecordedImage, data: Mapping[str, str]) -> str:
+    """How an image differs from the recorded one, as a sentence; empty where both show the same."""
+    if image.sha256 == now.sha256:
+        return ""
+    name = f"{directory_of(recording).name}/{image.file_name}"
+    try:
+        found = picture_difference(load_image(recording, image), base64.b64decode(data.get(now.sha256, "")))
+    except (OSError, binascii.Error):
+        return f"the recorded one, {name}, can't be read"
+    return "" if found is None else f"it is not {name}. {found.says.removesuffix('.')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +104,10 @@ def picture_difference(saved: bytes, now: bytes) -> PictureDifference | None:
     return _differing(first.reduce(times), second.reduce(times), times)
 
 
-def comparable_svg(text: str) -> str:
-    """An SVG without its metadata and comments, and with its ids counted, because matplotlib makes them up."""
-    bare = _SVG_METADATA.sub("", text)
-    names = {name: f"id-{number}" for number, name in enumerate(dict.fromkeys(_SVG_ID.findall(bare)), start=1)}
-    counted = _SVG_ID.sub(lambda found: f'id="{names[found[1]]}"', bare)
-    return _SVG_REFERENCE.sub(lambda found: f"#{names.get(found[1], found[1])}", counted)
-
-
-def _decoded(data: bytes) -> Image.Image | None:
+def _decoded(data: bytes) -> "Image | None":
     """The picture on white; `None` if it is none, or too large."""
+    from PIL import Image
+
     try:
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as picture:
             if picture.width * picture.height > _LARGEST:
@@ -80,7 +118,9 @@ def _decoded(data: bytes) -> Image.Image | None:
     return Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear).convert("RGB")
 
 
-def _differing(first: Image.Image, second: Image.Image, times: int) -> PictureDifference | None:
+def _differing(first: "Image", second: "Image", times: int) -> PictureDifference | None:
+    from PIL import ImageChops
+
     least = _least_differences(first, second)
     red, green, blue = least.split()
     grey = ImageChops.lighter(ImageChops.lighter(red, green), blue)
@@ -102,12 +142,14 @@ def _differing(first: Image.Image, second: Image.Image, times: int) -> PictureDi
     )
 
 
-def _least_differences(first: Image.Image, second: Image.Image) -> Image.Image:
+def _least_differences(first: "Image", second: "Image") -> "Image":
     """For each pixel, the difference of the pieces around it, at the shift at which they differ least."""
+    from PIL import ImageChops, ImageFilter
+
     wider, higher = second.width - first.width, second.height - first.height
     size = (max(first.width, second.width), max(first.height, second.height))
     one, other = _prepared(first, size), _prepared(second, size)
-    least: Image.Image | None = None
+    least: Image | None = None
     for right in range(-_SHIFT - max(wider, 0), _SHIFT + max(-wider, 0) + 1):
         for down in range(-_SHIFT - max(higher, 0), _SHIFT + max(-higher, 0) + 1):
             moved = ImageChops.offset(other, right, down)
@@ -117,11 +159,9 @@ def _least_differences(first: Image.Image, second: Image.Image) -> Image.Image:
     return least.crop((_MARGIN, _MARGIN, _MARGIN + size[0], _MARGIN + size[1]))
 
 
-_MARGIN = 2 * (_SHIFT + _RESIZED)
-"""Around the pictures, so that what is shifted out on one side does not come in on the other."""
+def _prepared(picture: "Image", size: tuple[int, int]) -> "Image":
+    from PIL import Image, ImageFilter
 
-
-def _prepared(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
     canvas = Image.new("RGB", (size[0] + 2 * _MARGIN, size[1] + 2 * _MARGIN), "white")
     canvas.paste(picture, (_MARGIN, _MARGIN))
     return canvas.filter(ImageFilter.GaussianBlur(_SMOOTHED))
