@@ -28,19 +28,17 @@ from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswe
 from agent_kernel.runtime.clients.feed import Feed, Subscription
 from agent_kernel.runtime.clients.overview import read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
-from agent_kernel.runtime.runs import last_run, lifecycle, retry, server_offer
+from agent_kernel.runtime.runs import lifecycle, recovery, server_offer
 from agent_kernel.runtime.runs import stop as stopping
-from agent_kernel.runtime.runs.last_run import LastRun
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
-from agent_kernel.runtime.runs.server_tools import with_server_tools
-from agent_kernel.runtime.runs.specs import restored
+from agent_kernel.runtime.runs.specs import LastRun, before_restart, next_spec, restored, with_server_tools
 from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, Resources
 from agent_kernel.runtime.state.commits import commit_to
 from agent_kernel.runtime.tool_calls import always_allow, approval, policy_switch, undo_change
 from agent_kernel.runtime.tool_calls.shown_images import prepare_one
-from agent_kernel.runtime.turns import budget_pause, unknown_outcomes
+from agent_kernel.runtime.turns import pauses
 from agent_kernel.runtime.turns.model_turn import take_message
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
@@ -126,9 +124,9 @@ class Conversation:
         """Try the last run again, which ended because the model failed. Raises `UnknownRun`, `AlreadyDecided`,
         `KernelGone`."""
         await self._own_run(run_id)
-        spec = await retry.read_spec(self._log, self.row, run_id)
+        spec = await recovery.read_spec(self._log, self.row, run_id)
         executor = await self._find_executor(spec, self._queue.last)
-        handle = self.continue_run(spec, await retry.reopen(self._log, self.row, run_id), executor)
+        handle = self.continue_run(spec, await recovery.reopen(self._log, self.row, run_id), executor)
         if self.on_retry is not None:
             self.on_retry(spec, handle)
         return handle
@@ -164,7 +162,7 @@ class Conversation:
             return active.run_id
         last = await self._last_run()
         chosen = await self._log.read(lambda sql: runs.chosen_policy(sql, self.row.number))
-        spec = changed(last_run.next_spec(last, content, chosen))
+        spec = changed(next_spec(last, content, chosen))
         spec = replace(spec, prompt_id=message_id, prompt_images=images or [])
         return (await self.start_run(spec, last.executor if last is not None else None)).run_id
 
@@ -197,7 +195,7 @@ class Conversation:
         """Without its tools where its kernel is gone. `None` where there was no run."""
         last = self._queue.last
         if last is None:
-            return await last_run.before_restart(self._log, self.row.number, self._find_executor)
+            return await before_restart(self._log, self.row.number, self._find_executor)
         try:
             # No cell has declared what is asked next, so none has to be there still.
             await self._find_executor(replace(last.spec, widget_model_id=None), last)
@@ -304,22 +302,22 @@ class Conversation:
         `InvalidArguments`."""
         active = await self._queue.begun_run()
         if active is None or active.run_id != run_id:
-            raise budget_pause.refused(await self._own_run(run_id), pause_id)
-        await budget_pause.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
+            raise pauses.refused(await self._own_run(run_id), pause_id)
+        await pauses.raise_budget(active, pause_id, add, decided_by, without_usd=without_usd)
 
     async def end_paused(self, run_id: str) -> None:
         """End a paused run that has nobody to answer. Does nothing for any other."""
         active = await self._queue.begun_run()
         if active is not None and active.run_id == run_id:
-            await budget_pause.end_paused(active)
+            await pauses.end_paused(active)
 
     async def _end_pause(self, decided_by: str | None) -> None:
         """End a pause for a new message: unknown outcomes go to the model, and a run at its budget ends."""
         if self._queue.is_paused:
             active = await self._queue.begun_run()
             if active is not None:
-                await unknown_outcomes.continue_all(active, decided_by)
-                await budget_pause.end_for_new_message(active, decided_by)
+                await pauses.continue_all(active, decided_by)
+                await pauses.end_for_new_message(active, decided_by)
 
     async def try_now(self, run_id: str) -> None:
         """Ask the model's service again without the rest of a run's delay. A run without one stays as it is. Raises
@@ -377,7 +375,7 @@ class Conversation:
         Raises `UnknownToolCall`, `AlreadyDecided`, `IllegalTransition`."""
         active = await self._queue.begun_run()
         run = await self._run_of(tool_call_id, active)
-        await unknown_outcomes.answer(run, await self._read_call(tool_call_id), answer, decided_by)
+        await pauses.answer(run, await self._read_call(tool_call_id), answer, decided_by)
         self.client_came()
         return await self._read_call(tool_call_id)
 
@@ -389,16 +387,16 @@ class Conversation:
         """
         call = await self._read_call(tool_call_id)
         if outside:
-            call = unknown_outcomes.outside_walls(call)
+            call = pauses.outside_walls(call)
         if call.state in tool_calls.UNFINISHED:
             raise IllegalTransition(f"The call {tool_call_id} is {call.state}: it has not ended yet.")
         active = await self._queue.begun_run()
         asked = call.state == "unknown" and call.unknown_answer is None
         if asked and active is not None and active.run_id == call.run_id:
-            await unknown_outcomes.answer(active, call, "retry", decided_by)
+            await pauses.answer(active, call, "retry", decided_by)
             return call.run_id
         self._queue.outcomes.forget((call.tool_name, call.digest))
-        return await self._send(unknown_outcomes.retry_text(call), decided_by)
+        return await self._send(pauses.retry_text(call), decided_by)
 
     async def undo_call(
         self, tool_call_id: str, *, redo: bool = False, by: DecidedBy = "user", decided_by: str | None = None

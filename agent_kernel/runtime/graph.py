@@ -61,7 +61,7 @@ async def should_continue(state: State, runtime: Runtime[Context]) -> list[Send]
         return _to_tools(state)
     if run.inbox and not run.is_ending:
         return "model"  # a message arrived with the end of the answer
-    run.inbox.close()
+    run.inbox_is_open = False
     return END
 
 

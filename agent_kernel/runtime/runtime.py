@@ -34,7 +34,6 @@ from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
-from agent_kernel.runtime import outside_clients
 from agent_kernel.runtime.clients import overview
 from agent_kernel.runtime.clients.snapshot import read_list
 from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
@@ -227,7 +226,7 @@ class Runtime:
 
     async def list_clients(self) -> list[ClientView]:
         """The agents outside that have asked for calls, by notebook, in the order in which they came."""
-        return await self._log.read_apart(outside_clients.read_clients)
+        return await self._log.read_apart(always_allow.read_clients)
 
     async def send_client_away(self, client_id: str, *, decided_by: str | None = None) -> None:
         """As `Conversation.send_client_away`, by the id in the list of clients. Raises `UnknownConversation`."""

@@ -1,1 +1,1 @@
-"""The life of a run as a whole: queue, beginning and end, stop, suspension, recovery, retry."""
+"""The life of a run as a whole: queue, beginning and end, stop, recovery, another try."""

@@ -30,15 +30,12 @@ from agent_kernel.protocol.views import ErrorView, InstructionView, NoticeView, 
 from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.runs.server_offer import offer_servers
 from agent_kernel.runtime.runs.specs import limits_text, script_text, stored
-from agent_kernel.runtime.runs.stop import Stop, note
-from agent_kernel.runtime.runs.time_limit import limited_in_time
+from agent_kernel.runtime.runs.stop import Stop, limited_in_time, note
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources, StartingPoint
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN
-from agent_kernel.runtime.state.history import History
-from agent_kernel.runtime.state.lean import wants_lean
-from agent_kernel.runtime.state.recorded_servers import with_recorded_servers
+from agent_kernel.runtime.state.history import History, wants_lean
 from agent_kernel.runtime.state.spending import conversation_budget, filled_up
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
@@ -49,8 +46,7 @@ from agent_kernel.runtime.tool_calls.effective_policy import (
 )
 from agent_kernel.runtime.tool_calls.scripted import with_recorded
 from agent_kernel.runtime.turns.model_turn import add_user_message
-from agent_kernel.runtime.turns.prompt_images import prompt_pictures
-from agent_kernel.runtime.turns.prompt_mentions import prompt_mentions
+from agent_kernel.runtime.turns.prompts import prompt_mentions, prompt_pictures
 from agent_kernel.runtime.turns.tool_messages import (
     answer_calls,
     move_unread_messages,
@@ -190,9 +186,8 @@ async def prepare(shared: ConversationResources, spec: RunSpec) -> tuple[Model, 
         await model.learn()
     if wants_loading(model):  # meanwhile the model is asked: the first price is needed when it has answered
         resources.tasks.spawn(asyncio.to_thread(load), "prices")
-    spec = with_recorded_servers(spec, model)
-    spec = await _with_folder_limits(resources, row, spec)
-    spec = await _with_instructions(resources, row, spec)
+    spec = _with_recorded_servers(spec, model)
+    spec = await _with_folder(resources, row, spec)
     await take_in_user_rules(resources.log, resources.settings)
     return model, spec
 
@@ -206,6 +201,15 @@ def _prepare_apart(resources: Resources, name: str | None, spec: RunSpec, notebo
         model = resources.models.resolve(name, notebook_path)
     ToolRegistry(spec.tools).openai_format()
     return model
+
+
+def _with_recorded_servers(spec: RunSpec, model: Model) -> RunSpec:
+    """The specification with the tools of MCP servers that a recording has, in place of those that servers have now."""
+    servers = getattr(model, "server_tools", None)
+    if servers is None:
+        return spec
+    own = tuple(tool for tool in spec.tools if tool.origin is None)
+    return replace(spec, tools=(*own, *servers.declarations([tool.name for tool in own])))
 
 
 def _last_instructed(sql: sqlite3.Connection, row: ConversationRow, spec: RunSpec) -> RunView | None:
@@ -257,32 +261,27 @@ def fitted(described: EnvironmentDescribed, secrets: Secrets, *, lean: bool) -> 
     return described if text == described.text else EnvironmentDescribed(text=text)
 
 
-async def _with_folder_limits(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
-    """The specification with the limits in the notebook's folder now added to those when the run began."""
-    read = resources.settings.read_limits
-    if read is None:
-        return spec
+async def _with_folder(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
+    """The specification with what the files of the user and of the notebook's folder say now. Their limits are added to
+    those when the run began."""
+    settings, path = resources.settings, spec.notebook_path or row.notebook_path
+    if (read_limits := settings.read_limits) is not None:
+        limits = await _read_folder(lambda: read_limits(path))
+        if limits is None:
+            limits = unreadable(FILE_NAME, f"could not be looked for within {_FOLDER_SECONDS:g} s")
+        spec = replace(spec, limits=spec.limits.and_(limits))
+    if (read_instructions := settings.read_instructions) is not None and spec.client_call is None:
+        spec = replace(spec, instructions=await _read_folder(lambda: read_instructions(path)) or spec.instructions)
+    return spec
+
+
+async def _read_folder(read: Callable[[], T]) -> T | None:
     try:
         async with asyncio.timeout(_FOLDER_SECONDS):
-            found = await in_own_thread(lambda: read(spec.notebook_path or row.notebook_path))
+            return await in_own_thread(read)
     except (TimeoutError, OSError) as error:
         logger.warning("The files of the notebook's folder could not be read: %s", error)
-        found = unreadable(FILE_NAME, f"could not be looked for within {_FOLDER_SECONDS:g} s")
-    return replace(spec, limits=spec.limits.and_(found))
-
-
-async def _with_instructions(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
-    """The specification with what the files of the user and of the notebook's folder say now."""
-    read = resources.settings.read_instructions
-    if read is None or spec.client_call is not None:
-        return spec
-    try:
-        async with asyncio.timeout(_FOLDER_SECONDS):
-            found = await in_own_thread(lambda: read(spec.notebook_path or row.notebook_path))
-    except (TimeoutError, OSError) as error:
-        logger.warning("The instructions in the notebook's folder could not be read: %s", error)
-        return spec
-    return replace(spec, instructions=found)
+        return None
 
 
 async def environment_of(executor: ToolExecutor | None) -> EnvironmentDescribed:
@@ -327,7 +326,7 @@ async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) ->
     except Exception as error:
         logger.exception("The run %s broke", run.run_id)
         broken = error
-    run.inbox.close()
+    run.inbox_is_open = False
 
     async def write_end() -> tuple[RunResult, Position]:
         if broken is not None:

@@ -13,7 +13,7 @@ from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.runtime.clients.feed import Feed
 from agent_kernel.runtime.runs import lifecycle, recovery
-from agent_kernel.runtime.runs.last_run import LastRun
+from agent_kernel.runtime.runs.specs import LastRun
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources
 from agent_kernel.runtime.state.seen_cells import SeenCells

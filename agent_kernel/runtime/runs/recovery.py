@@ -1,8 +1,10 @@
-"""Recovery of runs that an earlier process left open: brought back into memory, or ended where the kernel is gone."""
+"""Runs that go on: those that an earlier process left open are brought back into memory, or ended where the kernel is
+gone; and one that ended because the model failed is tried again with its history, which the log decides."""
 
 import sqlite3
 
 from agent_kernel.approvals.limits import least
+from agent_kernel.errors import AlreadyDecided
 from agent_kernel.log import event_rows, runs, stored_messages, tool_calls
 from agent_kernel.log.event_rows import START
 from agent_kernel.log.runs import ConversationRow
@@ -13,7 +15,7 @@ from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.protocol.vocabulary import ErrorCode
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.runtime.runs.specs import limits_text
+from agent_kernel.runtime.runs.specs import limits_text, restored
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, StartingPoint
 from agent_kernel.runtime.state.commits import Commit, commit_to
@@ -117,3 +119,45 @@ async def close(
         return lifecycle.write_end(commit, ended, "error")
 
     return await commit_to(log, row, work)
+
+
+def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunView:
+    """The run, if it is the last one of its conversation and ended because the model failed. Raises `UnknownRun`,
+    `AlreadyDecided`."""
+    ended = runs.read_run(sql, run_id)
+    if ended.status != "error" or ended.error is None or ended.error.code != "LLM_ERROR":
+        raise _refused(run_id, "it did not end because the model failed")
+    if runs.has_open_run(sql, conversation) or event_rows.last_run(sql, conversation) != run_id:
+        raise _refused(run_id, "something else was asked for since")
+    return ended
+
+
+async def read_spec(log: Log, row: ConversationRow, run_id: str) -> RunSpec:
+    """The run's specification, if it may be tried again. Raises as `failed_run`."""
+    view, stored = await log.read(
+        lambda sql: (failed_run(sql, row.number, run_id), runs.read_spec(sql, run_id)),
+    )
+    try:
+        return restored(stored, view.prompt)
+    except ValueError as error:
+        raise _refused(run_id, "another version of Agent Kernel began it") from error
+
+
+async def reopen(log: Log, row: ConversationRow, run_id: str) -> RunView:
+    """Mark the run as running, in this process, and remove the unfinished message of the model, which will be asked
+    again. The first of two requests wins. Raises as `failed_run`."""
+
+    def work(commit: Commit) -> RunView:
+        ended = failed_run(commit.sql, commit.number, run_id)
+        for message_id in event_rows.unfinished_messages(commit.sql, commit.number, run_id):
+            commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=""))
+        again = ended.model_copy(update={"status": "running", "ended_at": None, "error": None, "finish_reason": None})
+        runs.save_reopened(commit.sql, again)
+        commit.emit(RunEvent(run_id=run_id, run=again))
+        return again
+
+    return await commit_to(log, row, work)
+
+
+def _refused(run_id: str, why: str) -> AlreadyDecided:
+    return AlreadyDecided(f"This run can't be tried again: {why}.", {"run_id": run_id})

@@ -8,13 +8,12 @@ from agent_kernel.log import tool_calls
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.ids import new_approval_id, new_tool_call_id
 from agent_kernel.protocol.views import Preview, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit, commit_to
-from agent_kernel.runtime.tool_calls import always_allow, transitions
+from agent_kernel.runtime.tool_calls import always_allow, server_cards, transitions
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.server_tools import START_SERVERS
@@ -33,23 +32,13 @@ async def offer_servers(run: ActiveRun) -> None:
     found = await servers.unallowed(run.spec.notebook_path or run.conversation.notebook_path)
     if found is None:
         return
-    arguments = canonical(found)
-    said = weigh(run.policy.rules, START_SERVERS, found, digest(arguments))
+    preview = Preview(kind="code", text=str(found["servers"]), facts=[QUESTION])
+    proposal = server_cards.own_proposal(run.run_id, START_SERVERS, found, preview)
+    said = weigh(run.policy.rules, START_SERVERS, found, proposal.digest)
     if said.denied_by is not None:
         return
-    exact = exactly(digest(arguments))
+    exact = exactly(proposal.digest)
     allowed = not said.asks and any(one.origin == "saved" and one.text == exact for one in run.view.policy.rules)
-    proposal = tool_calls.Proposal(
-        tool_call_id=new_tool_call_id(),
-        approval_id=new_approval_id(),
-        run_id=run.run_id,
-        tool_name=START_SERVERS,
-        tool_input=arguments,
-        digest=digest(arguments),
-        read_only=False,
-        recorded=False,
-        preview=Preview(kind="code", text=str(found["servers"]), facts=[QUESTION]),
-    )
 
     def work(commit: Commit) -> ToolCallView | None:
         number = run.conversation.number
@@ -61,7 +50,7 @@ async def offer_servers(run: ActiveRun) -> None:
                 transitions.settle(commit, call.tool_call_id, "superseded", text, reason="The file was changed.")
         call = transitions.propose(commit, proposal, None)
         if allowed:
-            return _begin(commit, call, tool_calls.Verdict(True, "policy", source="rule"))
+            return server_cards.decide(commit, call, tool_calls.Verdict(True, "policy", source="rule"))
         transitions.request_approval(commit, call, None)
         return None
 
@@ -89,7 +78,7 @@ async def decide(
     def work(commit: Commit) -> ToolCallView:
         if decision.approved and decision.scope != "once":
             always_allow.save(commit.sql, row, decision.scope, exact, decided_by, user_rules=settings.user_rules)
-        return _begin(commit, call, verdict, decision.digest)
+        return server_cards.decide(commit, call, verdict, decision.digest)
 
     decided = await commit_to(log, row, work)
     return await _carry_out(log, row, settings, decided)
@@ -99,14 +88,6 @@ def exactly(digest_of_call: str) -> str:
     """The only rule that starts servers: one that a person saved for this file. `allow *` starts none, nor does a rule
     of the notebook's code."""
     return f"allow {START_SERVERS} where digest is {digest_of_call}"
-
-
-def _begin(
-    commit: Commit, call: ToolCallView, verdict: tool_calls.Verdict, seen_digest: str | None = None
-) -> ToolCallView:
-    denial = outcome_texts.denied("by the user", verdict.reason)
-    decided = transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, seen_digest=seen_digest)
-    return transitions.start(commit, decided) if verdict.approved else decided
 
 
 async def _carry_out(log: Log, row: ConversationRow, settings: RuntimeSettings, call: ToolCallView) -> ToolCallView:

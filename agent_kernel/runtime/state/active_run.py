@@ -26,11 +26,8 @@ from agent_kernel.protocol.views import DelayView, ErrorView, NoticeView, Policy
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.commits import Commit, Commits
-from agent_kernel.runtime.state.history import Histories, History
-from agent_kernel.runtime.state.inbox import Inbox
-from agent_kernel.runtime.state.lean import lean
+from agent_kernel.runtime.state.history import Histories, History, lean
 from agent_kernel.runtime.state.outcome_cache import OutcomeCache
-from agent_kernel.runtime.state.recorded_servers import recorded_servers
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.request_images import RequestImages
 from agent_kernel.runtime.state.run_calls import RunCalls
@@ -49,9 +46,10 @@ WRITERS = {
     "policy": ("tool_calls.policy_switch",),
     "last_message_id": ("turns.model_turn",),
     "finish_reason": ("turns.model_turn",),
+    "inbox_is_open": ("graph", "runs.lifecycle"),
     "stopping": ("runs.stop",),
     "prompt_is_refused": ("turns.fit_context",),
-    "out_of_time": ("runs.time_limit", "turns.budget_pause"),
+    "out_of_time": ("runs.stop", "turns.pauses"),
 }
 """The fields of `ActiveRun` that modules outside of `state` assign to, and which modules those are."""
 _CAUSE_CHARACTERS = 1_000
@@ -137,8 +135,10 @@ class ActiveRun:
         self.seen_cells = shared.seen_cells
         self.log, self.settings, self.attended = shared.runtime.log, shared.runtime.settings, shared.runtime.attended
         self.model, self.executor = model, executor
-        self.server_tools: ServerTools | None = recorded_servers(model) or shared.runtime.settings.server_tools
-        """Carries out the calls of tools of MCP servers."""
+        self.server_tools: ServerTools | None = (
+            getattr(model, "server_tools", None) or shared.runtime.settings.server_tools
+        )
+        """Carries out the calls of tools of MCP servers. A recording has their results, and no server is asked."""
         self._shared = shared
         self.begun, self.prompted = start.begun, start.prompted
         self.registry = ToolRegistry(self._sent.tools, lean=view.lean)
@@ -146,7 +146,11 @@ class ActiveRun:
         self.meter, self.repeats, self.spans = Meter.of(view), Repeats(), Spans()
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
         self.calls = RunCalls(start.step, start.waiting, start.unknown)
-        self.waits, self.inbox = PersonWaits(), Inbox(start.messages)
+        self.waits = PersonWaits()
+        self.inbox = list(start.messages)
+        """Messages that arrived during the run, for its next model call. The log keeps them too."""
+        self.inbox_is_open = True
+        """Whether the run still reads what comes."""
         self._commits = Commits(self.log, self.conversation)
 
         self.view = view
@@ -383,7 +387,7 @@ class ActiveRun:
     @property
     def takes_messages(self) -> bool:
         """Whether a message that comes now is part of the run's next model call."""
-        return self.inbox.is_open and not self.is_ending
+        return self.inbox_is_open and not self.is_ending
 
     @property
     def halted(self) -> str | None:

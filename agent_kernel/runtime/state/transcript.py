@@ -8,9 +8,8 @@ from agent_kernel.log.event_rows import START, Position, shown_cards
 from agent_kernel.models.base import IMAGES, WireMessage
 from agent_kernel.protocol.ids import new_tool_call_id
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, tokens_of, tokens_of_tools
+from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, Window, tokens_of, tokens_of_tools
 from agent_kernel.runtime.state.history import SYSTEM_PROMPT, History, read_history, read_window, wire_message
-from agent_kernel.runtime.state.window import Window
 
 LONGEST_ID = 65_536
 """Characters. Some proxies put a signature of thousands into an id, and want it back."""

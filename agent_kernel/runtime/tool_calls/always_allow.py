@@ -5,10 +5,11 @@ from collections.abc import Iterable
 
 from agent_kernel.approvals.user_rules import UserRule, UserRules
 from agent_kernel.errors import AlreadyDecided, ConfigurationError, IllegalTransition, InvalidArguments
-from agent_kernel.log import tool_calls
+from agent_kernel.log import client_calls, saved_rules, tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.saved_rules import add_rule, revoke_rule, rules_in_force
+from agent_kernel.protocol.lists import ClientView
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy, scope_keys
@@ -121,3 +122,23 @@ async def check_waiting_calls(run: ActiveRun, *, decide: bool = False) -> None:
         except (AlreadyDecided, IllegalTransition):
             continue
         run.calls.resolve_decision(decided)
+
+
+def read_clients(sql: sqlite3.Connection) -> list[ClientView]:
+    """Each client in each notebook, in the order in which they came."""
+    return [_view(sql, row) for row in client_calls.homes(sql)]
+
+
+def _view(sql: sqlite3.Connection, row: ConversationRow) -> ClientView:
+    rules = saved_rules.rules_in_force(sql, {"conversation": scope_keys(row)["conversation"]})
+    return ClientView(
+        client_id=row.conversation_id,
+        client=row.client or "",
+        user=row.client_user,
+        notebook=row.notebook_path,
+        kernel_id=row.kernel_id,
+        last_asked=client_calls.last_asked(sql, row.conversation_id),
+        waiting=client_calls.waiting(sql, row.conversation_id),
+        rules=rules,
+        sent_away=any(rule.text == DENY_ALL for rule in rules),
+    )

@@ -1,4 +1,8 @@
-"""Executes a call: from the commit of `executing` to the commit of its outcome."""
+"""Executes a call: from the commit of `executing` to the commit of its outcome.
+
+A call of a tool with a cache is given the stored outcome of an earlier call with the same arguments, if policy allowed
+it without asking anybody and the kernel says that nothing has run since that may change the outcome. It happens while
+the call has its turn at the kernel, where it would run otherwise."""
 
 import asyncio
 import logging
@@ -12,24 +16,69 @@ import orjson
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import stored_images
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls
-from agent_kernel.protocol.events import ToolOutputEvent
+from agent_kernel.protocol.events import ToolOutputEvent, utc_now
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.outcome_cache import StoredOutcome
 from agent_kernel.runtime.state.run_calls import Execution, Interruption
-from agent_kernel.runtime.tool_calls import cache, transitions
-from agent_kernel.runtime.tool_calls.cache import CacheEntry
-from agent_kernel.runtime.tool_calls.call_lines import CallLines
-from agent_kernel.runtime.tool_calls.call_outputs import CallOutputs, is_unasked, secrets_in
+from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.call_outputs import CallLines, CallOutputs, is_unasked, secrets_in
 from agent_kernel.runtime.tool_calls.effective_policy import wall_level
 from agent_kernel.runtime.tool_calls.policy_check import changes_cells, has_walls
-from agent_kernel.runtime.tool_calls.server_calls import ServerCalls, is_of_servers
+from agent_kernel.runtime.tool_calls.server_cards import ask_person
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
+from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.executor import CallExecutor, OutputSink
+from agent_kernel.tools.server_tools import DEFINITION, definition_digest, find
 from agent_kernel.tools.truncation import TextLimits, shorten
+
+NO_SERVERS = "The server of this tool is not configured here. Nothing ran."
+REDEFINED = "The server defines this tool otherwise now than when the call was approved. Nothing ran."
+TOLD_TO_STOP = "The server was told to stop; what it had done by then is not known."
+
+
+def is_of_servers(run: ActiveRun, tool_name: str) -> bool:
+    """Whether a call of this tool is nothing to the kernel: it is a server's, or the search for those."""
+    return run.registry.declaration(tool_name).origin is not None or run.registry.searches(tool_name)
+
+
+class ServerCalls:
+    """The executor of one such call."""
+
+    def __init__(self, run: ActiveRun, call: ToolCallView) -> None:
+        self._run = run
+        self._call = call
+        self._task: asyncio.Task[Outcome] | None = None
+
+    async def execute(self, call: ApprovedCall, emit: OutputSink) -> Outcome:
+        run = self._run
+        tool, servers = run.registry.declaration(call.tool_name), run.server_tools
+        if tool.origin is None:  # the search, unless a recording has its results
+            return Outcome("success", find(run.registry, str(parse(call.arguments_json).get("query", ""))))
+        if servers is None:
+            return Outcome("error", NO_SERVERS)
+        if call.base != f"{DEFINITION}{definition_digest(tool)}":
+            return Outcome("error", REDEFINED)
+        path = run.spec.notebook_path or run.conversation.notebook_path
+        work = servers.call(call, tool, path, emit, partial(ask_person, run, self._call))
+        self._task = asyncio.create_task(work, name=f"server's part of {call.tool_call_id}")
+        try:
+            return await self._task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            return Outcome("cancelled", TOLD_TO_STOP)
+
+    async def interrupt(self, approval_id: str) -> bool:  # noqa: ARG002 -- it has one call
+        return self._task is not None and self._task.cancel()
+
+    async def waiting_behind(self, approval_id: str) -> int | None:  # noqa: ARG002 -- it waits for nothing
+        return None
+
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +94,12 @@ def turn_of(run: ActiveRun, tool_name: str) -> asyncio.Semaphore | None:
 
 async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     """Run a call whose state in the log is `executing`, or end it with a stored outcome."""
-    entry = await cache.cache_entry(run, call)
+    version = await _cached_version(run, call)
     if (why := run.halted) is not None:  # the run was stopped before there was anything to interrupt
         text = outcome_texts.cancelled_before_start(why)
         await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=why))
         return
-    if entry is not None and cache.end_by_stored(run, call, entry):
+    if version is not None and _end_by_stored(run, call, version):
         return
     outputs = CallOutputs(run, call)
     lines = CallLines(run, call, outputs)
@@ -66,8 +115,44 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
         await lines.aclose()
     clean = secrets_in(run, unasked=is_unasked(call)).clean(outcome.content)
     outcome = replace(outcome, content=clean)
-    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), interruption, entry)
+    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), interruption, version)
     outputs.settled()
+
+
+async def _cached_version(run: ActiveRun, call: ToolCallView) -> str | None:
+    """The version of the kernel's state, for a call that may have a stored outcome and whose own is kept."""
+    declaration = run.registry.declaration(call.tool_name)
+    if declaration.cache_seconds is None or not declaration.read_only or call.by != "policy" or run.executor is None:
+        return None
+    try:
+        return await run.executor.state_version()
+    except KernelGone:
+        return None
+
+
+def _end_by_stored(run: ActiveRun, call: ToolCallView, version: str) -> bool:
+    """End an executing call with a stored outcome, if there is one."""
+    seconds = run.registry.declaration(call.tool_name).cache_seconds or 0.0
+    found = run.outcomes.find((call.tool_name, call.digest), version, seconds)
+    if found is None:
+        return False
+    stored, age = found
+    result = outcome_texts.stored(age, stored.result)
+
+    def work(commit: Commit) -> None:
+        transitions.settle(
+            commit,
+            call.tool_call_id,
+            "success",
+            result,
+            truncated=stored.truncated,
+            output_file=stored.output_file,
+            cached_at=utc_now(-age),
+        )
+
+    run.commit_soon(work)
+    run.calls.add_result(call.tool_call_id, result, [])
+    return True
 
 
 def _walls(run: ActiveRun) -> Walls:
@@ -125,10 +210,10 @@ async def finish(
     last_outputs: Sequence[ToolOutputEvent] = (),
     shown: Sequence[str] = (),
     interruption: Interruption | None = None,
-    entry: CacheEntry | None = None,
+    version: str | None = None,
 ) -> None:
     """Commit the outcome of a call, with the pictures that it has `shown`; and `interruption` if there was one. It is
-    kept for later calls if there is an `entry` for it."""
+    kept for later calls in the same `version` of the kernel's state, if there is one."""
     if interruption is not None:
         outcome = _cut_short(outcome, interruption)
     settings = run.settings
@@ -176,8 +261,8 @@ async def finish(
             run.seen_cells.tell(outcome.cells)
         run.calls.add_result(call.tool_call_id, result, pictures.refs)
         run.pictures.add(pictures.data)
-    if entry is not None and outcome.status == "success" and not shown:  # pictures are not kept
-        cache.keep(run, entry, StoredOutcome(result, kept.truncated, output_file))
+    if version is not None and outcome.status == "success" and not shown:  # pictures are not kept
+        run.outcomes.keep((call.tool_name, call.digest), version, StoredOutcome(result, kept.truncated, output_file))
 
 
 def _cut_short(outcome: Outcome, interruption: Interruption) -> Outcome:

@@ -13,8 +13,8 @@ from agent_kernel.log.saved_rules import rules_in_force
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict, WallsFound
 from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
-from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.active_run import ActiveRun
+from agent_kernel.runtime.tasks import read
 from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules, wall_level
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS, OPENS_FILES, is_shipped

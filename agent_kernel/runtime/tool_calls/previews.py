@@ -1,25 +1,30 @@
 """Previews for cards. For a change of a file or a cell the executor makes it, because only it can read them."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from agent_kernel.approvals.policy import Judgement
+from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import InvalidArguments, KernelGone
 from agent_kernel.log import tool_calls
+from agent_kernel.log.runs import declared_as
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
-from agent_kernel.runtime.offload import read
 from agent_kernel.runtime.state.active_run import ActiveRun
-from agent_kernel.runtime.tool_calls.policy_check import changes_cells
-from agent_kernel.runtime.tool_calls.server_tool_card import server_tool_card
-from agent_kernel.tools.arguments import parse
+from agent_kernel.runtime.tasks import read
+from agent_kernel.runtime.tool_calls.policy_check import changes_cells, check_policy
+from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
+from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.review.file_changes import RUNS_BY_ITSELF, runs_by_itself
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
+from agent_kernel.tools.server_tools import DEFINITION, definition_digest, difference
 from agent_kernel.tools.walls.inside import is_inside
 
 logger = logging.getLogger(__name__)
@@ -109,3 +114,56 @@ async def _file_card(run: ActiveRun, tool_name: str, tool_input: str, place: Pla
         logger.debug("The file can't be previewed: %s", error)
         return None
     return card and card.model_copy(update={"diff": run.secrets.clean(card.diff)})
+
+
+CHANGED = "Changed since you allowed it:"
+DESTRUCTIVE = "May destroy something, says its server:"
+_NOT_KNOWN = "what it was then is not in the log any more"
+
+
+async def server_tool_card(
+    run: ActiveRun, tool_name: str, tool_input: str, found: list[Warning]
+) -> tuple[Preview, list[Warning]]:
+    """The preview and the warnings."""
+    tool = run.registry.declaration(tool_name)
+    assert tool.origin is not None
+    hints = [Warning(title=DESTRUCTIVE, detail=tool.origin.server)] if "destructive" in tool.origin.hints else []
+    shown = Preview(
+        kind="code",
+        language="json",
+        text=json.dumps(parse(tool_input), indent=2, ensure_ascii=False),
+        base=f"{DEFINITION}{definition_digest(tool)}",
+    )
+    return shown, [*await _changes(run, tool), *hints, *found]
+
+
+async def _changes(run: ActiveRun, tool: ToolDeclaration) -> list[Warning]:
+    """The difference to the definition that a person allowed, if that was another one."""
+    rules = [Rule.parse(rule.text) for rule in run.view.policy.rules]
+    allowed = [rule.definition for rule in rules if rule.tool == tool.name and rule.definition]
+    if not allowed or definition_digest(tool) in allowed:
+        return []
+    known = await run.log.read(lambda sql: declared_as(sql, tool.name))
+    before = [one for one in known if definition_digest(one) == allowed[-1]]
+    return [Warning(title=CHANGED, detail=difference(before[0], tool) if before else _NOT_KNOWN)]
+
+
+async def checked_edit(
+    run: ActiveRun, call: ToolCallView, edited_input: dict[str, Any] | str
+) -> tool_calls.Edit | None:
+    """The edit of a call, or `None` where nothing was changed. Raises `InvalidArguments` where it does not fit the tool
+    or is denied by policy."""
+    tool_input = run.registry.validate(call.tool_name, edited_input)
+    if digest(tool_input) == call.digest:
+        return None
+    judgement = await check_policy(run, call.tool_name, tool_input, edited=True)
+    if judgement.approval == "deny":
+        raise InvalidArguments(f"The changed call can't be approved. {judgement.reason}")
+    shown, found = await preview_call(run, call.tool_name, tool_input, judgement)
+    return tool_calls.Edit(
+        tool_input=tool_input,
+        digest=digest(tool_input),
+        warnings=tuple(found),
+        preview=shown,
+        place=judgement.place,
+    )

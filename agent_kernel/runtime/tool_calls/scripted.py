@@ -19,8 +19,8 @@ from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun
-from agent_kernel.runtime.tool_calls.edits import checked_edit
 from agent_kernel.runtime.tool_calls.execution import is_for_page
+from agent_kernel.runtime.tool_calls.previews import checked_edit
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.walls.inside import is_inside
 

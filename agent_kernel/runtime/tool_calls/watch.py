@@ -34,33 +34,21 @@ async def watched(
     run: ActiveRun, call: ToolCallView, executor: CallExecutor, running: Execution
 ) -> AsyncIterator[None]:
     """Watches a call while the block waits for it."""
-    limit = limit_of(run, call.tool_name)
-    first = min(FIRST_LOOK_SECONDS, limit)
-    watching: list[asyncio.Task[None]] = []
-
-    def watch() -> None:
-        work = _watch(run, call, executor, running, limit, limit - first)
-        watching.append(asyncio.create_task(work, name=f"watch over {call.tool_call_id}"))
-
-    # A timer, because most calls end before a task would have run.
-    timer = asyncio.get_running_loop().call_later(first, watch)
+    work = _watch(run, call, executor, running)
+    watching = asyncio.create_task(work, name=f"watch over {call.tool_call_id}")
     try:
         yield
     finally:
-        timer.cancel()
-        for task in watching:
-            task.cancel()
-        if watching:  # an empty gather costs a turn of the event loop
-            await asyncio.gather(*watching, return_exceptions=True)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _watch(
-    run: ActiveRun, call: ToolCallView, executor: CallExecutor, running: Execution, limit: float, left: float
-) -> None:
-    """`left` is what is left of the `limit`, which does not count the time in which the call waits for a cell."""
-    now = asyncio.get_running_loop().time
+async def _watch(run: ActiveRun, call: ToolCallView, executor: CallExecutor, running: Execution) -> None:
+    """The time in which the call waits for a cell does not count."""
+    now, limit = asyncio.get_running_loop().time, limit_of(run, call.tool_name)
     shown: int | None = None
-    pause, due = LOOK_SECONDS, now() + left
+    pause, due = LOOK_SECONDS, now() + limit
+    await asyncio.sleep(min(FIRST_LOOK_SECONDS, limit))
     while True:
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_SECONDS):

@@ -14,9 +14,9 @@ from agent_kernel.protocol.views import NoticeView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.compaction import Compaction, shorten, tokens_of
-from agent_kernel.runtime.turns.budget_pause import within_budget
 from agent_kernel.runtime.turns.compaction_plan import last_step, least, plan, planned
-from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
+from agent_kernel.runtime.turns.costs import note_unknown_cost, spend
+from agent_kernel.runtime.turns.pauses import within_budget
 from agent_kernel.runtime.turns.summary import Summary, left_out, request_for_summary, write_summary
 
 _ANSWER_PART, _ANSWER_TOKENS = 4, 16_384

@@ -1,7 +1,6 @@
 """The model node: one request, with its tokens and calls on the way to the log."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
 from agent_kernel.log import stored_images, stored_messages, tool_calls
@@ -12,20 +11,18 @@ from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEven
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
-from agent_kernel.runtime.offload import in_slices, read
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.spending import calls_left
+from agent_kernel.runtime.tasks import read
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
-from agent_kernel.runtime.turns.budget_pause import within_budget
+from agent_kernel.runtime.turns.costs import note_unknown_cost, spend
 from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits, learn, shortened_after
-from agent_kernel.runtime.turns.prompt_images import prompt_pictures
-from agent_kernel.runtime.turns.prompt_mentions import prompt_mentions
-from agent_kernel.runtime.turns.spending import note_unknown_cost, spend
+from agent_kernel.runtime.turns.pauses import wait_for_answers, within_budget
+from agent_kernel.runtime.turns.prompts import prompt_mentions, prompt_pictures
 from agent_kernel.runtime.turns.stream import TurnStream
 from agent_kernel.runtime.turns.tool_messages import answer_calls, write_tool_messages
-from agent_kernel.runtime.turns.unknown_outcomes import wait_for_answers
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.review.preview import preview, warnings
@@ -64,7 +61,7 @@ async def call_model(run: ActiveRun) -> list[str]:
 async def _take_new_messages(run: ActiveRun) -> None:
     """Commit the messages that arrived while the run was busy, for the next request."""
     while run.inbox:
-        message = run.inbox.first
+        message = run.inbox[0]
         pictures = await prompt_pictures(run, message.content, message.images)
         mentions = await prompt_mentions(run, message.content)
         await add_user_message(run, message.content, mentions, pictures, kept=message, message_id=message.message_id)
@@ -80,10 +77,10 @@ async def take_message(
     message = await run.commit(
         lambda commit: stored_messages.keep(commit.sql, commit.number, run_id, content, message_id, sent)
     )
-    if not run.inbox.is_open:
+    if not run.inbox_is_open:
         await run.commit(lambda commit: stored_messages.drop(commit.sql, message))
         return False
-    run.inbox.add(message)
+    run.inbox.append(message)
     return True
 
 
@@ -192,7 +189,8 @@ async def _record(
     run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]
 ) -> list[tuple[tool_calls.Proposal, str | None]]:
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any."""
-    checked = [await read(call.arguments, partial(_check, run, call)) async for call in in_slices(turn.tool_calls)]
+    written = "".join(call.arguments for call in turn.tool_calls)
+    checked = await read(written, lambda: [_check(run, call) for call in turn.tool_calls])
     left, why_beyond = calls_left(run.view) or (len(checked), "")
     body = _assistant_body(turn)
     counted = completed(run, turn.usage, body)

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import WireMessage
-from agent_kernel.runtime.state.compaction import WHOLE, Compaction, tokens_of
-from agent_kernel.runtime.state.window import Window
+from agent_kernel.runtime.state.compaction import WHOLE, Compaction, Window, tokens_of
 from agent_kernel.runtime.turns.compaction_plan import last_step, plan, summary_tokens
 
 SYSTEM = {"role": "system", "content": "You are an agent."}

@@ -13,7 +13,7 @@ from agent_kernel.protocol.commands import Decision, ToolRetryCommand
 from agent_kernel.protocol.events import ApprovalRequestEvent, RunEvent
 from agent_kernel.protocol.vocabulary import WallLevel
 from agent_kernel.runtime.clients.dispatch import handle_command
-from agent_kernel.runtime.turns.unknown_outcomes import outside_walls
+from agent_kernel.runtime.turns.pauses import outside_walls
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages

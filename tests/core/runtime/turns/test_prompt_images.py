@@ -8,7 +8,7 @@ import pytest
 
 from agent_kernel.errors import KernelGone, ToolFailed
 from agent_kernel.models.base import ModelFacts
-from agent_kernel.runtime.turns.prompt_images import picture_names
+from agent_kernel.runtime.turns.prompts import picture_names
 from agent_kernel.testing import ScriptedModel, call, say
 from agent_kernel.tools.builtin.prompt_pictures import read_picture
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages

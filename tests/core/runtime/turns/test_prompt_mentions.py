@@ -6,7 +6,7 @@ import pytest
 
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.protocol.kernel import MENTIONS_OPEN, Mention
-from agent_kernel.runtime.turns.prompt_mentions import LEAN_CHARACTERS, MOST_CHARACTERS, mentioned_names
+from agent_kernel.runtime.turns.prompts import LEAN_CHARACTERS, MOST_CHARACTERS, mentioned_names
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 from tests.cpu import bounded

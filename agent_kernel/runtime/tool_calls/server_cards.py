@@ -1,13 +1,13 @@
-"""Questions that an MCP server, or the code of a call, asks during a call: each is an `ask_user` card of the run,
-beside the model's calls."""
+"""Cards of a run that the server proposes beside the model's calls, of which the model hears by the results of its own
+calls alone: a question that an MCP server, or the code of a call, asks (`ask_user`), and the servers of a folder."""
 
 import time
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from agent_kernel.log import tool_calls
 from agent_kernel.protocol.ids import new_approval_id, new_tool_call_id
-from agent_kernel.protocol.views import ToolCallView
+from agent_kernel.protocol.views import Preview, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
@@ -21,6 +21,32 @@ NOT_KEPT = "A password was typed. It is not kept."
 Line = Literal["text", "password"]
 
 
+def own_proposal(
+    run_id: str, tool_name: str, arguments: dict[str, Any], preview: Preview | None = None
+) -> tool_calls.Proposal:
+    text = canonical(arguments)
+    return tool_calls.Proposal(
+        tool_call_id=new_tool_call_id(),
+        approval_id=new_approval_id(),
+        run_id=run_id,
+        tool_name=tool_name,
+        tool_input=text,
+        digest=digest(text),
+        read_only=False,
+        recorded=False,
+        preview=preview,
+    )
+
+
+def decide(
+    commit: Commit, call: ToolCallView, verdict: tool_calls.Verdict, seen_digest: str | None = None
+) -> ToolCallView:
+    """Commit a decision, and that the call executes where it was approved."""
+    denial = outcome_texts.denied("by the user", verdict.reason)
+    decided = transitions.apply_verdict(commit, call.approval_id, verdict, denial=denial, seen_digest=seen_digest)
+    return transitions.start(commit, decided) if verdict.approved else decided
+
+
 async def ask_person(
     run: ActiveRun, asking: ToolCallView, question: str, choices: Sequence[str], line: Line | None = None
 ) -> str | None:
@@ -29,25 +55,12 @@ async def ask_person(
     or the question was skipped. The model hears of it by the call's result alone."""
     if not run.attended or asking.by == "script":
         return None
-    arguments = canonical(
-        {"question": question} | ({"choices": list(choices)} if choices else {}) | ({"line": line} if line else {})
-    )
-    proposal = tool_calls.Proposal(
-        tool_call_id=new_tool_call_id(),
-        approval_id=new_approval_id(),
-        run_id=run.run_id,
-        tool_name=ASK_USER,
-        tool_input=arguments,
-        digest=digest(arguments),
-        read_only=False,
-        recorded=False,
-    )
+    more = ({"choices": list(choices)} if choices else {}) | ({"line": line} if line else {})
+    proposal = own_proposal(run.run_id, ASK_USER, {"question": question} | more)
     answered = run.calls.expect_answer(proposal.tool_call_id)
 
     def show(commit: Commit) -> None:
-        transitions.propose(commit, proposal, None)
-        verdict = tool_calls.Verdict(True, "policy")
-        transitions.start(commit, transitions.apply_verdict(commit, proposal.approval_id, verdict, denial=""))
+        decide(commit, transitions.propose(commit, proposal, None), tool_calls.Verdict(True, "policy"))
 
     await run.commit(show)
     started, said = time.monotonic(), WITHDRAWN
