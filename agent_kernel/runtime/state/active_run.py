@@ -271,9 +271,7 @@ class ActiveRun:
     def recall(self, sql: sqlite3.Connection) -> None:
         """Read what was said before. Called by `runs` as the run begins or goes on, for `Log.read`."""
         cards_after = self.begun if self.prompted else None
-        self.transcript.recall(
-            sql, self.conversation.number, self._sent, cards_after=cards_after, pictures=self.sends_images
-        )
+        self.transcript.recall(sql, self.conversation.number, self._sent, cards_after=cards_after)
 
     def count_invalid_steps(self, *, invalid: bool) -> int:
         """Count a step of the model. How many in a row were nothing but invalid calls."""

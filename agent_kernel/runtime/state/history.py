@@ -33,15 +33,13 @@ _KEPT_MESSAGES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The messages up to a place in the log, and what is known of them, so that no run goes through them again."""
+    """The messages up to a place in the log, so that no run reads them again."""
 
     messages: list[WireMessage] = field(default_factory=list)
     upto: Position = START
     window: Window = field(default_factory=Window)
     call_ids: frozenset[str] = frozenset()
-    """The ids that calls have had."""
-    special: frozenset[str] = frozenset()
-    """As `Transcript.special`."""
+    """The ids that calls have had, and cards of calls that were never finished."""
 
 
 class Histories:

@@ -1,14 +1,14 @@
 """The transcript of a conversation as a run gives it to the model."""
 
 import sqlite3
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Any
 
 from agent_kernel.log.event_rows import START, Position, shown_cards
-from agent_kernel.models.base import IMAGES, WireMessage
+from agent_kernel.models.base import WireMessage
 from agent_kernel.protocol.ids import new_tool_call_id
 from agent_kernel.runtime.settings import RunSpec
-from agent_kernel.runtime.state.compaction import LEFT_OUT, Compaction, Window, tokens_of, tokens_of_tools
+from agent_kernel.runtime.state.compaction import Compaction, Window, tokens_of, tokens_of_tools
 from agent_kernel.runtime.state.history import SYSTEM_PROMPT, History, read_history, read_window, wire_message
 
 LONGEST_ID = 65_536
@@ -25,63 +25,38 @@ class Transcript:
         self._window = Window()
         self._call_ids: set[str] = set()
         """The ids that the conversation's calls have had, and the cards of calls that were never finished."""
-        self._special: set[str] = set()
         self._unwritten: list[dict[str, Any]] = []
         """Tool messages that the model gets and that the next commit of a message writes."""
-        self._fixed_tokens: float | None = None
 
     @property
     def history(self) -> Sequence[WireMessage]:
         """All that was said, the system prompt first. Empty until `recall`."""
         return self._history
 
-    @property
-    def special(self) -> Set[str]:
-        """What some message has: `IMAGES`, or the role `LEFT_OUT`."""
-        return self._special
-
     def recall(
-        self,
-        sql: sqlite3.Connection,
-        conversation: int,
-        spec: RunSpec,
-        *,
-        cards_after: Position | None,
-        pictures: bool,
+        self, sql: sqlite3.Connection, conversation: int, spec: RunSpec, *, cards_after: Position | None
     ) -> None:
-        """Read what was said before. `cards_after` is the place after which the run has shown cards, where it has;
-        `pictures` says whether the model is given them. For `Log.read`."""
+        """Read what was said before. `cards_after` is the place after which the run has shown cards, where it has. For
+        `Log.read`."""
         first = {"role": "system", "content": (spec.system or SYSTEM_PROMPT) + spec.instructions.text}
-        said = read_history(sql, conversation, self._past, spec.run_id)
-        self._history = [first, *said]
-        self._call_ids, self._special = set(self._past.call_ids), set(self._past.special)
-        for message in said[len(self._past.messages) :]:
-            self._note(message)
+        self._history = [first, *read_history(sql, conversation, self._past, spec.run_id)]
+        asked = (call["id"] for message in self._history for call in message.get("tool_calls", ()))
+        self._call_ids = {*self._past.call_ids, *asked}
         # In a conversation that has just begun nothing was left out.
         fresh = self._past.upto == START and len(self._history) > 1
         self._window = read_window(sql, conversation) if fresh else self._past.window
-        self._window.has_gaps = LEFT_OUT in self._special
-        self._window.count_pictures(pictures)
         if cards_after is not None:  # cards that were cut off have used ids too
             self._call_ids.update(shown_cards(sql, conversation, spec.run_id, cards_after))
 
     def past(self, upto: Position) -> History:
         """The history for the next run of the conversation. `upto` is the position of the log."""
-        known = frozenset(self._call_ids), frozenset(self._special)
-        return History(self._history[1:], upto, self._window, *known)
+        return History(self._history[1:], upto, self._window, frozenset(self._call_ids))
 
     def add(self, body: dict[str, Any]) -> None:
         """Add a message that is in the log, or on its way there."""
         message = wire_message(body)
         self._history.append(message)
-        self._note(message)
-
-    def _note(self, message: WireMessage) -> None:
         self._call_ids.update(call["id"] for call in message.get("tool_calls", ()))
-        if IMAGES in message:
-            self._special.add(IMAGES)
-        if message["role"] == LEFT_OUT:
-            self._special.add(LEFT_OUT)
 
     def add_answers(self, bodies: Sequence[dict[str, Any]]) -> None:
         """Add tool messages, which the next commit of a message writes."""
@@ -132,13 +107,11 @@ class Transcript:
 
     def fixed_tokens(self, tools: Sequence[dict[str, Any]]) -> float:
         """The estimate for the system prompt and the tools: the same in each request of a run."""
-        if self._fixed_tokens is None:
-            self._fixed_tokens = tokens_of(self._history[0]) + tokens_of_tools(tools)
-        return self._fixed_tokens
+        return tokens_of(self._history[0]) + tokens_of_tools(tools)
 
-    def tokens(self, tools: Sequence[dict[str, Any]]) -> float:
+    def tokens(self, tools: Sequence[dict[str, Any]], *, pictures: bool) -> float:
         """The estimate for the next request, before the ratio."""
-        return self.fixed_tokens(tools) + self._window.tokens(self._history)
+        return self.fixed_tokens(tools) + self._window.tokens(self._history, pictures=pictures)
 
     def learn(self, counted: float, estimated: float) -> None:
         """A service has counted a request for which there was an estimate."""

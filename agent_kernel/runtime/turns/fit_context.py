@@ -92,7 +92,7 @@ def _completed(run: ActiveRun, usage: TokenUsage, asked: float, written: WireMes
 
 
 def _estimate(run: ActiveRun) -> float:
-    return run.transcript.tokens(run.registry.openai_format())
+    return run.transcript.tokens(run.registry.openai_format(), pictures=run.sends_images)
 
 
 def _fixed(run: ActiveRun) -> float:

@@ -187,8 +187,7 @@ requests changes with every tenth picture only, and a provider's cache of it sta
 async def request_messages(run: ActiveRun) -> Sequence[WireMessage]:
     """The messages for the model. Afterwards `run.pictures.data` has the pictures that they refer to."""
     pictures, said = run.pictures, run.transcript.messages()
-    has_any = IMAGES in run.transcript.special
-    at = [index for index, message in enumerate(said) if IMAGES in message] if has_any else []
+    at = [index for index, message in enumerate(said) if IMAGES in message]
     if not at:
         pictures.begin_request()
         return said
