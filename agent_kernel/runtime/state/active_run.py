@@ -147,16 +147,12 @@ class ActiveRun:
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
         self.calls = RunCalls(start.step, start.waiting, start.unknown)
         self.waits = PersonWaits()
-        self.inbox = list(start.messages)
-        """Messages that arrived during the run, for its next model call. The log keeps them too."""
-        self.inbox_is_open = True
-        """Whether the run still reads what comes."""
+        self.inbox, self.inbox_is_open = list(start.messages), True
+        """Messages for its next model call, and whether it reads more. The log has them too."""
         self._commits = Commits(self.log, self.conversation)
-
         self.view = view
         """As the log has it, or is about to: see `change` and `save`."""
         self.policy = policy
-        """The policy in force."""
         self.policy_lock = asyncio.Lock()
         """Held by those who read what the policy is to be and then put it in force."""
         self.script = Script(spec.script)
@@ -174,7 +170,6 @@ class ActiveRun:
         self.last_message_id: str | None = None
         self.finish_reason: FinishReason = "stop"
         """Of the model's last answer."""
-
         self.prompt_is_refused = False
         """Whether it ended because the prompt itself is too long for the model: later requests go without it."""
         self.stopping: str | None = None
@@ -182,7 +177,6 @@ class ActiveRun:
         self.out_of_time: str | None = None
         """Why nothing may go on until there is more budget: the time of its budget is used up."""
         self.failure: ErrorView | None = None
-        """See `fail`."""
 
     # What the log has of it.
 
