@@ -25,6 +25,8 @@ export PYTHONDONTWRITEBYTECODE :=
 # For tests that mostly wait for kernels, servers and browsers: a process for each core, which takes whole files.
 WORKERS ?= 2
 SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
+# Not in one process with the other tests: their browser keeps an event loop of its own.
+WITH_BROWSERS := tests/e2e tests/environments
 # Of `make soak`: runs with processes that are killed at random moments.
 SOAK_ROUNDS ?= 300
 
@@ -85,8 +87,8 @@ docs: .venv/docs.stamp ## The documents as a site, in build/site; a link that le
 .PHONY: soak
 soak: .venv/test.stamp .venv/browser.stamp .venv/fuse.stamp ## What takes long: other environments, benchmarks, processes killed at random, load (SOAK_ROUNDS=20)
 	@rm -f $(FLAKY)
-	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) tests --ignore=tests/benchmarks --ignore=tests/faults --ignore=tests/wheel
-	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) tests/benchmarks tests/faults  # not in a process whose browser has an event loop
+	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) $(WITH_BROWSERS)
+	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) tests $(WITH_BROWSERS:%=--ignore=%) --ignore=tests/wheel
 	$(BIN)/python -m tests.faults --rounds $(SOAK_ROUNDS)
 	$(BIN)/python -m tests.load
 	@$(LIST_FLAKY)

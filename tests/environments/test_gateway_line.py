@@ -58,10 +58,8 @@ def test_a_gateway_that_stays_away_ends_its_runs_and_the_kernel_works_when_it_is
     middleman.cut()
     reason = f"The kernel's gateway could not be reached for {AWAY_SECONDS} s."
     ended = cells.run_ended(conversation_id)
-    assert (ended["status"], ended["error"]) == (
-        "error",
-        {"code": "KERNEL_DIED", "message": reason},
-    )
+    said = f"{reason} Cut off: run_python. Did not run: run_python."
+    assert (ended["status"], ended["error"]) == ("error", {"code": "KERNEL_DIED", "message": said})
     ran, waited = cells.conversation(conversation_id)["tool_calls"]
     assert (ran["state"], waited["state"]) == ("unknown", "cancelled")
     assert reason in ran["result"]
