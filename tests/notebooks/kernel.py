@@ -104,9 +104,13 @@ class TestKernel:
         self._cells[message_id] = Cell({})
         return message_id
 
-    def post(self, message_type: str, metadata: dict[str, Any] | None = None, **content: Any) -> str:
+    def post(
+        self, message_type: str, metadata: dict[str, Any] | None = None, subshell: str | None = None, **content: Any
+    ) -> str:
         """Send something that is no cell on the channel of the cells."""
         message = self.client.session.msg(message_type, content, metadata=metadata)
+        if subshell is not None:
+            message["header"]["subshell_id"] = subshell
         self.client.shell_channel.send(message)
         message_id: str = message["header"]["msg_id"]
         self._cells[message_id] = Cell({})
@@ -119,7 +123,7 @@ class TestKernel:
 
         `more` is added to the metadata.
         """
-        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
+        content: dict[str, Any] = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
         metadata = {"cellId": cell_id, "deletedCells": list(deleted), **more}
         return self.post("execute_request", metadata, **content, allow_stdin=allow_stdin, stop_on_error=True)
 

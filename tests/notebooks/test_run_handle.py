@@ -1,6 +1,7 @@
 """What a user finds on a `Run`, an `Agent` and the package: what they may call, and no more."""
 
 import pydoc
+from typing import Any
 
 import pytest
 
@@ -102,3 +103,15 @@ def test_an_agent_refuses_a_rule_on_an_argument_that_its_tool_does_not_have(kern
     assert kernel.run(made + agent % "force").value == "('deny drop where force is true',)"
     reply = kernel.run(made + agent % "forec").reply
     assert "'forec', which the tool drop does not have. The arguments are: table, force." in reply["evalue"]
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+def test_an_agent_that_is_asked_in_a_subshell_works_as_elsewhere(kernel: TestKernel) -> None:
+    model = "model = ScriptedModel([call('run_python', code='x = 42'), say('Done.')])"
+    kernel.run(f"import agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\n{model}")
+    content: dict[str, Any] = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+    code = "run = ak.Agent(model=model, policy='allow').run('Go').wait(60)\nprint(run.status)"
+    cell = kernel.result(kernel.post("execute_request", subshell=kernel.subshell(), code=code, **content))
+    assert cell.streams() == "complete\n"
+    assert kernel.value("run.text, x") == "('Done.', 42)"
