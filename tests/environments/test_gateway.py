@@ -7,7 +7,6 @@ import nbformat
 import pytest
 
 from agent_kernel.testing import call, calls, say
-from agent_kernel.testing.wire.reply import failure
 from tests.e2e.lab import LabServer
 from tests.e2e.model import Gate, WrittenModel
 from tests.environments.cells import Cells
@@ -76,17 +75,6 @@ def test_output_is_seen_while_the_call_runs_and_stop_interrupts_it(cells: Cells,
     assert cells.text("print('still here')") == "still here\n"
 
 
-def test_a_flood_of_output_arrives_once_and_in_order(cells: Cells, model: WrittenModel) -> None:
-    model.says(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
-    cells.run("%%agent\nCount.")
-    waiting = cells.next_approval()
-    cells.approve(waiting)
-    done = cells.call(waiting["conversation_id"], "success")
-    text = "".join(output["text"] for output in done["outputs"] if output["kind"] == "stream")
-    assert text.splitlines() == [str(i) for i in range(20_000)]
-    cells.run_ended(waiting["conversation_id"])
-
-
 def test_a_kernel_that_is_killed_at_the_gateway_takes_its_call_along(cells: Cells, model: WrittenModel) -> None:
     model.says(call("run_python", code="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"), say("Hm."))
     cells.run("%%agent\nDie.")
@@ -129,17 +117,6 @@ def test_an_interrupt_stops_the_run_whoever_asks_the_gateway_for_it(
     assert cells.run_ended(waiting["conversation_id"])["status"] == "cancelled"
     assert "interrupted" in cells.call(waiting["conversation_id"], "cancelled")["reason"]
     assert cells.text("print('still here')") == "still here\n"
-
-
-def test_a_kernel_that_is_deleted_at_the_gateway_leaves_no_waiting_card(
-    cells: Cells, gateway: KernelGateway, model: WrittenModel
-) -> None:
-    model.says(call("run_python", code="1"))
-    cells.run("%%agent\nFirst.")
-    first = cells.next_approval()
-    gateway.api("DELETE", f"api/kernels/{cells.kernel_id}")
-    assert cells.run_ended(first["conversation_id"])["error"]["code"] == "KERNEL_DIED"
-    cells.call(first["conversation_id"], "cancelled")
 
 
 def test_a_kernel_that_its_gateway_kills_is_not_said_to_be_interrupted_by_the_user(
@@ -218,31 +195,6 @@ def test_a_notebook_that_was_saved_before_the_server_was_restarted_is_loaded_wit
     wait_until(lambda: loaded().get(WIDGET) == widget[WIDGET], "the cards")
     cells.approve(cells.next_approval())
     wait_until(lambda: "It goes on." in loaded()["text/plain"], "the record")
-    cells.close()
-
-
-def test_a_run_whose_model_failed_is_tried_again_after_a_restart_of_the_server_in_the_same_kernel(
-    own_front: LabServer, model: WrittenModel
-) -> None:
-    model.says(failure(400, "The model is not well."), call("run_python", code="before += 1"), say("It goes on."))
-    cells = Cells.of_notebook(own_front, "tried-again.ipynb")
-    cells.run(LOAD + "\nbefore = 41")
-    cells.run("%%agent\nCount.")
-    wait_until(lambda: own_front.api("GET", "agent-kernel/api/conversations"), "the conversation")
-    [conversation] = own_front.api("GET", "agent-kernel/api/conversations")
-    failed = cells.run_ended(conversation["conversation_id"])
-    assert failed["error"]["code"] == "LLM_ERROR"
-    own_front.kill()
-    own_front.start_again()
-
-    path = f"agent-kernel/api/conversations/{failed['conversation_id']}/runs/{failed['run_id']}/retry"
-    assert own_front.api("POST", path, {})["status"] == "running"
-    cells.approve(cells.next_approval())
-    assert cells.run_ended(failed["conversation_id"])["status"] == "complete"
-    cells.reconnect()
-    assert (
-        cells.text("run = ak.last_run().wait(60); print(before, run.status, run.text)") == "42 complete It goes on.\n"
-    )
     cells.close()
 
 

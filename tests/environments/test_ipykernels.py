@@ -3,7 +3,6 @@
 The page is simulated at the level of Jupyter's messages. It says what JupyterLab says, on the channels it uses.
 """
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,44 +17,6 @@ pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 def seqs(frames: list[dict[str, Any]]) -> list[int]:
     return [frame["seq"] for frame in frames]
-
-
-def test_a_card_is_answered_between_cells(kernel: TestKernel) -> None:
-    page = Page(kernel)
-    kernel.run(START, allow_stdin=True)
-    page.open()
-    approve(page)
-    assert page.event("complete")["finish_reason"] == "stop"
-    assert kernel.value("run.wait(40).text, x") == "('It is **42**.', 42)"
-
-
-def test_a_page_that_answers_late_finds_its_card_still_open(kernel: TestKernel) -> None:
-    """The user's next cell is long. Where the kernel hears nothing meanwhile, that is no sign that no page is there."""
-    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 6.0")
-    page = Page(kernel)
-    kernel.send(START, allow_stdin=True)
-    busy = kernel.send("import time; time.sleep(9)", allow_stdin=True)
-    page.open()
-    kernel.result(busy)
-    approve(page)
-    assert page.event("complete")["finish_reason"] == "stop"
-    assert kernel.value("run.wait(40).tool_calls[0].state") == "'success'"
-    kernel.run("embedded.CLIENT_SECONDS = 10.0")
-
-
-def test_frames_come_in_at_most_thirty_messages_a_second_all_of_them_and_in_order(kernel: TestKernel) -> None:
-    code = "import time\\nfor i in range(300):\\n    print(i, flush=True)\\n    time.sleep(0.005)"
-    kernel.run(f'model = ScriptedModel([call("run_python", code="{code}"), say("Counted.")])')
-    page = Page(kernel)
-    begun = time.monotonic()
-    kernel.run(START, allow_stdin=True)
-    page.open()
-    approve(page)
-    page.event("complete")
-    assert len(page.batches) <= 30 * (time.monotonic() - begun) + 2
-    assert seqs(page.frames) == list(range(1, len(page.frames) + 1))
-    printed = [frame["output"]["text"] for frame in page.frames if frame["type"] == "tool_output"]
-    assert "".join(printed).split() == [str(i) for i in range(300)]
 
 
 def test_a_click_counts_while_a_cell_runs_that_waits_for_no_run(kernel: TestKernel, tmp_path: Path) -> None:
@@ -101,3 +62,25 @@ def test_what_a_page_missed_is_sent_again(kernel: TestKernel) -> None:
 def test_pages_hear_nothing_of_a_servers_requests(kernel: TestKernel) -> None:
     kernel.run('__import__("agent_kernel.notebook", fromlist=["install"]).install()')
     assert kernel.states_around_a_request() == ["busy execute_request", "execute_input", "idle execute_request"]
+
+
+AGAIN_WAITS = {"wait": "run.wait()", "await": "await run", "between cells": "None"}
+FIRST = "first = run = ak.Agent(model=model).start('The first.'); held = "
+AGAIN = "run = ak.Agent(model=ScriptedModel([say('fine')])).start('Again.')\nheld = "
+
+
+@pytest.mark.parametrize("waits", AGAIN_WAITS.values(), ids=AGAIN_WAITS)
+def test_a_cell_that_is_run_again_while_it_waits_gives_way_to_its_next_run(kernel: TestKernel, waits: str) -> None:
+    page = Page(kernel, "The first.")
+    first = kernel.send_cell("a", FIRST + waits, allow_stdin=True)
+    page.open()
+    page.event("approval_request")
+    other = kernel.send_cell("b", "'the cell between'")
+    again = kernel.send_cell("a", AGAIN + waits, allow_stdin=True)
+    for cell in (first, other, again):
+        assert kernel.result(cell).reply["status"] == "ok"
+    assert kernel.result(other).value == "'the cell between'"
+    assert kernel.value("first.wait(40).status, run.wait(40).status, run.text") == "('cancelled', 'complete', 'fine')"
+    assert kernel.value("[(call.state, call.reason) for call in first.tool_calls]") == (
+        "[('superseded', 'Its cell was run again.')]"
+    )

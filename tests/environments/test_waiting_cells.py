@@ -5,11 +5,10 @@ The other cells and their order are as if it were any long cell.
 
 import itertools
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.environments.embedded import RUN, START, answer, approve
+from tests.environments.embedded import RUN, START, approve
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.page import Page
 
@@ -50,70 +49,6 @@ def test_the_magic_holds_its_cell(kernel: TestKernel) -> None:
     page.send(type="cancel", run_id=page.event("approval_request")["run_id"])
     assert kernel.result(cell).reply["status"] == "ok"
     assert kernel.result(after).value == "'cancelled'"
-
-
-def test_a_later_wait_takes_the_click_for_a_card_that_was_there_before(kernel: TestKernel) -> None:
-    page = Page(kernel)
-    kernel.run(START, allow_stdin=True)
-    page.open()
-    page.event("approval_request")
-    cell = kernel.send("run.wait().text", allow_stdin=True)
-    approve(page)
-    assert kernel.result(cell).value == ANSWERED
-
-
-def test_a_call_can_be_denied_while_the_cell_waits(kernel: TestKernel) -> None:
-    page = Page(kernel)
-    cell = kernel.send(f"{RUN}\nrun.tool_calls[0].state, run.tool_calls[0].reason", allow_stdin=True)
-    page.open()
-    answer(page, False, reason="not now")
-    assert kernel.result(cell).value == "('denied', 'not now')"
-
-
-def test_a_call_can_be_edited_while_the_cell_waits(kernel: TestKernel) -> None:
-    page = Page(kernel)
-    cell = kernel.send(f"{RUN}\nx", allow_stdin=True)
-    page.open()
-    answer(page, True, edited_input={"code": "x = 'edited'"})
-    assert kernel.result(cell).value == "'edited'"
-
-
-def test_a_question_of_the_model_is_answered_while_the_cell_waits(kernel: TestKernel) -> None:
-    kernel.run("model = ScriptedModel([call('ask_user', question='Which?'), say('Thanks.')])")
-    page = Page(kernel)
-    cell = kernel.send(f"{RUN}\nrun.tool_calls[0].result", allow_stdin=True)
-    page.open()
-    page.send(type="tool_result", tool_call_id=page.event("tool_start")["tool_call_id"], output="the second")
-    assert kernel.result(cell).value == "'the second'"
-
-
-def test_a_pause_at_the_budget_is_answered_while_the_cell_waits(kernel: TestKernel) -> None:
-    kernel.run(
-        "turns = [call('run_python', code='seen = [1]'), call('run_python', code='seen.append(2)'), say('Twice.')]\n"
-        "agent = ak.Agent(model=ScriptedModel(turns), policy='allow', budget=ak.Budget(tool_calls=1))"
-    )
-    page = Page(kernel)
-    cell = kernel.send("agent.run('Look twice.').text, seen", allow_stdin=True)
-    page.open()
-    paused: list[dict[str, Any]] = []
-
-    def pauses() -> bool:
-        paused[:] = [frame["run"] for frame in page.frames if frame["type"] == "run" and frame["run"]["paused"]]
-        return bool(paused)
-
-    page.until(pauses)
-    page.send(
-        type="budget", run_id=paused[0]["run_id"], pause_id=paused[0]["paused"]["pause_id"], add={"tool_calls": 5}
-    )
-    assert kernel.result(cell).value == "('Twice.', [1, 2])"
-
-
-def test_stop_counts_while_the_cell_waits_for_an_answer(kernel: TestKernel) -> None:
-    page = Page(kernel)
-    cell = kernel.send(f"{RUN}\nrun.status", allow_stdin=True)
-    page.open()
-    page.send(type="cancel", run_id=page.event("approval_request")["run_id"])
-    assert kernel.result(cell).value == "'cancelled'"
 
 
 def test_stop_counts_when_the_call_that_runs_has_ended_or_ends_it(
@@ -177,27 +112,6 @@ def test_an_interrupt_of_the_waiting_cell_ends_its_run_and_aborts_the_cells_behi
     assert kernel.value("run.wait(40).status, behind") == "('cancelled', [])"
 
 
-def test_a_wait_that_fails_aborts_the_cells_behind_it_and_the_card_can_still_be_answered(kernel: TestKernel) -> None:
-    kernel.run("behind = []")
-    page = Page(kernel)
-    kernel.run(START, allow_stdin=True)
-    page.open()
-    cell = kernel.send("run.wait(timeout=3)", allow_stdin=True)
-    behind = [kernel.send(f"behind.append({number})") for number in range(3)]
-    assert kernel.result(cell).reply["ename"] == "TimeoutError"
-    assert [kernel.result(message).reply["status"] for message in behind] == ["aborted"] * 3
-    approve(page)
-    page.event("complete")
-    assert kernel.value("run.wait(40).text, behind") == f"({ANSWERED}, [])"
-
-
-def test_where_no_page_answers_a_waiting_cell_the_call_is_denied(kernel: TestKernel) -> None:
-    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.2")
-    cell = kernel.run(f"{RUN}\nrun.tool_calls[0].reason", allow_stdin=True)
-    assert "Nobody could be asked" in cell.value
-    kernel.run("embedded.CLIENT_SECONDS = 10.0")
-
-
 def test_a_run_inside_a_tool_call_is_waited_for_and_answered_too(kernel: TestKernel) -> None:
     kernel.run(
         "@ak.tool(approval='allow')\n"
@@ -226,13 +140,3 @@ def test_a_plot_that_the_cell_has_begun_is_shown_by_the_cell_when_it_has_ended(k
     approve(page)
     shown = [content["data"] for kind, content in kernel.result(cell).outputs if kind == "display_data"]
     assert ["image/png" in data for data in shown] == [False] * (len(shown) - 1) + [True], "the plot is the last"
-
-
-def test_a_thread_that_waits_receives_nothing_itself_and_needs_not(kernel: TestKernel) -> None:
-    page = Page(kernel)
-    waiter = "import threading\nwaiter = threading.Thread(target=run.wait)\nwaiter.start()"
-    kernel.run(f"{START}\n{waiter}", allow_stdin=True)
-    page.open()
-    approve(page)
-    page.event("complete")
-    assert kernel.value("waiter.join(10), waiter.is_alive(), x") == "(None, False, 42)"

@@ -1,4 +1,4 @@
-"""Kernels for the executor: one that several tests share, and fresh ones for tests that leave something behind."""
+"""Kernels for the executor: those that the tests of a module share, and fresh ones where the start is the subject."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,10 +8,13 @@ import pytest
 from tests.notebooks.kernel import TestKernel
 
 INSTALL = '__import__("agent_kernel.notebook", fromlist=["install"]).install()'
+SERVED = {"AGENT_KERNEL_SERVER_PID": str(os.getpid())}
+"""The environment of a kernel whose server is the test."""
 
 
 @pytest.fixture
 def start_kernel() -> Iterator[Callable[..., TestKernel]]:
+    """For a kernel that differs from others in its environment, or that ends."""
     started: list[TestKernel] = []
 
     def start(**env: str) -> TestKernel:
@@ -24,18 +27,6 @@ def start_kernel() -> Iterator[Callable[..., TestKernel]]:
         kernel.close()
 
 
-@pytest.fixture
-def kernel(start_kernel: Callable[..., TestKernel]) -> TestKernel:
-    return start_kernel()
-
-
-@pytest.fixture
-def reset_kernel(shared_kernel: TestKernel) -> TestKernel:
-    """The shared kernel, which has forgotten the tests before."""
-    shared_kernel.forget()
-    return shared_kernel
-
-
 @pytest.fixture(scope="module")
 def shared_kernel() -> Iterator[TestKernel]:
     """A kernel that a server has let its requests into."""
@@ -43,3 +34,25 @@ def shared_kernel() -> Iterator[TestKernel]:
     kernel.run(INSTALL, silent=True)
     yield kernel
     kernel.close()
+
+
+@pytest.fixture
+def kernel(shared_kernel: TestKernel) -> TestKernel:
+    """The shared kernel, which has forgotten the tests before."""
+    shared_kernel.forget()
+    return shared_kernel
+
+
+@pytest.fixture(scope="module")
+def shared_served_kernel() -> Iterator[TestKernel]:
+    kernel = TestKernel({**os.environ, **SERVED})
+    yield kernel
+    kernel.close()
+
+
+@pytest.fixture
+def served(shared_served_kernel: TestKernel) -> TestKernel:
+    """A kernel whose server is the test, with the extension loaded by its first cell."""
+    shared_served_kernel.forget()
+    shared_served_kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak")
+    return shared_served_kernel

@@ -23,15 +23,38 @@ SECONDS = 55.0
 
 
 FORGET = """\
-import agent_kernel, os
-for run in agent_kernel.runs():
-    run.cancel()
-for run in agent_kernel.runs():
-    run.wait(20)
+import atexit, os, sys, threading
+from agent_kernel.notebook.execution.undo import backups
+from agent_kernel.notebook.hosts import discovery
+from agent_kernel.notebook.kernel.state import kernel_state
+state = kernel_state()
+for run in reversed(state.open_runs()):
+    run.cancel("script")
+for run in state.open_runs():
+    run.acknowledged.set()
+    if run.host.blocks:
+        run.wait_done(20)
+    else:
+        run.fail("The test is over.")  # its server is the test
+for thread in threading.enumerate():
+    if thread.name == "agent-kernel-announce":
+        thread.join(20)
+if discovery._embedded.cache_info().currsize:
+    host = discovery._embedded(state)
+    host._close()
+    atexit.unregister(host._close)
+    discovery._embedded.cache_clear()
+state.calls._seen.clear(); state.calls._entries.clear(); state._runs.clear(); state._tools.clear()
+state.ran._ended.clear(); state.cells._named.clear()
+backups._kept.clear(); backups._undone.clear()
 os.chdir({folder!r})
-get_ipython().run_line_magic("reset", "-f")
+os.environ.clear()
+os.environ.update(sys.environ_at_start)
+get_ipython().extension_manager.unload_extension("agent_kernel")
+get_ipython().reset(new_session=True)
 """
-"""What a kernel forgets for the next test: its runs, its folder and the user's variables."""
+"""What a kernel forgets for the next test: its runtime, runs and their undo, folder, environment, variables, numbers of
+cells."""
 
 
 @dataclass
@@ -79,11 +102,14 @@ class TestKernel:
         self.events: list[dict[str, Any]] = []
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
         """Told of all that is published, whoever waits for what."""
+        self._constants: list[tuple[str, str, str]] = []
+        """The modules, names and former values, in Python's words, of what a test has set."""
         self._cells: dict[str, Cell] = {}
         self._calls: dict[str, dict[str, Any]] = {}
         self._messages: dict[str, str] = {}
         """The ids of the messages that run calls, by call."""
         self._published: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+        self.run("import os, sys; sys.environ_at_start = dict(os.environ)", silent=True)
 
     def close(self) -> None:
         self.client.stop_channels()
@@ -93,8 +119,19 @@ class TestKernel:
     def forget(self) -> None:
         """Be for the next test as if no test had been before it, but for what was imported."""
         self.listeners.clear()
-        assert self.run(FORGET.format(folder=str(Path.cwd()))).ok
-        self.events.clear()
+        for module, name, value in self._constants:
+            self.run(f"__import__('sys').modules[{module!r}].{name} = {value}", silent=True)
+        self._constants.clear()
+        cell = self.run(FORGET.format(folder=str(Path.cwd())), silent=True)
+        assert cell.reply["status"] == "ok", cell.reply
+        for kept in (self.events, self._calls, self._messages, self._published):
+            kept.clear()
+
+    def set_constant(self, module: str, name: str, value: object) -> None:
+        """Set a constant of a module, until the kernel forgets this test."""
+        found = self.value(f"__import__({module!r}, fromlist=['']).{name}")
+        self._constants.append((module, name, found))
+        self.run(f"__import__('sys').modules[{module!r}].{name} = {value!r}")
 
     def send(self, code: str, *, silent: bool = False, allow_stdin: bool = False, stored: bool = True) -> str:
         """`stored` is off for a runner that keeps no history, such as nbval."""

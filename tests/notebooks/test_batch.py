@@ -151,7 +151,6 @@ def processes_with(marker: str) -> list[int]:
 
 @pytest.mark.kernel
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of processes from /proc")
 def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,7 +207,6 @@ def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str
     [
         (None, "There is no notebook"),
         ('{"cells": [', "is no notebook, or was not saved whole"),
-        ('{"cells": 1, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "is no notebook"),
         ("[]", "is no notebook"),
         (b"\xff\xfe\xfa", "can't be read"),
     ],
@@ -233,9 +231,7 @@ def test_a_notebook_that_is_given_twice_is_refused(tmp_path: Path, capsys: pytes
     assert "Given twice" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "ok"), [("rows", True), ("class", False), ("my rows", False), ("x = 1; y", False), ("", False)]
-)
+@pytest.mark.parametrize(("name", "ok"), [("rows", True), ("class", False), ("x = 1; y", False)])
 def test_a_parameter_has_the_name_of_a_variable(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, ok: bool
 ) -> None:

@@ -92,17 +92,6 @@ def test_a_result_that_was_written_in_part_counts_as_begun(tmp_path: Path) -> No
     assert "can't be read" in said["a"]["error"]
 
 
-def test_an_error_of_the_command_itself_is_a_result(tmp_path: Path) -> None:
-    def fail(one: Job, log: Path) -> None:
-        with ResultFile(one, log) as file:
-            file.begin()
-            raise OSError("No space")
-
-    with pytest.raises(OSError, match="No space"):
-        fail(job(tmp_path), tmp_path / "a.log")
-    assert report(tmp_path)[1]["a"]["error"] == "OSError: No space"
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

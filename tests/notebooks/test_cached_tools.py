@@ -1,6 +1,6 @@
 """Tools with a cache in a kernel that no server serves: what has their calls run again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -33,8 +33,8 @@ def model() -> Iterator[FakeOpenAI]:
 
 
 @pytest.fixture
-def loaded(start_kernel: Callable[..., TestKernel], model: FakeOpenAI) -> TestKernel:
-    kernel = start_kernel(**model.environment())
+def loaded(kernel: TestKernel, model: FakeOpenAI) -> TestKernel:
+    kernel.run(f"import os\nos.environ.update({model.environment()!r})")
     assert kernel.run(f"%load_ext agent_kernel\n{TOOL}").ok
     return kernel
 
@@ -63,12 +63,11 @@ def test_an_outcome_is_given_again_until_a_cell_or_a_call_may_have_changed_it(
     assert looked("first = await agent.start('Go.')\nx = 5\nrun = await agent.start('Go.')", LOOK) == [(False, "5")]
 
 
-def test_the_cell_that_imports_the_agent_counts_as_any_other(
-    start_kernel: Callable[..., TestKernel], model: FakeOpenAI
-) -> None:
+def test_the_cell_that_imports_the_agent_counts_as_any_other(kernel: TestKernel, model: FakeOpenAI) -> None:
     model.add(LOOK, say("Done."), LOOK, say("Done."))
     code = f"{TOOL}first = agent.run('Go.')\nget_ipython().run_cell('x = 2')\nrun = agent.run('Go.')\nlooked(run)"
-    assert start_kernel(**model.environment()).value(code) == "[(False, '2')]"
+    kernel.run(f"import os\nos.environ.update({model.environment()!r})")
+    assert kernel.value(code) == "[(False, '2')]"
 
 
 def test_a_prompt_is_no_cell_that_may_have_changed_anything(loaded: TestKernel, model: FakeOpenAI) -> None:
@@ -91,30 +90,16 @@ def test_an_agent_caches_the_tools_that_it_names(loaded: TestKernel, model: Fake
         assert (reply["ename"], fault in reply["evalue"]) == ("ConfigurationError", True)
 
 
-@pytest.mark.parametrize(
-    ("code", "changes"),
-    [("1", True), ("1/0", True), ("%agent status", True), ("%%agent --bogus\nGo.", False)],
-)
-def test_the_version_of_the_state_changes_with_each_cell_but_a_prompt(
-    shared_kernel: TestKernel, code: str, changes: bool
-) -> None:
-    shared_kernel.run("%load_ext agent_kernel")
-    before = shared_kernel.request("version")
-    assert before == shared_kernel.request("version")
-    shared_kernel.run(code)
-    assert (before != shared_kernel.request("version")) == changes
-
-
 def test_the_version_of_the_state_changes_with_what_a_page_runs_unseen_and_with_calls(
-    shared_kernel: TestKernel,
+    kernel: TestKernel,
 ) -> None:
-    versions = [shared_kernel.request("version")["version"]]
-    shared_kernel.run_tool("apr_look", "inspect_variables")
-    assert shared_kernel.request("version")["version"] == versions[0]
-    shared_kernel.run("x = 1", silent=True)
-    versions.append(shared_kernel.request("version")["version"])
-    shared_kernel.run_tool("apr_change", "run_python", code="x = 2")
-    versions.append(shared_kernel.request("version")["version"])
-    shared_kernel.request("undo", approval_id="apr_change")
-    versions.append(shared_kernel.request("version")["version"])
+    versions = [kernel.request("version")["version"]]
+    kernel.run_tool("apr_look", "inspect_variables")
+    assert kernel.request("version")["version"] == versions[0]
+    kernel.run("x = 1", silent=True)
+    versions.append(kernel.request("version")["version"])
+    kernel.run_tool("apr_change", "run_python", code="x = 2")
+    versions.append(kernel.request("version")["version"])
+    kernel.request("undo", approval_id="apr_change")
+    versions.append(kernel.request("version")["version"])
     assert len(set(versions)) == 4

@@ -1,7 +1,6 @@
 """How a call reaches the main thread, and how it is stopped, in a real kernel."""
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 
 from agent_kernel.protocol.calls import ApprovedCall
-from tests.notebooks.conftest import INSTALL
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -17,128 +15,112 @@ pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 COUNT = "counter = globals().get('counter', 0) + 1"
 
 
-def test_the_users_cells_interleave_with_calls(shared_kernel: TestKernel) -> None:
-    shared_kernel.deposit("queued", code="order.append('call')")
-    cells = [shared_kernel.send("order = ['first']"), shared_kernel.take("queued"), shared_kernel.send("order")]
-    assert all(shared_kernel.result(cell).ok for cell in cells[:2])
-    assert shared_kernel.result(cells[2]).value == "['first', 'call']"
+def test_the_users_cells_interleave_with_calls(kernel: TestKernel) -> None:
+    kernel.deposit("queued", code="order.append('call')")
+    cells = [kernel.send("order = ['first']"), kernel.take("queued"), kernel.send("order")]
+    assert all(kernel.result(cell).ok for cell in cells[:2])
+    assert kernel.result(cells[2]).value == "['first', 'call']"
 
 
-def test_an_interrupt_stops_only_the_call_that_runs(shared_kernel: TestKernel) -> None:
-    shared_kernel.deposit("sleeper", code="import time\nprint('going')\ntime.sleep(60)")
-    taken = shared_kernel.take("sleeper")
-    after = shared_kernel.send("'the next cell'")
-    shared_kernel.until("sleeper", "running")
-    assert shared_kernel.request("interrupt", approval_id="another")["sent"] is False
+def test_an_interrupt_stops_only_the_call_that_runs(kernel: TestKernel) -> None:
+    kernel.deposit("sleeper", code="import time\nprint('going')\ntime.sleep(60)")
+    taken = kernel.take("sleeper")
+    after = kernel.send("'the next cell'")
+    kernel.until("sleeper", "running")
+    assert kernel.request("interrupt", approval_id="another")["sent"] is False
     began = time.monotonic()
-    while not shared_kernel.collect("sleeper")["outputs"]:
+    while not kernel.collect("sleeper")["outputs"]:
         assert time.monotonic() < began + 30
-    assert shared_kernel.request("interrupt", approval_id="sleeper")["sent"] is True
-    outcome = shared_kernel.until("sleeper", "done")["outcome"]
+    assert kernel.request("interrupt", approval_id="sleeper")["sent"] is True
+    outcome = kernel.until("sleeper", "done")["outcome"]
     assert time.monotonic() - began < 30
     assert outcome["status"] == "cancelled"
     assert outcome["content"].startswith("going\n")
-    assert shared_kernel.result(taken).ok
-    assert shared_kernel.result(after).value == "'the next cell'"
+    assert kernel.result(taken).ok
+    assert kernel.result(after).value == "'the next cell'"
 
 
 @pytest.mark.parametrize("code", ["await asyncio.sleep(60)", "await asyncio.sleep(0)\nimport time\ntime.sleep(60)"])
-def test_an_interrupt_stops_a_call_that_awaits(shared_kernel: TestKernel, code: str) -> None:
+def test_an_interrupt_stops_a_call_that_awaits(kernel: TestKernel, code: str) -> None:
     name = f"awaits {code}"
-    shared_kernel.deposit(name, code=f"import asyncio\nprint('going')\n{code}")
-    taken = shared_kernel.take(name)
-    while not shared_kernel.collect(name)["outputs"]:
+    kernel.deposit(name, code=f"import asyncio\nprint('going')\n{code}")
+    taken = kernel.take(name)
+    while not kernel.collect(name)["outputs"]:
         time.sleep(0.01)
-    assert shared_kernel.request("interrupt", approval_id=name)["sent"] is True
-    assert shared_kernel.until(name, "done")["outcome"]["status"] == "cancelled"
-    assert shared_kernel.result(taken).ok
-    assert shared_kernel.value("'alive'") == "'alive'"
+    assert kernel.request("interrupt", approval_id=name)["sent"] is True
+    assert kernel.until(name, "done")["outcome"]["status"] == "cancelled"
+    assert kernel.result(taken).ok
+    assert kernel.value("'alive'") == "'alive'"
 
 
-def test_a_call_that_waits_can_be_withdrawn_and_then_never_runs(shared_kernel: TestKernel) -> None:
-    shared_kernel.deposit("withdrawn", code="ran_anyway = True")
-    assert shared_kernel.request("interrupt", approval_id="withdrawn")["sent"] is True
-    shared_kernel.result(shared_kernel.take("withdrawn"))
-    assert shared_kernel.collect("withdrawn")["outcome"]["status"] == "cancelled"
-    assert shared_kernel.value("'ran_anyway' in globals()") == "False"
+def test_a_call_that_waits_can_be_withdrawn_and_then_never_runs(kernel: TestKernel) -> None:
+    kernel.deposit("withdrawn", code="ran_anyway = True")
+    assert kernel.request("interrupt", approval_id="withdrawn")["sent"] is True
+    kernel.result(kernel.take("withdrawn"))
+    assert kernel.collect("withdrawn")["outcome"]["status"] == "cancelled"
+    assert kernel.value("'ran_anyway' in globals()") == "False"
 
 
-def test_a_call_runs_once_however_often_it_is_sent(shared_kernel: TestKernel) -> None:
-    shared_kernel.run("counter = 0")
+def test_a_call_runs_once_however_often_it_is_sent(kernel: TestKernel) -> None:
+    kernel.run("counter = 0")
     for _ in range(3):
-        shared_kernel.deposit("repeated", code=COUNT)
-    takes = [shared_kernel.take("repeated") for _ in range(3)]
+        kernel.deposit("repeated", code=COUNT)
+    takes = [kernel.take("repeated") for _ in range(3)]
     for taken in takes:
-        shared_kernel.result(taken)
-    shared_kernel.deposit("repeated", code=COUNT)
-    shared_kernel.result(shared_kernel.take("repeated"))
-    assert shared_kernel.value("counter") == "1"
+        kernel.result(taken)
+    kernel.deposit("repeated", code=COUNT)
+    kernel.result(kernel.take("repeated"))
+    assert kernel.value("counter") == "1"
 
 
-def test_a_call_that_is_deposited_while_the_main_thread_runs_it_runs_once(
-    shared_kernel: TestKernel, tmp_path: Path
-) -> None:
+def test_a_call_that_is_deposited_while_the_main_thread_runs_it_runs_once(kernel: TestKernel, tmp_path: Path) -> None:
     """The server sends it to a busy kernel on both channels, which the kernel reads in two threads."""
     go_on = tmp_path / "go on"
     code = f"{COUNT}\nimport os, time\nwhile not os.path.exists({str(go_on)!r}): time.sleep(0.01)"
-    shared_kernel.run("counter = 0")
-    shared_kernel.approve("both ways", code=code)
-    taken = shared_kernel.take("both ways")
-    shared_kernel.until("both ways", "running")
-    shared_kernel.deposit("both ways", code=code)
-    assert shared_kernel.collect("both ways")["state"] == "running"
+    kernel.run("counter = 0")
+    kernel.approve("both ways", code=code)
+    taken = kernel.take("both ways")
+    kernel.until("both ways", "running")
+    kernel.deposit("both ways", code=code)
+    assert kernel.collect("both ways")["state"] == "running"
     go_on.touch()
-    assert shared_kernel.until("both ways", "done")["outcome"]["status"] == "success"
-    assert shared_kernel.result(taken).ok
-    assert shared_kernel.value("counter") == "1"
+    assert kernel.until("both ways", "done")["outcome"]["status"] == "success"
+    assert kernel.result(taken).ok
+    assert kernel.value("counter") == "1"
 
 
-def test_a_call_runs_where_cells_can_not_await(shared_kernel: TestKernel) -> None:
-    shared_kernel.run("%autoawait off")
-    shared_kernel.approve("no await", code="import asyncio\nprint(asyncio.get_running_loop() is not None)")
-    shared_kernel.result(shared_kernel.take("no await"))
-    assert shared_kernel.collect("no await")["outcome"]["content"] == "True"
-    shared_kernel.run("%autoawait on")
+def test_a_call_runs_where_cells_can_not_await(kernel: TestKernel) -> None:
+    kernel.run("%autoawait off")
+    kernel.approve("no await", code="import asyncio\nprint(asyncio.get_running_loop() is not None)")
+    kernel.result(kernel.take("no await"))
+    assert kernel.collect("no await")["outcome"]["content"] == "True"
+    kernel.run("%autoawait on")
 
 
-@pytest.mark.parametrize("own_handler", [False, True])
-def test_a_signal_that_is_not_noticed_is_sent_again_but_not_to_code_that_handles_it_itself(
-    shared_kernel: TestKernel, *, own_handler: bool
-) -> None:
+def test_a_signal_that_is_not_noticed_is_sent_again(kernel: TestKernel) -> None:
     """One that comes just before the main thread blocks is noticed only afterwards."""
-    shared_kernel.run(
+    kernel.run(
         "from agent_kernel.notebook.execution.interrupts import own_signal\n"
         "def unnoticed():\n"
         "    own_signal._sent = True\n"
         "    del own_signal.send\n"
         "own_signal.send = unnoticed"
     )
-    name = f"asleep {own_handler}"
-    handles = "import signal\nsignal.signal(signal.SIGINT, lambda *_: print('handled'))\n" if own_handler else ""
-    code = f"{handles}import time\nprint('asleep')\ntime.sleep({3 if own_handler else 60})"
-    shared_kernel.approve(name, code=code)
-    taken = shared_kernel.take(name)
-    while not shared_kernel.collect(name)["outputs"]:
+    name = "asleep"
+    kernel.approve(name, code="import time\nprint('asleep')\ntime.sleep(60)")
+    taken = kernel.take(name)
+    while not kernel.collect(name)["outputs"]:
         time.sleep(0.01)
-    assert shared_kernel.request("interrupt", approval_id=name)["sent"] is True
-    outcome = shared_kernel.until(name, "done")["outcome"]
-    assert (outcome["status"] == "cancelled") is not own_handler
-    assert "handled" not in outcome["content"]
-    shared_kernel.result(taken)
-    shared_kernel.run(
-        "own_signal._sent = False\nimport signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"
-    )
+    assert kernel.request("interrupt", approval_id=name)["sent"] is True
+    assert kernel.until(name, "done")["outcome"]["status"] == "cancelled"
+    kernel.result(taken)
 
 
 @pytest.mark.parametrize("waiting", ["run.wait()", "await run"])
-def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
-    start_kernel: Callable[..., TestKernel], waiting: str
-) -> None:
+def test_a_waiting_cell_runs_the_calls_itself_and_each_once(kernel: TestKernel, waiting: str) -> None:
     """The message to the main thread that follows each deposit queues behind the waiting cell, and finds nothing to
     do."""
-    kernel = start_kernel()
     kernel.run(
-        "import agent_kernel.notebook as n; n.install()\n"
         "from agent_kernel.protocol.kernel import RunDeclaration\n"
         "from agent_kernel.notebook.run import Run\n"
         "from agent_kernel.notebook.kernel.run_state import RunState\n"
@@ -183,21 +165,16 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(
         assert kernel.value("loop_saw") == "[1]"
 
 
-def test_arguments_that_were_not_approved_are_refused_on_both_channels(shared_kernel: TestKernel) -> None:
+def test_arguments_that_were_not_approved_are_refused_on_both_channels(kernel: TestKernel) -> None:
     call = asdict(ApprovedCall("forged", "call_0", "run_python", '{"code":"forged_ran = 1"}', digest="0" * 64))
-    answer = shared_kernel.request("call", call=call)
+    answer = kernel.request("call", call=call)
     assert answer == {"ok": False, "error": answer["error"]}
-    shared_kernel._calls["forged"] = call
-    reply = shared_kernel.result(shared_kernel.take("forged")).reply
+    kernel._calls["forged"] = call
+    reply = kernel.result(kernel.take("forged")).reply
     for said in (answer["error"], reply["evalue"]):
         assert "approved" in said
-    assert shared_kernel.value("'forged_ran' in globals()") == "False"
-    assert shared_kernel.collect("forged")["state"] == "unknown"
-
-
-def test_an_unknown_request_is_answered_with_an_error(shared_kernel: TestKernel) -> None:
-    assert shared_kernel.request("no such thing")["ok"] is False
-    assert "There is no run 'nobody'" in shared_kernel.request("declare", run_id="nobody")["error"]
+    assert kernel.value("'forged_ran' in globals()") == "False"
+    assert kernel.collect("forged")["state"] == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -208,13 +185,11 @@ def test_an_unknown_request_is_answered_with_an_error(shared_kernel: TestKernel)
     ],
 )
 def test_a_search_that_never_ends_is_stopped_like_any_call(
-    start_kernel: Callable[..., TestKernel], tmp_path: Path, tool: str, arguments: dict[str, Any]
+    kernel: TestKernel, tmp_path: Path, tool: str, arguments: dict[str, Any]
 ) -> None:
     """Its pattern is the model's, and nobody was asked."""
     (tmp_path / ("a" * 100)).write_text("a" * 100 + "\n")
-    kernel = start_kernel()
-    kernel.run(f"import os; os.chdir({str(tmp_path)!r})")
-    kernel.run(INSTALL, silent=True)
+    kernel.run(f"from pathlib import Path; import agent_kernel.notebook.tools as t; t.FOLDER = Path({str(tmp_path)!r})")
     kernel.deposit("searching", tool, **arguments)
     taken = kernel.take("searching")
     kernel.until("searching", "running")
@@ -229,10 +204,7 @@ TICKS += "lock = asyncio.Lock()\nawait lock.acquire()\ntask = asyncio.create_tas
 
 
 @pytest.mark.parametrize("waiting", ["run.wait()", "await run"])
-def test_a_task_that_a_call_leaves_ticks_on_after_the_cell_that_waited(
-    start_kernel: Callable[..., TestKernel], waiting: str
-) -> None:
-    kernel = start_kernel()
+def test_a_task_that_a_call_leaves_ticks_on_after_the_cell_that_waited(kernel: TestKernel, waiting: str) -> None:
     kernel.run(
         "import asyncio, agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\n"
         f"code = {TICKS!r}\n"
@@ -244,8 +216,7 @@ def test_a_task_that_a_call_leaves_ticks_on_after_the_cell_that_waited(
     assert kernel.value(f"{after}len(ticks) > before, task.done()") == "(True, False)"
 
 
-def test_a_cell_behind_one_that_waits_runs_after_it(start_kernel: Callable[..., TestKernel]) -> None:
-    kernel = start_kernel()
+def test_a_cell_behind_one_that_waits_runs_after_it(kernel: TestKernel) -> None:
     kernel.run(
         "import agent_kernel as ak\nfrom agent_kernel.testing import ScriptedModel, call, say\norder = []\n"
         "code = 'import asyncio\\nawait asyncio.sleep(0.2)\\norder.append(1)'\n"

@@ -25,18 +25,6 @@ def test_a_call_prints_and_shows_its_last_value(shared_kernel: TestKernel) -> No
     assert (found["outcome"]["status"], found["outcome"]["content"]) == ("success", "one\ntwo\n42")
 
 
-def test_a_call_that_shows_nothing_says_so(shared_kernel: TestKernel) -> None:
-    found = shared_kernel.call("silent", "quiet = 1\nquiet;")
-    assert found["outputs"] == []
-    assert found["outcome"]["content"] == "(run_python completed with no output)"
-
-
-def test_a_table_goes_to_the_user_as_html_and_to_the_model_as_text(shared_kernel: TestKernel) -> None:
-    found = shared_kernel.call("table", "import pandas as pd\npd.DataFrame({'a': [1, 2]})")
-    assert "<table" in outputs(found, "display")[0]["data"]["text/html"]
-    assert found["outcome"]["content"] == "   a\n0  1\n1  2"
-
-
 def test_a_plot_is_shown_within_the_call(shared_kernel: TestKernel) -> None:
     found = shared_kernel.call("plot", "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('t');")
     assert outputs(found, "display")[0]["data"]["image/png"].startswith("iVBOR")
@@ -84,11 +72,6 @@ def test_the_model_is_not_told_that_the_user_saw_what_only_some_pages_can_draw(s
     assert told("large", large) == "Figure\n[application/vnd.plotly.v1+json, too large to show]"
 
 
-def test_the_model_reads_a_formula_and_not_the_name_of_its_object(shared_kernel: TestKernel) -> None:
-    code = "from IPython.display import Markdown, Math, display\ndisplay(Markdown('# hi'))\nMath('x^2')"
-    assert shared_kernel.call("formula", code)["outcome"]["content"] == "# hi\n$\\displaystyle x^2$"
-
-
 def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) -> None:
     code = "from IPython.display import display\nh = display('first', display_id='d1')\nh.update('second')"
     found = shared_kernel.call("updates", code)
@@ -118,29 +101,6 @@ def test_a_widgets_text_is_how_it_was_when_the_call_ended(shared_kernel: TestKer
     assert len(outputs(found, "display")) == len(shown) + 3, "only what has changed is told again"
 
 
-def test_what_is_too_large_takes_no_room_from_what_comes_after(shared_kernel: TestKernel) -> None:
-    show = "display({'text/html': %s}, raw=True)\n"
-    code = "from IPython.display import display\n" + show % "'y' * 20_000_000" + show % "'<b>x</b>'"
-    large, small = outputs(shared_kernel.call("room", code), "display")
-    assert "Too large to show here" in large["data"]["text/plain"]
-    assert small["data"] == {"text/html": "<b>x</b>"}
-
-
-def test_a_displays_metadata_comes_with_it(shared_kernel: TestKernel) -> None:
-    code = (
-        "from IPython.display import display, Image\n"
-        "display({'text/plain': 'p'}, metadata={'text/plain': {'width': 3}}, raw=True)\n"
-        "class Sized:\n"
-        "    def _repr_html_(self): return '<b>x</b>', {'isolated': True}\n"
-        "display(Sized(), metadata={'deep': 'm' * 100_000})\n"
-        "display({'text/plain': 'q'}, metadata={'n': float('nan')}, raw=True)\n"
-        "Sized()"
-    )
-    found = shared_kernel.call("metadata", code)
-    told = [output["metadata"] for output in outputs(found, "display")]
-    assert told == [{"text/plain": {"width": 3}}, {}, {"n": None}, {"text/html": {"isolated": True}}]
-
-
 LATE = """
 import asyncio
 from IPython.display import display
@@ -167,7 +127,6 @@ WIDGETS = "import ipywidgets\nfrom IPython.display import clear_output, display\
 
 
 def test_what_is_shown_inside_of_an_output_widget_is_in_the_widget(shared_kernel: TestKernel) -> None:
-    shared_kernel.run("import ipywidgets")
     code = (
         f"{WIDGETS}out = ipywidgets.Output()\nprint('before')\n"
         "with out:\n    print('gone')\n    clear_output(wait=True)\n    print('inside', end=' ')\n    print('too')\n"
@@ -193,18 +152,7 @@ def test_what_is_shown_inside_of_an_output_widget_is_in_the_widget(shared_kernel
         assert told in found["outcome"]["content"]
 
 
-def test_interact_shows_its_result_in_its_own_output(shared_kernel: TestKernel) -> None:
-    shared_kernel.run("import ipywidgets")
-    code = f"{WIDGETS}print('kept')\nw = ipywidgets.interactive(lambda x: print('x is', x), x=3)\nw"
-    found = shared_kernel.call("interact", code)
-    assert [o["kind"] for o in found["outputs"]] == ["stream", "display"]
-    assert shared_kernel.value("w.out.outputs[0]['text']") == repr("x is 3\n")
-    # Between calls it is the page's again.
-    assert shared_kernel.value("ipywidgets.Output.__enter__.__module__") == repr("ipywidgets.widgets.widget_output")
-
-
 def test_a_flood_inside_of_an_output_widget_is_bounded(shared_kernel: TestKernel) -> None:
-    shared_kernel.run("import ipywidgets")
     code = (
         f"{WIDGETS}out = ipywidgets.Output()\nwith out:\n    for _ in range(3_000): print('x' * 999)\n"
         "    display({'text/html': 'y' * 20_000_000}, raw=True)"
@@ -260,19 +208,6 @@ def test_what_a_call_may_not_do_is_an_honest_error(shared_kernel: TestKernel, na
     assert shared_kernel.value("'alive'") == "'alive'"
 
 
-def test_a_question_to_the_user_is_refused_also_where_a_cell_has_bound_the_function(
-    shared_kernel: TestKernel,
-) -> None:
-    """What a cell imports from `getpass` is the kernel's own, which asks whoever ran the last cell."""
-    shared_kernel.run(
-        "from getpass import getpass as ask; import builtins; ask_text = builtins.input", allow_stdin=True
-    )
-    for name in ("ask", "ask_text"):
-        found = shared_kernel.call(f"refused {name}", f"{name}('Key? ')")
-        assert found["outcome"]["status"] == "error"
-        assert "StdinNotImplementedError" in found["outcome"]["content"]
-
-
 def test_magics_shell_lines_and_top_level_await_work(shared_kernel: TestKernel) -> None:
     code = "import asyncio\nawait asyncio.sleep(0)\nlines = !echo from the shell\nprint(lines[0])\n%pwd"
     found = shared_kernel.call("ipython", code)
@@ -313,7 +248,8 @@ def test_a_child_that_lives_on_is_not_waited_for(shared_kernel: TestKernel) -> N
     shared_kernel.run("child.kill()")
 
 
-def test_a_call_that_closes_its_output_ends_and_later_cells_print(kernel: TestKernel) -> None:
+def test_a_call_that_closes_its_output_ends_and_later_cells_print(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel()
     kernel.run(INSTALL, silent=True)
     assert kernel.call("closes", "import os\nos.close(1)\nprint('goes on')")["outcome"]["content"] == "goes on"
     assert kernel.run("print('mine')").streams() == "mine\n"
@@ -333,7 +269,10 @@ CHANGES = {
 }
 
 
-def test_whatever_a_call_changes_it_ends_and_the_next_call_and_cell_run(kernel: TestKernel) -> None:
+def test_whatever_a_call_changes_it_ends_and_the_next_call_and_cell_run(
+    start_kernel: Callable[..., TestKernel],
+) -> None:
+    kernel = start_kernel()
     kernel.run(INSTALL, silent=True)
     for name, code in CHANGES.items():
         changed = kernel.call(name, code if "goes on" in code else f"{code}\nprint('goes on')")["outcome"]
@@ -343,13 +282,7 @@ def test_whatever_a_call_changes_it_ends_and_the_next_call_and_cell_run(kernel: 
         assert kernel.run("print('mine')").streams() == "mine\n", name
 
 
-def test_help_is_shown_within_the_call(shared_kernel: TestKernel) -> None:
-    found = shared_kernel.call("help", "import json\njson.loads?")
-    assert "Deserialize" in found["outcome"]["content"]
-
-
 def test_the_users_history_is_untouched(kernel: TestKernel) -> None:
-    kernel.run(INSTALL, silent=True)
     assert kernel.value("'mine'") == "'mine'"
     kernel.call("between", "made_by_call = 5\nprint('x' * 10)\n'not mine'")
     kernel.call("between-raises", "1/0")
@@ -360,7 +293,6 @@ def test_the_users_history_is_untouched(kernel: TestKernel) -> None:
 
 
 def test_printing_100_mb_stays_bounded(kernel: TestKernel) -> None:
-    kernel.run(INSTALL, silent=True)
     peak = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_maxrss // 1024"
     before = int(kernel.value(peak))  # not nothing: a process begins with its parent's peak
     code = "for n in range(100):\n    print('x' * 999_999)\nprint('the end')"
@@ -377,42 +309,3 @@ def test_printing_100_mb_stays_bounded(kernel: TestKernel) -> None:
     finally:
         path.unlink()
     assert int(kernel.value(peak)) - before < 200
-
-
-def test_variables_are_told_without_running_the_users_code(shared_kernel: TestKernel) -> None:
-    shared_kernel.run(
-        "import numpy as np\n"
-        "class Trap:\n"
-        "    def __repr__(self): raise SystemError('ran')\n"
-        "    __len__ = __repr__\n"
-        "trap = Trap(); traps = [trap]; grid = np.zeros((3, 4)); _private = 1; text = 'a' * 10_000"
-    )
-    shared_kernel.run_tool("look", "inspect_variables")
-    told = shared_kernel.until("look", "done")["outcome"]
-    assert told["status"] == "success", told
-    lines = dict(line.split(": ", 1) for line in told["content"].splitlines() if ": " in line)
-    assert lines["trap"] == "__main__.Trap"
-    assert lines["traps"] == "list of length 1 = [<__main__.Trap>]"
-    assert lines["grid"].startswith("numpy.ndarray 3 x 4, dtype float64")
-    assert lines["text"].startswith("str of length 10000 = ")
-    assert "_private" not in lines
-    assert "np" not in lines
-    assert len(told["content"]) < 20_100
-
-
-def test_a_tool_of_a_module_finds_the_names_that_ipython_gives_cells(
-    start_kernel: Callable[..., TestKernel], tmp_path: Path
-) -> None:
-    (tmp_path / "helpers.py").write_text(
-        "def shell_name() -> str:\n    'Say.'\n    return type(get_ipython()).__name__\n"
-    )
-    kernel = start_kernel()
-    kernel.run(INSTALL, silent=True)
-    kernel.run(
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport agent_kernel as ak, helpers\n"
-        "from agent_kernel.testing import ScriptedModel, say\n"
-        "tool = ak.tool(approval='allow')(helpers.shell_name)\n"
-        "ak.Agent(model=ScriptedModel([say('Offered.')]), tools=[tool]).run('x')"
-    )
-    kernel.run_tool("names", "shell_name")
-    assert kernel.until("names", "done")["outcome"]["content"] == "ZMQInteractiveShell"

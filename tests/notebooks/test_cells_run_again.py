@@ -1,9 +1,7 @@
 """A cell that is run again replaces its run; one that is deleted ends it. In both hosts, with real kernels."""
 
 import json
-import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,8 @@ import pytest
 from agent_kernel.notebook.kernel.cell_requests import read_deleted, read_frames, read_request
 from tests.notebooks.kernel import SECONDS, TestKernel
 from tests.notebooks.page import Page
+
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 SCRIPTED = (
     "from agent_kernel.testing import ScriptedModel, call, say\n"
@@ -25,13 +25,6 @@ SCRIPTED = (
     "    made.append(ak.Agent(model=model, **options).start(prompt))\n"
     "    return made[-1]\n"
 )
-
-
-@pytest.fixture
-def served(start_kernel: Callable[..., TestKernel]) -> TestKernel:
-    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
-    kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak")
-    return kernel
 
 
 def cancels(kernel: TestKernel, count: int) -> list[tuple[str, str]]:
@@ -61,8 +54,6 @@ def declared(kernel: TestKernel, run_id: str) -> dict[str, Any]:
     return declaration
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_cell_that_is_run_again_has_the_server_end_its_run(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     served.result(served.send_cell("b", "%agent go"))
@@ -74,8 +65,6 @@ def test_a_cell_that_is_run_again_has_the_server_end_its_run(served: TestKernel)
     assert declared(served, other)["stop"] is None
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_cell_that_the_page_has_named_is_replaced_though_its_requests_do_not_name_it(served: TestKernel) -> None:
     for _ in range(2):
         served.run("__import__('agent_kernel.notebook', fromlist=['load']).load({}, 'a', '%agent go')", silent=True)
@@ -85,8 +74,6 @@ def test_a_cell_that_the_page_has_named_is_replaced_though_its_requests_do_not_n
     assert declared(served, again)["cell_id"] == "a"
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_conversation(served: TestKernel) -> None:
     for cell in ("a", "b", "a"):
         served.result(served.send_cell(cell, "%agent go"))
@@ -97,8 +84,6 @@ def test_a_cell_that_is_run_again_names_the_runs_that_it_replaces_in_its_convers
     assert [declared(served, run)["replaces"] for run in (*both, new)] == [[], [], []]
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_prompt_names_the_cell_that_it_continues_from(served: TestKernel) -> None:
     for code in ("%agent go", "%agent and on", "%agent --new go", "%agent go\n%agent and on"):
         served.result(served.send_cell(code, code))
@@ -109,8 +94,6 @@ def test_a_prompt_names_the_cell_that_it_continues_from(served: TestKernel) -> N
     assert declared(served, announced(served, 6)[-1])["continues"] is None
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_continue_there(
     served: TestKernel,
 ) -> None:
@@ -127,8 +110,6 @@ def test_a_press_in_the_page_begins_the_prompt_of_a_cell_anew_and_later_prompts_
     assert anew["replaces"] == []
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> None:
     served.result(served.send_cell("a", "runs = [ak.Agent().start(p) for p in ('one', 'two')]"))
     served.result(served.send_cell("b", "6 * 7"))
@@ -137,8 +118,6 @@ def test_runs_that_one_cell_starts_do_not_end_each_other(served: TestKernel) -> 
     assert len(cancels(served, 2)) == 2
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_cell_that_was_deleted_ends_its_run_when_the_next_cell_is_run(served: TestKernel) -> None:
     served.result(served.send_cell("a", "%agent go"))
     served.result(served.send_cell("b", "1", deleted=["c"]))
@@ -147,8 +126,6 @@ def test_a_cell_that_was_deleted_ends_its_run_when_the_next_cell_is_run(served: 
     assert {cause for _, cause in cancels(served, 1)} == {"cell_deleted"}
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> None:
     served.run("%agent go")
     served.run("%agent go")
@@ -160,12 +137,8 @@ def test_where_the_front_end_names_no_cell_nothing_ends(served: TestKernel) -> N
     assert [declared(served, run_id)["stop"] for run_id in announced(served, 4)] == [None] * 4
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_request_ends_the_run_of_its_cell_though_the_kernel_is_busy(served: TestKernel) -> None:
-    """From ipykernel 7 on; a call of that run may be what it is busy with."""
-    if served.subshell() is None:
-        pytest.skip("ipykernel 6 hears of no request before its main thread is free")
+    """A call of that run may be what it is busy with."""
     served.result(served.send_cell("a", "%agent go"))
     busy = served.send_cell("b", "import time\nprint('busy', flush=True)\ntime.sleep(60)")
     served.printed(busy, "busy")
@@ -176,8 +149,6 @@ def test_a_request_ends_the_run_of_its_cell_though_the_kernel_is_busy(served: Te
     served.result(again)
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_waiting_call_is_replaced_and_the_new_run_ends_as_it_should(kernel: TestKernel) -> None:
     kernel.run(SCRIPTED)
     page = Page(kernel, "Go")
@@ -197,22 +168,6 @@ def test_a_waiting_call_is_replaced_and_the_new_run_ends_as_it_should(kernel: Te
     assert "Replaced: the user ran the cell again. Nothing ran." in ended["tool_result"]
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_a_run_that_holds_its_cell_gives_way_when_the_cell_is_run_again(kernel: TestKernel) -> None:
-    kernel.run(SCRIPTED)
-    page = Page(kernel, "Go")
-    first = kernel.send_cell("a", "run(asks(), 'Go').wait()", allow_stdin=True)
-    page.open()
-    page.event("approval_request")
-    second = kernel.send_cell("a", "run(says('fine')).wait()", allow_stdin=True)
-    assert kernel.result(first).reply["status"] == "ok"
-    assert kernel.result(second).reply["status"] == "ok"
-    assert kernel.value("[r.status for r in made]") == "['cancelled', 'complete']"
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_requests_that_an_error_took_with_it_end_no_later_run(kernel: TestKernel, tmp_path: Path) -> None:
     kernel.run(SCRIPTED + "import threading")
     sent = tmp_path / "sent"
@@ -226,11 +181,7 @@ def test_requests_that_an_error_took_with_it_end_no_later_run(kernel: TestKernel
     assert kernel.value("[(r.status, r.text) for r in made]") == "[('complete', 'fine')]"
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(kernel: TestKernel) -> None:
-    if kernel.subshell() is None:
-        pytest.skip("ipykernel 6 hears of no request before its main thread is free")
     kernel.run(SCRIPTED)
     page = Page(kernel, "Go")
     started = time.monotonic()
@@ -277,13 +228,10 @@ def test_a_request_that_is_not_signed_ends_no_run() -> None:
 @pytest.mark.parametrize(
     ("header", "metadata"),
     [
-        (HEADER, '{"cellId": 3}'),
         (HEADER, '["cellId"]'),
         (HEADER, '{"cellId": '),
         (HEADER, json.dumps({"cellId": "x" * 201})),
-        ('"execute_request"', '{"cellId": "a"}'),
         ('{"msg_type": "comm_msg", "msg_id": "m"}', '{"cellId": "a"}'),
-        ('{"msg_type": "execute_request", "msg_id": 1}', '{"cellId": "a"}'),
     ],
 )
 def test_a_message_that_names_no_cell_is_none(header: str, metadata: str) -> None:

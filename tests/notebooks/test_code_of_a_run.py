@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -51,8 +52,9 @@ CODE = [
 
 
 @pytest.fixture
-def ended(kernel: TestKernel, tmp_path: Path) -> TestKernel:
+def ended(start_kernel: Callable[..., TestKernel], tmp_path: Path) -> TestKernel:
     """A kernel with a run that has done all that calls can do."""
+    kernel = start_kernel()
     kernel.run(f"import os; os.chdir({str(tmp_path)!r})")
     kernel.run(SCRIPTED)
     said = kernel.run(RUN).streams()
@@ -61,7 +63,7 @@ def ended(kernel: TestKernel, tmp_path: Path) -> TestKernel:
     return kernel
 
 
-def test_a_run_is_cells_in_the_order_in_which_it_ran_and_they_run_without_an_agent(
+def test_a_run_is_cells_that_run_without_an_agent_and_agent_code_puts_its_code_into_the_next_one(
     ended: TestKernel, tmp_path: Path
 ) -> None:
     assert ended.value("[cell.source for cell in run.to_cells()] == " + repr(CODE)) == "True"
@@ -83,24 +85,11 @@ def test_a_run_is_cells_in_the_order_in_which_it_ran_and_they_run_without_an_age
     assert "# Left out: denied. Not that.\n# drop()" in comments
     assert "# The agent looked: inspect_variables()" in comments
     assert notebook.cells[-1].source == "It is **42**."
-
-
-def test_agent_code_fills_the_next_input_with_the_last_runs_code(ended: TestKernel) -> None:
     (payload,) = ended.run("%agent code").reply["payload"]
     assert (payload["source"], payload["replace"]) == ("set_next_input", False)
     assert payload["text"].startswith("# %%\nimport math\nx = 6 * 7\nx\n\n# %%\nfrom pathlib import Path")
     assert payload["text"].count("# %%\n") == len(CODE)
     assert ended.run(payload["text"]).reply["status"] == "ok"
-
-
-def test_where_there_is_no_code_agent_code_says_why(kernel: TestKernel) -> None:
-    kernel.run(SCRIPTED)
-    assert kernel.run("%agent code").streams() == "No agent has run in this kernel yet.\n"
-    kernel.run("run = ak.Agent(model=ScriptedModel([say('Nothing to do.')])).run('Just talk.')")
-    cell = kernel.run("%agent code")
-    assert cell.streams() == "The last run has run no code that a cell can repeat: Just talk.\n"
-    assert cell.reply["payload"] == []
-    assert kernel.value("run.to_cells()") == "[]"
 
 
 def test_in_plain_ipython_the_code_stands_at_the_next_prompt(tmp_path: Path) -> None:

@@ -57,10 +57,6 @@ def test_a_recorded_answer_is_there_whatever_the_user_decides(demo: Recording) -
             assert not turn.answer.calls or {"success", "denied", "error"} <= followed, (prompt, turn.step)
 
 
-def test_one_step_asks_for_two_calls_at_once(demo: Recording) -> None:
-    assert any(len(one.turn.answer.calls) == 2 for one in demo.turns)
-
-
 def test_one_call_is_denied_when_a_script_answers(demo: Recording) -> None:
     assert [decision.approved for decision in demo.decisions].count(False) == 1
 

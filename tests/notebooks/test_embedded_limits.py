@@ -16,11 +16,6 @@ TIMED_OUT = "[('error', 'Timed out after 2 s.')]"
 
 
 @pytest.fixture
-def kernel(reset_kernel: TestKernel) -> TestKernel:
-    return reset_kernel
-
-
-@pytest.fixture
 def scripted(kernel: TestKernel) -> TestKernel:
     kernel.run(SETUP)
     return kernel
@@ -43,16 +38,6 @@ def test_a_tool_that_takes_too_long_is_interrupted_and_its_output_so_far_is_kept
     assert scripted.value("run.status, 'so far' in run.tool_calls[0].result") == "('complete', True)"
 
 
-def test_a_langchain_tool_has_a_timeout_too(scripted: TestKernel) -> None:
-    scripted.run(
-        "from langchain_core.tools import StructuredTool\n"
-        "def nap() -> str:\n    'Sleep.'\n    time.sleep(60); return 'awake'\n"
-        "slow = ak.tool(StructuredTool.from_function(nap, name='slow'), timeout=2)\n"
-        "run = agent(call('slow'), say('Done.'), tools=[slow]).run('Go.')"
-    )
-    assert scripted.value(STATES) == TIMED_OUT
-
-
 @pytest.mark.parametrize(
     ("name", "call"),
     [
@@ -67,29 +52,8 @@ def test_a_built_in_tool_has_the_timeout_that_the_agent_was_given(scripted: Test
     assert scripted.value("mine") == "1"
 
 
-def test_a_timeout_for_a_tool_that_there_is_not_is_refused(scripted: TestKernel) -> None:
-    refused = scripted.run("agent(timeouts={'run_pyton': 1})")
-    assert "run_pyton" in str(refused.reply)
-
-
 def test_a_run_without_a_page_whose_time_is_up_is_interrupted_and_ends(scripted: TestKernel) -> None:
     loop = "call('run_python', code='seen = 1\\nwhile True: pass')"
     scripted.run(f"run = agent({loop}, budget=ak.Budget(seconds=3)).run('Go.')")
     assert scripted.value("run.status, run.error.code, seen") == "('error', 'BUDGET_EXCEEDED', 1)"
     assert scripted.value(STATES) == """[('cancelled', "The run's time budget of 3 s is used up.")]"""
-
-
-def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(scripted: TestKernel) -> None:
-    scripted.run("run = agent(*[call('run_python', code='print(1)')] * 3).run('Go.')")
-    assert scripted.value("run.status, run.error.message[:26], len(run.tool_calls)") == (
-        "('error', 'The agent repeats itself: ', 3)"
-    )
-
-
-def test_a_conversation_has_a_budget_over_its_runs(scripted: TestKernel) -> None:
-    scripted.run(
-        "one = agent(say('One.'), conversation_budget=ak.Budget(steps=1))\none.run('Go.'); run = one.run('Go.')"
-    )
-    assert scripted.value("run.status, run.error.message[:44]") == (
-        "('error', 'The budget of this conversation is reached: ')"
-    )

@@ -1,6 +1,5 @@
 """Runs with no server that reach their budget: a page adds to it, and where nobody can, the run ends."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,43 +45,12 @@ def test_a_page_adds_to_the_budget_while_the_cell_blocks_and_the_run_goes_on(bud
     assert budget_kernel.value("run.status, run.text, seen") == "('complete', 'Looked twice.', [1, 2])"
 
 
-def test_an_answer_to_a_pause_that_is_over_adds_nothing_and_is_told_so(
-    budget_kernel: TestKernel, tmp_path: Path
-) -> None:
-    """Told by the run, which therefore goes on until then."""
-    told = tmp_path / "told"
-    waits = f"import os, time\nwhile not os.path.exists({str(told)!r}): time.sleep(0.01)"
-    budget_kernel.run(f"turns[1] = call('run_python', code={waits!r})\n{AGENT}")
-    page = Page(budget_kernel)
-    cell = budget_kernel.send(RUN, allow_stdin=True)
-    page.open()
-    run = wait_for_pause(page)
-    answer = {"run_id": run["run_id"], "pause_id": run["paused"]["pause_id"], "add": {"tool_calls": 5}}
-    page.send(type="budget", **answer)
-    page.send(type="budget", **answer)
-    page.until(lambda: any(frame["type"] == "error" and frame["code"] == "CONFLICT" for frame in page.frames))
-    told.touch()
-    page.event("complete")
-    budget_kernel.result(cell)
-    raises = [frame["run"]["raises"] for frame in page.frames if frame["type"] == "run"][-1]
-    assert [raised["add"]["tool_calls"] for raised in raises] == [5]
-
-
-def test_stop_ends_a_run_that_is_paused(budget_kernel: TestKernel) -> None:
-    page = Page(budget_kernel)
-    cell = budget_kernel.send(RUN, allow_stdin=True)
-    page.open()
-    page.send(type="cancel", run_id=wait_for_pause(page)["run_id"])
-    budget_kernel.result(cell)
-    assert budget_kernel.value("run.status, seen") == "('cancelled', [1])"
-
-
 def test_without_a_page_to_ask_a_run_at_its_budget_ends_with_the_reason(budget_kernel: TestKernel) -> None:
     budget_kernel.run(RUN)
     assert budget_kernel.value(ENDED) == "('error', 'BUDGET_EXCEEDED', [1])"
 
 
 def test_where_no_page_answers_a_run_at_its_budget_ends_with_the_reason(budget_kernel: TestKernel) -> None:
-    budget_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
+    budget_kernel.set_constant("agent_kernel.notebook.hosts.embedded", "CLIENT_SECONDS", 0.1)
     budget_kernel.run(RUN, allow_stdin=True)
     assert budget_kernel.value(ENDED) == "('error', 'BUDGET_EXCEEDED', [1])"

@@ -18,11 +18,6 @@ ENDED = "run.wait().status, run.done, run.text"
 
 
 @pytest.fixture
-def kernel(reset_kernel: TestKernel) -> TestKernel:
-    return reset_kernel
-
-
-@pytest.fixture
 def model() -> Iterator[FakeOpenAI]:
     with FakeOpenAI() as server:
         yield server
@@ -46,10 +41,6 @@ def fail(kernel: TestKernel, code: str = RUN) -> Page:
 
 def ends(page: Page) -> int:
     return len([frame for frame in page.frames if frame["type"] == "complete"])
-
-
-def conflicts(page: Page) -> int:
-    return len([frame for frame in page.frames if frame["type"] == "error" and frame["code"] == "CONFLICT"])
 
 
 def run_id(page: Page) -> str:
@@ -83,21 +74,6 @@ def test_a_cell_waits_for_a_run_that_is_tried_again(paid_kernel: TestKernel, mod
     assert paid_kernel.result(cell).streams() == "It is 42. 42\n"
 
 
-def test_it_may_fail_again_and_is_not_tried_twice_at_once(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
-    model.add(NOT_WELL, call("run_python", code="1"), NOT_WELL, say("Here I am."))
-    page = fail(paid_kernel)
-    for _ in range(2):
-        page.send(type="run_retry", run_id=run_id(page))
-    page.until(lambda: conflicts(page) == 1)
-    page.send(type="approval_response", approval_id=page.event("approval_request")["approval_id"], approved=True)
-    page.until(lambda: ends(page) == 2)
-    assert conflicts(page) == 1
-    assert page.records == []
-    page.send(type="run_retry", run_id=run_id(page))
-    assert "Here I am." in page.record()["data"]["text/plain"]
-    assert paid_kernel.value(ENDED) == "('complete', True, 'Here I am.')"
-
-
 def test_its_record_takes_its_place_once_something_else_is_asked_for(
     paid_kernel: TestKernel, model: FakeOpenAI
 ) -> None:
@@ -108,21 +84,9 @@ def test_its_record_takes_its_place_once_something_else_is_asked_for(
     assert "The model is not well." in page.record()["data"]["text/plain"]
 
 
-def test_a_page_that_comes_when_it_has_failed_already_can_try_it_again(
-    paid_kernel: TestKernel, model: FakeOpenAI
-) -> None:
-    model.add(NOT_WELL, say("Here I am."))
-    page = Page(paid_kernel)
-    paid_kernel.run(RUN, allow_stdin=True)
-    page.open()
-    assert page.event("complete")["error"]["code"] == "LLM_ERROR"
-    page.send(type="run_retry", run_id=run_id(page))
-    assert "Here I am." in page.record()["data"]["text/plain"]
-
-
 def test_where_no_page_shows_it_its_record_takes_its_place(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
     model.add(NOT_WELL)
-    paid_kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
+    paid_kernel.set_constant("agent_kernel.notebook.hosts.embedded", "CLIENT_SECONDS", 0.1)
     page = Page(paid_kernel)
     paid_kernel.run(RUN, allow_stdin=True)
     assert "The model is not well." in page.record()["data"]["text/plain"]

@@ -16,10 +16,9 @@ ANSWER = 'model = ScriptedModel([call("run_python", code="x = 6 * 7\\nprint(x)")
 
 
 @pytest.fixture
-def model_kernel(reset_kernel: TestKernel) -> TestKernel:
-    """For runs without a page: a kernel has one way of running agents."""
-    reset_kernel.run(IMPORTS + ANSWER)
-    return reset_kernel
+def model_kernel(kernel: TestKernel) -> TestKernel:
+    kernel.run(IMPORTS + ANSWER)
+    return kernel
 
 
 def states(kernel: TestKernel) -> Any:
@@ -56,21 +55,6 @@ def test_a_scripted_policy_approves_denies_edits_and_answers(model_kernel: TestK
     )
     shown = model_kernel.run("print(run.tool_calls[3].reason)").streams()
     assert 'scripted: ask_user\nactual:   run_python {"code":"d = 1"}' in shown
-
-
-def test_what_is_no_decision_is_refused_before_the_run_starts(model_kernel: TestKernel) -> None:
-    cell = model_kernel.run("ak.Agent(model=model).run('Go', approvals=['why', 3])")
-    assert "'3' is no decision" in cell.reply["evalue"]
-
-
-def test_the_record_is_one_display_and_what_was_printed_stands_below(model_kernel: TestKernel) -> None:
-    cell = model_kernel.run("run = ak.Agent(model=model, policy='allow').run('What is 6 * 7?')")
-    assert {kind for kind, _ in cell.outputs} == {"display_data"}
-    data, printed = (content["data"] for _, content in cell.outputs)
-    assert set(data) == {"text/html", "text/markdown", "text/plain"}
-    assert "data-agent-record" in data["text/html"]
-    assert "It is **42**." in data["text/plain"]
-    assert printed == {"text/plain": "42"}
 
 
 def test_awaiting_a_run_runs_its_calls_in_the_cell_and_keeps_the_loop_free(model_kernel: TestKernel) -> None:
@@ -123,22 +107,6 @@ def test_tools_may_be_functions_coroutines_and_runs_themselves(model_kernel: Tes
     assert "inner says 42')" in found
 
 
-def test_an_interrupt_of_the_agents_cell_cancels_its_run(kernel: TestKernel) -> None:
-    kernel.run(IMPORTS + 'model = ScriptedModel([call("run_python", code="1"), say("never")])')
-    kernel.run(
-        "import asyncio\n"
-        "async def silent(request):\n"
-        "    print('going', flush=True)\n"
-        "    await asyncio.sleep(60)\n"
-        "    yield"
-    )
-    cell = kernel.send("ak.Agent(model=ScriptedModel([silent])).run('go')")
-    kernel.printed(cell, "going")
-    kernel.manager.interrupt_kernel()
-    assert kernel.result(cell).reply["ename"] == "KeyboardInterrupt"
-    assert kernel.value("ak.last_run().wait(10).status") == "'cancelled'"
-
-
 def test_waiting_no_longer_than_a_timeout(kernel: TestKernel) -> None:
     # In one cell: without a page, a cell ends when its runs have ended.
     waited = kernel.run(
@@ -172,11 +140,9 @@ def test_a_page_approves_while_the_cell_blocks(kernel: TestKernel) -> None:
     assert kernel.result(cell).value == "'It is **42**.'"
 
 
-def test_where_no_page_answers_the_call_is_denied_with_a_reason(start_kernel: Callable[..., TestKernel]) -> None:
-    kernel = start_kernel()
-    kernel.run(IMPORTS + ANSWER)
-    kernel.run("import agent_kernel.notebook.hosts.embedded as embedded\nembedded.CLIENT_SECONDS = 0.1")
-    cell = kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
+def test_where_no_page_answers_the_call_is_denied_with_a_reason(model_kernel: TestKernel) -> None:
+    model_kernel.set_constant("agent_kernel.notebook.hosts.embedded", "CLIENT_SECONDS", 0.1)
+    cell = model_kernel.run("ak.Agent(model=model).run('go').tool_calls[0].reason", allow_stdin=True)
     assert "Nobody could be asked" in cell.value
 
 
@@ -188,7 +154,10 @@ def test_a_server_process_id_that_leaked_from_elsewhere_means_no_server(
     assert kernel.value("ak.Agent(model=model).run('go').status") == "'complete'"
 
 
-def test_the_mode_edit_writes_files_of_the_folder_and_nothing_else(kernel: TestKernel, tmp_path: Path) -> None:
+def test_the_mode_edit_writes_files_of_the_folder_and_nothing_else(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path
+) -> None:
+    kernel = start_kernel()
     (tmp_path / "work").mkdir()
     paths = ["notes.md", "../outside.md", ".env", "other.ipynb"]
     asked = ", ".join(f"call('write_file', path={path!r}, content='x')" for path in paths)
@@ -200,7 +169,10 @@ def test_the_mode_edit_writes_files_of_the_folder_and_nothing_else(kernel: TestK
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["notes.md"]
 
 
-def test_a_file_in_the_notebooks_folder_tightens_and_config_says_so(kernel: TestKernel, tmp_path: Path) -> None:
+def test_a_file_in_the_notebooks_folder_tightens_and_config_says_so(
+    start_kernel: Callable[..., TestKernel], tmp_path: Path
+) -> None:
+    kernel = start_kernel()
     (tmp_path / ".agent-kernel.toml").write_text('policy = "plan"\nrules = ["allow *"]\n')
     kernel.run(f"import os; os.chdir({str(tmp_path)!r})")
     kernel.run(f"{IMPORTS}{ANSWER}%load_ext agent_kernel")

@@ -1,8 +1,5 @@
 """Tools that give their values one after another, and tools of LangChain that take more than the model gives."""
 
-import os
-from collections.abc import Iterator
-
 import pytest
 
 from tests.notebooks.kernel import TestKernel
@@ -72,11 +69,9 @@ def named(x: int, tool_call_id: Annotated[str, InjectedToolCallId]) -> str:
 
 
 @pytest.fixture(scope="module")
-def tools() -> Iterator[TestKernel]:
-    kernel = TestKernel(dict(os.environ))
-    kernel.run(TOOLS)
-    yield kernel
-    kernel.close()
+def tools(shared_kernel: TestKernel) -> TestKernel:
+    shared_kernel.run(TOOLS)
+    return shared_kernel
 
 
 @pytest.mark.parametrize(

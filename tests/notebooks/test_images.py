@@ -2,7 +2,7 @@
 
 import base64
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,9 @@ DRAWINGS = """display(SVG('<svg/>'), HTML('<img src="data:image/png;base64,QUJD"
 
 
 @pytest.fixture(scope="module")
-def seeing_kernel() -> Iterator[TestKernel]:
-    kernel = TestKernel(dict(os.environ))
-    kernel.run(IMPORTS)
-    yield kernel
-    kernel.close()
+def seeing_kernel(shared_kernel: TestKernel) -> TestKernel:
+    shared_kernel.run(IMPORTS)
+    return shared_kernel
 
 
 def run(kernel: TestKernel, code: str, *, images: bool = True, then: str = "") -> Any:
@@ -60,16 +58,14 @@ def test_a_matplotlib_plot_goes_to_the_model_and_the_record_says_so(seeing_kerne
     [
         ("from PIL import Image\nImage.new('RGB', (30, 20), 'red')", "[(30, 20, True)]"),
         ("from PIL import Image\nImage.new('CMYK', (30, 20))", "[(30, 20, True)]"),
-        ("from PIL import Image\nImage.new('I;16', (30, 20))", "[(30, 20, True)]"),
         ("from PIL import Image\ndisplay(Image.new('RGBA', (5000, 100)))", "[(1568, 31, True)]"),
         ("from IPython.display import Image, display\ndisplay(Image(data=SQUARE))\ndisplay(Image(data=SQUARE))", None),
         (f"{PLOT}\nraise ValueError('after the plot')", f"[({SIZE}, True)]"),
         ("plt = __import__('matplotlib.pyplot').pyplot\nfor n in range(3): plt.plot([n]); plt.show()", None),
         (f"from IPython.display import SVG, HTML\n{DRAWINGS}", "[]"),
-        ("display({'image/png': 'bm8gcGljdHVyZQ=='}, raw=True)", "[]"),
         ("display({'image/png': 'A' * 30_000_000}, raw=True)", "[]"),
     ],
-    ids=["PIL", "CMYK", "16 bits", "wide", "Image", "raises", "several", "drawings", "no picture", "30 MB"],
+    ids=["PIL", "CMYK", "wide", "Image", "raises", "several", "drawings", "30 MB"],
 )
 def test_what_else_shows_pictures(seeing_kernel: TestKernel, code: str, seen: str | None) -> None:
     seeing_kernel.run(f"SQUARE = {png_bytes(10, 10)!r}")

@@ -66,14 +66,12 @@ def claiming(module: str, *bases: type) -> type:
     return type("DataFrame", bases, {**NOISY, "__module__": module})
 
 
-@pytest.mark.parametrize(
-    "module", ["numpy", "pandas", "polars", "torch", "scipy", "pyarrow", "xarray", "datetime", "decimal"]
-)
+@pytest.mark.parametrize("module", ["numpy", "pandas", "datetime"])
 def test_a_class_that_claims_a_librarys_module_is_only_named(module: str) -> None:
     assert inspect_variables({"x": claiming(module)()}, {}) == f"x: {module}.DataFrame"
 
 
-@pytest.mark.parametrize("base", [np.ndarray, pd.DataFrame, pd.Series, list, dict, str, datetime.datetime])
+@pytest.mark.parametrize("base", [np.ndarray, pd.DataFrame, list, str, datetime.datetime])
 def test_a_subclass_of_what_is_described_is_only_named(base: Any) -> None:
     kind = claiming("pandas", base)
     arguments: dict[type, tuple[Any, ...]] = {datetime.datetime: (1, 1, 1), np.ndarray: (3,)}

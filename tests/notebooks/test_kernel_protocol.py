@@ -54,7 +54,7 @@ def test_each_request_gets_a_reply_of_its_type(shared_kernel: TestKernel) -> Non
     assert refused == REFUSED
 
 
-@pytest.mark.parametrize("content", [{}, {"run_id": 1}, {"run_id": ["run_x"]}, {"run_id": None}])
+@pytest.mark.parametrize("content", [{}, {"run_id": ["run_x"]}])
 def test_a_request_that_does_not_fit_is_refused(shared_kernel: TestKernel, content: dict[str, Any]) -> None:
     assert isinstance(read_reply(shared_kernel.request("declare", **content), Refused), Refused)
 

@@ -7,7 +7,7 @@ import pytest
 from agent_kernel.notebook.magics import Options, parse
 from tests.notebooks.kernel import TestKernel
 
-kernel_test = [pytest.mark.kernel, pytest.mark.slow]
+pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 
 @pytest.mark.parametrize(
@@ -26,14 +26,12 @@ def test_options_stand_before_the_prompt(line: str, options: Options) -> None:
     assert parse(line) == options
 
 
-@pytest.fixture(scope="module")
-def magic_kernel(shared_kernel: TestKernel) -> TestKernel:
-    shared_kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak")
-    return shared_kernel
+@pytest.fixture
+def magic_kernel(kernel: TestKernel) -> TestKernel:
+    kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak")
+    return kernel
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
@@ -53,23 +51,17 @@ def test_a_mistake_is_one_clear_message(magic_kernel: TestKernel, cell: str, sai
     assert said in result.streams()
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_without_a_model_the_cell_says_how_to_configure_one_and_offers_the_demo(magic_kernel: TestKernel) -> None:
     (shown,) = magic_kernel.run("%%agent\nhi").shown()
     assert "OPENAI_API_KEY" in shown
     assert "--model demo" in shown
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_help_is_shown_by_its_names_and_by_an_empty_prompt(magic_kernel: TestKernel) -> None:
     for cell in ("%agent", "%agent help", "%%agent", "%%agent \n  \n", "%%agent --help", "%%agent -h\nCount."):
         assert "--policy P" in magic_kernel.run(cell).streams(), cell
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_prompts_continue_one_conversation_until_a_new_one_is_asked_for(magic_kernel: TestKernel) -> None:
     ids = []
     for options in ("", "", "--new"):
@@ -78,8 +70,6 @@ def test_prompts_continue_one_conversation_until_a_new_one_is_asked_for(magic_ke
     assert ids[0] == ids[1] != ids[2]
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_prompt_may_begin_with_a_word_that_is_a_command_alone(magic_kernel: TestKernel) -> None:
     for prompt in ("show me the data", "status of the run", "stop words of English", "new plot", "history of tea"):
         magic_kernel.run(f"%agent {prompt}")
@@ -91,44 +81,22 @@ def test_a_prompt_may_begin_with_a_word_that_is_a_command_alone(magic_kernel: Te
     assert int(magic_kernel.value("len(ak.runs())")) == int(before) + 1
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_where_nothing_is_open_the_commands_say_so(magic_kernel: TestKernel) -> None:
-    for command in ("status", "show", "stop"):
-        assert magic_kernel.run(f"%agent {command}").streams() == "No run is open in this kernel.\n"
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_agent_new_begins_a_conversation_with_the_next_prompt(magic_kernel: TestKernel) -> None:
-    magic_kernel.run("%agent --model demo hello")
-    before = magic_kernel.value("ak.last_run().conversation_id")
-    assert magic_kernel.run("%agent new").streams() == "The next prompt begins a new conversation.\n"
-    magic_kernel.run("%agent --model demo hello")
-    assert magic_kernel.value("ak.last_run().conversation_id") != before
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
 def test_a_prompt_keeps_its_markdown(magic_kernel: TestKernel) -> None:
     magic_kernel.run("%%agent --model demo\n# Title\n\n- `{x}` and $y\n")
     assert magic_kernel.value("ak.last_run().prompt") == repr("# Title\n\n- `{x}` and $y")
 
 
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_where_nobody_answers_the_record_and_the_run_say_what_to_look_at(
-    start_kernel: Callable[..., TestKernel],
-) -> None:
-    kernel = start_kernel(OPENAI_BASE_URL="http://127.0.0.1:9/v1", AGENT_KERNEL_MODEL="qwen3:8b")
-    kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak")
+def test_where_nobody_answers_the_record_and_the_run_say_what_to_look_at(magic_kernel: TestKernel) -> None:
+    kernel = magic_kernel
+    kernel.run("import os; os.environ.update(OPENAI_BASE_URL='http://127.0.0.1:9/v1', AGENT_KERNEL_MODEL='qwen3:8b')")
     (shown,) = kernel.run("%agent hi").shown()
     advice = "Is the server there running? OPENAI_BASE_URL sets the address. `agent-kernel doctor` asks it"
     assert advice in shown
     assert kernel.run("print(ak.last_run().error.message)").streams().strip() in shown
 
 
-def test_an_older_ipykernel_is_told_what_to_do(kernel: TestKernel) -> None:
+def test_an_older_ipykernel_is_told_what_to_do(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel()
     said = kernel.run("import ipykernel\nipykernel.__version__ = '6.29.5'\n%load_ext agent_kernel").outputs
     assert "needs ipykernel 7 or newer, and this kernel has 6.29.5" in str(said)
     assert "%pip install --upgrade ipykernel" in str(said)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -105,12 +106,7 @@ def test_the_head_of_a_large_file(tmp_path: Path) -> None:
     assert text.split("\n")[-1] in lines
 
 
-def test_a_file_of_one_endless_line(tmp_path: Path) -> None:
-    (tmp_path / "one.json").write_text("x" * 1_000_000)
-    assert len(told(tmp_path, "one.json")) < 3_000
-
-
-@pytest.mark.parametrize("name", ["bob", "nothing.csv", "data", "np.array", "[9]", "cell:none", "jupyterlab/cells"])
+@pytest.mark.parametrize("name", ["bob", "nothing.csv", "data", "np.array", "[9]", "cell:none"])
 def test_a_name_of_nothing_is_no_mention(tmp_path: Path, name: str) -> None:
     (tmp_path / "data").mkdir()
     assert read(tmp_path, name, np=json, cells=[code("1")]) == []
@@ -188,7 +184,8 @@ def test_a_notebook_of_odd_cells_is_read_too(tmp_path: Path, cells: Any) -> None
 
 
 @pytest.mark.kernel
-def test_a_prompt_is_sent_with_what_it_mentions(kernel: TestKernel, tmp_path: Path) -> None:
+def test_a_prompt_is_sent_with_what_it_mentions(start_kernel: Callable[..., TestKernel], tmp_path: Path) -> None:
+    kernel = start_kernel()
     kernel.run(f"import os\nos.chdir({str(tmp_path)!r})")
     (tmp_path / "sales.csv").write_text("price\n1.5\n")
     kernel.run("1 / len('')")

@@ -1,6 +1,5 @@
 """`%agent models`, and the tab key after `--model`."""
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -87,9 +86,9 @@ class TestInAKernelWithoutAServer:
             kernel.run("%agent hello")
             assert kernel.value("ak.last_run().text") == "'Here.'"
 
-    def test_the_effort_of_a_cell_reaches_the_model(self, start_kernel: Callable[..., TestKernel]) -> None:
+    def test_the_effort_of_a_cell_reaches_the_model(self, kernel: TestKernel) -> None:
         with FakeOpenAI([say("Here.")]) as server:
-            kernel = start_kernel(**server.environment())
+            kernel.run(f"import os; os.environ.update({server.environment()!r})")
             kernel.run("%load_ext agent_kernel")
             (shown,) = kernel.run("%agent --effort high hello").shown()
             assert "fake · effort high" in shown
@@ -98,9 +97,8 @@ class TestInAKernelWithoutAServer:
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_a_served_kernel_asks_its_server_for_the_list(start_kernel: Callable[..., TestKernel]) -> None:
-    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
-    kernel.run("%load_ext agent_kernel")
+def test_a_served_kernel_asks_its_server_for_the_list(served: TestKernel) -> None:
+    kernel = served
     cell = kernel.send("%agent models")
     asked = kernel.event("ask")
     assert (asked["topic"], asked["through_gateway"]) == ("models", False)

@@ -109,30 +109,20 @@ def version_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "part", "recorded", "now"),
-    [
-        (NUMBERS, "numbers = [3, 9, 5]", "the result of run_python", "15", "17"),
-        (SUM, "Sum the numbers up.", "the prompt", SUM, "Sum the numbers up."),
-    ],
-    ids=["a number", "a word"],
-)
-def test_a_recording_that_no_longer_fits_is_said_first_with_both_sides(
-    version_2: Path, tmp_path: Path, old: str, new: str, part: str, recorded: str, now: str
-) -> None:
+def test_a_recording_that_no_longer_fits_is_said_first_with_both_sides(version_2: Path, tmp_path: Path) -> None:
     project = Path(shutil.copytree(version_2, tmp_path / "project"))
-    change(project / "sum.ipynb", old, new)
+    change(project / "sum.ipynb", NUMBERS, "numbers = [3, 9, 5]")
     failed = nbval(project, "sum.ipynb", "-p", "no:xdist")
     assert failed.returncode == 1
     assert in_order(
         failed.stdout,
         "The agent's run in Cell 2 of sum.ipynb failed:",
         f"{RECORDING_CHANGED}: sum.jsonl:",
-        f"In {part}:",
+        "In the result of run_python:",
         "agent-kernel record NOTEBOOK --turn",
         "Notebook cell execution failed",
     ), failed.stdout
-    assert re.search(rf"^ *{re.escape(recorded)} +\| {re.escape(now)}$", failed.stdout, re.MULTILINE), failed.stdout
+    assert re.search(r"^ *15 +\| 17$", failed.stdout, re.MULTILINE), failed.stdout
 
 
 def test_a_notebook_that_was_saved_while_its_run_went_on_is_said_to_be(version_2: Path, tmp_path: Path) -> None:

@@ -1,18 +1,13 @@
 """What a run's calls have shown stands in its cell as outputs of its own, once the run has ended."""
 
 import json
-import os
-from collections.abc import Callable
 from typing import Any
 
-import nbclient
-import nbformat
 import pytest
 
 from agent_kernel.protocol.vocabulary import RESULT_MARK
 from tests.core.record.record_examples import a_call
 from tests.notebooks.kernel import TestKernel
-from tests.notebooks.page import Page
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
@@ -55,32 +50,6 @@ def test_results_are_displays_of_the_cell_that_waits(kernel: TestKernel) -> None
     assert "data-agent-record" in record["data"]["text/html"]
     assert_results(results)
     assert displays(kernel.run("run.wait()").outputs) == [], "they stand once"
-
-
-def test_results_are_displays_of_a_cell_whose_page_has_cards(kernel: TestKernel) -> None:
-    kernel.run(SHOW)
-    page = Page(kernel)
-    cell = kernel.send("run = agent.run('Show it.')", allow_stdin=True)
-    page.until(lambda: page.comm is not None)  # the run may have ended before it could be asked for
-    outputs = kernel.result(cell).outputs
-    assert [kind for kind, _ in outputs] == ["display_data", "update_display_data", *["display_data"] * 4]
-    assert_results(displays(outputs)[1:])
-
-
-def test_a_notebook_that_is_executed_has_them_in_its_file() -> None:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"{SHOW}run = agent.run('Show it.')")])
-    nbclient.NotebookClient(notebook, kernel_name="python3").execute()
-    nbformat.validate(notebook)
-    record, *results = notebook.cells[0].outputs
-    assert "data-agent-record" in record["data"]["text/html"]
-    assert_results(results)
-
-
-@pytest.fixture
-def served(start_kernel: Callable[..., TestKernel]) -> TestKernel:
-    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
-    kernel.run("%load_ext agent_kernel")
-    return kernel
 
 
 def ended(declared: dict[str, Any], *shown: dict[str, Any]) -> dict[str, Any]:

@@ -1,25 +1,18 @@
 """Runs in a kernel whose server has the extension. The test is the server: it started the kernel."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.notebooks.conftest import SERVED
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.test_cells_run_again import announced
 from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
-
-
-@pytest.fixture
-def served(start_kernel: Callable[..., TestKernel]) -> TestKernel:
-    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
-    kernel.run("%load_ext agent_kernel\nimport agent_kernel as ak, sys")
-    return kernel
 
 
 def end(declaration: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -51,17 +44,6 @@ def test_a_cell_returns_at_once_and_declares_its_run(served: TestKernel) -> None
     assert "run_python" in [tool["name"] for tool in declared["tools"]]
     assert shown["data"]["application/vnd.jupyter.widget-view+json"]["model_id"] == declared["widget_model_id"]
     assert served.value("ak.last_run().status") == "'running'"
-
-
-def test_a_cell_declares_how_much_its_model_is_to_reason(served: TestKernel) -> None:
-    served.run("%agent --effort high go")
-    declared = served.request("declare", run_id=served.event("announce")["run_id"])["declaration"]
-    assert declared["effort"] == "high"
-    run_id = served.value("ak.Agent(effort='low').start('go').run_id").strip("'")
-    declared = served.request("declare", run_id=run_id)["declaration"]
-    assert declared["effort"] == "low"
-    refused = served.run("ak.Agent(effort='most')")
-    assert refused.reply["evalue"] == "There is no effort 'most'. Use low, medium or high."
 
 
 def test_a_run_that_can_not_be_declared_says_why_and_is_not_announced(served: TestKernel) -> None:
@@ -136,18 +118,12 @@ def test_a_page_that_is_reloaded_gets_the_widget_of_a_run(served: TestKernel) ->
     assert answer["states"][widget["comm_id"]]["state"].items() >= widget["data"]["state"].items()
 
 
-def test_a_page_may_ask_the_widget_of_a_run_for_the_front_end(served: TestKernel) -> None:
-    widgets, answers = opened(served), sent(served, "comm_msg")
-    served.run("%agent go")
-    asked = {"method": "custom", "content": {"wants": "front_end"}}
-    served.post("comm_msg", comm_id=widgets[0]["comm_id"], data=asked)
-    served.run("")
-    assert len(answers[-1]["data"]["content"]["front_end"]) > 100_000
-
-
 def test_a_prompt_whose_cards_can_not_be_opened_says_why_and_runs_nothing(served: TestKernel) -> None:
-    served.run("sys.modules['agent_kernel_widgets'] = None")
+    served.run(
+        "import sys; kept = sys.modules.pop('agent_kernel_widgets', None); sys.modules['agent_kernel_widgets'] = None"
+    )
     cell = served.run("%agent go")
+    served.run("del sys.modules['agent_kernel_widgets']; kept and sys.modules.update(agent_kernel_widgets=kept)")
     assert cell.reply["ename"] in ("ImportError", "ModuleNotFoundError")
     assert served.events == []
 
@@ -159,20 +135,11 @@ def test_cancelling_a_run_tells_the_server(served: TestKernel) -> None:
 
 
 def test_a_run_that_the_server_does_not_receive_ends_in_an_error(served: TestKernel) -> None:
-    served.run("import agent_kernel.notebook.kernel.link as link\nlink.ANNOUNCE_SECONDS = 0.01")
+    served.set_constant("agent_kernel.notebook.kernel.link", "ANNOUNCE_SECONDS", 0.01)
     served.run("%agent go")
     cell = served.run("ak.last_run().wait(10).error.message")
     assert "did not answer" in cell.value
     assert served.run("ak.last_run().text").reply["ename"] == "RunFailed"
-
-
-def test_the_environment_tells_where_the_model_is(served: TestKernel) -> None:
-    served.run("import pandas as pd\ndf = pd.DataFrame({'a': [1]})\nlong = 'x' * 100_000\n'shown'")
-    text = served.request("environment", notebook_path="work/analysis.ipynb")["text"]
-    assert "work/analysis.ipynb" in text
-    assert "- df: pandas.DataFrame 1 x 1, columns: a (int64)" in text
-    assert "  -> str of length 5\n  'shown'" in text
-    assert len(text) <= 4_000
 
 
 def test_a_model_that_is_an_object_runs_in_the_kernel_itself(served: TestKernel) -> None:
@@ -210,7 +177,7 @@ def test_a_busy_kernel_shows_how_a_call_would_change_a_file(served: TestKernel, 
 def test_a_page_loads_the_agent_in_a_new_kernel_with_its_settings(
     start_kernel: Callable[..., TestKernel],
 ) -> None:
-    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    kernel = start_kernel(**SERVED)
     load = '__import__("agent_kernel.notebook", fromlist=["load"]).load({"policy": "plan", "model": "m2"})'
     for silent in (load, load):
         kernel.result(kernel.send(silent, silent=True))

@@ -10,6 +10,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 
 from agent_kernel import cli
+from tests.notebooks.conftest import SERVED
 from tests.notebooks.kernel import TestKernel
 from tests.notebooks.test_cells_run_again import announced, declared
 
@@ -99,7 +100,7 @@ def test_a_kernel_starts_as_ever_where_the_package_is_gone(ipython_dir: Path, tm
 def test_the_first_cell_of_a_served_kernel_announces_its_run_and_run_again_replaces_it(
     start_kernel: Callable[..., TestKernel],
 ) -> None:
-    kernel = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
+    kernel = start_kernel(**SERVED)
     kernel.run("get_ipython().magics_manager.register_lazy('agent', 'agent_kernel')")
     for _ in range(2):
         kernel.result(kernel.send_cell("a", "%%agent\nGo"))

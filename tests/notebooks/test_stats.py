@@ -1,8 +1,6 @@
 """`%agent stats`: what was spent, with a server and without."""
 
 import math
-import os
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -64,10 +62,6 @@ def test_the_table_says_what_was_spent_here_today_and_by_what() -> None:
     assert f"gpt-5, api.openai.com {figures}" in lines
     assert lines[-1].startswith("Days are in UTC.")
     assert len({len(line) for line in plain.split("\n")[:-1] if line.endswith("$0.012")}) == 1, "columns stand in line"
-
-
-def test_a_conversation_that_asked_nothing_yet_has_spent_nothing() -> None:
-    assert "This conversation 0 0 0 0" in " ".join(stats_bundle(report(), NO_CALLS, "conv_2")["text/plain"].split())
 
 
 def test_a_cost_that_is_not_known_is_not_made_up() -> None:
@@ -136,10 +130,6 @@ def test_a_budget_that_is_no_amount_is_refused(limits: dict[str, Any]) -> None:
         Budget(**limits)
 
 
-def test_a_budget_in_dollars_is_a_limit() -> None:
-    assert Budget(usd=0.5).limits().usd == 0.5
-
-
 PRICED = """from agent_kernel.testing import ScriptedModel, say
 from agent_kernel.models.base import ModelFacts
 import agent_kernel as ak
@@ -176,9 +166,7 @@ def test_a_headless_run_ends_unasked_where_its_dollars_can_not_be_counted(kernel
 
 @pytest.mark.kernel
 @pytest.mark.slow
-def test_with_a_server_it_asks_that(start_kernel: Callable[..., TestKernel]) -> None:
-    served = start_kernel(AGENT_KERNEL_SERVER_PID=str(os.getpid()))
-    served.run("%load_ext agent_kernel")
+def test_with_a_server_it_asks_that(served: TestKernel) -> None:
     cell = served.send("%agent stats --days 3")
     asked = served.event("ask")
     assert (asked["topic"], asked["days"], asked["through_gateway"]) == ("usage", 3, False)
