@@ -10,9 +10,8 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.reply import failure
 from tests.ai_sdk.conftest import OpenPage, Page, Post, start_page, text, tools
-from tests.core.tools.builtin.pictures import in_base64, png_bytes, size_of
 from tests.faults.server import TOKEN, Server, until
-from tests.server.client import Api, Fetch, Kernel, OpenChannel
+from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = pytest.mark.kernel
 
@@ -120,25 +119,6 @@ async def test_three_calls_of_a_step_are_answered_in_one_request(
     await same_after_a_reload(one, api)
 
 
-async def test_an_answer_for_one_of_two_calls_leaves_the_other_waiting(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(calls(*(call("run_python", code=f"{COUNT}\nprint({number})") for number in range(2))), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    first, second = tools(await one.answered())
-    await one("decide", id=first["approval"]["id"], approved=True)
-    await one("send_answers")
-    state = await one.answered()
-    assert states(state) == ["output-available", "approval-requested"]
-    assert await times_run(kernel) == 1
-    await one("decide", id=second["approval"]["id"], approved=True)
-    state = await one.said("Done.")
-    assert (states(state), len(state["requests"])) == (["output-available"] * 2, 3)
-    assert await times_run(kernel) == 2
-    await same_after_a_reload(one, api)
-
-
 async def test_arguments_that_the_page_changed_never_run(
     page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
 ) -> None:
@@ -174,16 +154,6 @@ async def test_a_request_that_is_sent_twice_runs_nothing_twice(
     assert len(model.requests) == 2
 
 
-async def test_a_double_click_on_send_starts_one_run(post: Post, model: FakeOpenAI) -> None:
-    model.add(say("Once."))
-    message = {"id": "m-1", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}
-    body = {"id": "chat-1", "messages": [message], "trigger": "submit-message"}
-    streams = await asyncio.gather(*(post(body) for _ in range(3)))
-    for chunks in streams:
-        assert "".join(one["delta"] for one in chunks if one["type"] == "text-delta") == "Once."
-    assert len(model.requests) == 1
-
-
 async def test_a_new_message_replaces_a_call_that_waits(
     page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
 ) -> None:
@@ -217,64 +187,6 @@ async def test_a_call_that_is_decided_in_the_notebook_runs_once(
     state = await one.said("Done.")
     assert states(state) == ["output-denied"]
     assert await times_run(kernel) == 0
-
-
-async def test_a_call_that_policy_allows_runs_while_another_of_its_step_asks(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(calls(call("list_files"), call("run_python", code=COUNT)), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    state = await one.answered()
-    assert sorted(states(state)) == ["approval-requested", "output-available"]
-    [asked] = [part for part in tools(state) if part["state"] == "approval-requested"]
-    await one("decide", id=asked["approval"]["id"], approved=True)
-    state = await one.said("Done.")
-    assert (states(state), len(state["requests"])) == (["output-available"] * 2, 2)
-    assert await times_run(kernel) == 1
-    await same_after_a_reload(one, api)
-
-
-async def test_a_call_that_is_edited_in_the_notebook_is_shown_as_it_ran(
-    page: OpenPage, api: Api, client: OpenChannel, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code="tampered = True"), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    [part] = tools(await one.answered())
-    card = await client("chat-1")
-    edited = {"code": COUNT}
-    decision = {"type": "approval_response", "approval_id": part["approval"]["id"], "approved": True}
-    await card.send({**decision, "edited_input": edited})
-    await card.until("complete")
-    await one("decide", id=part["approval"]["id"], approved=True)
-    state = await one.said("Done.")
-    [part] = tools(state)
-    assert (part["state"], part["input"]) == ("output-available", edited)
-    [told] = [part["data"] for part in state["messages"][-1]["parts"] if part["type"] == "data-decision"]
-    assert (told["approved"], told["edited"]) == (True, True)
-    assert await times_run(kernel) == 1
-    assert await kernel.text("print(globals().get('tampered'))") == "None\n"
-    await same_after_a_reload(one, api)
-
-
-async def test_two_pages_decide_on_one_call_and_it_runs_once(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code=COUNT), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    [part] = tools(await one.answered())
-    other = await page()
-    await other.open(messages=await whole(one, api))
-    decided = {"id": part["approval"]["id"], "approved": True}
-    await asyncio.gather(one("decide", **decided), other("decide", **decided))
-    for each in (one, other):
-        state = await each.said("Done.")
-        assert (states(state), state["failures"]) == (["output-available"], [])
-        await same_after_a_reload(each, api)
-    assert await times_run(kernel) == 1
-    assert len(model.requests) == 2
 
 
 async def test_of_two_pages_that_decide_differently_one_wins_and_both_show_it(
@@ -313,45 +225,6 @@ async def test_what_a_call_prints_is_shown_while_it_runs(
     assert part["output"]["outputs"][0]["text"] == "under way\nthere\n"
     assert not part.get("preliminary")
     assert await times_run(kernel) == 1
-    await same_after_a_reload(one, api)
-
-
-async def test_a_picture_in_a_message_is_there_after_a_reload(page: OpenPage, api: Api, model: FakeOpenAI) -> None:
-    model.add(say("I can't see it."))
-    one = await page()
-    url = f"data:image/png;base64,{in_base64(png_bytes(40, 30))}"
-    await one("send", text="What is this?", files=[{"type": "file", "mediaType": "image/png", "url": url}])
-    await one.answered()
-    [asked, _] = await whole(one, api)
-    assert [part["type"] for part in asked["parts"]] == ["file", "text"]
-    assert size_of(asked["parts"][0]["url"].partition(",")[2]) == (40, 30)
-    await one("send", text="Which format?", files=[{"type": "file", "mediaType": "text/plain", "url": "data:,x"}])
-    state = await one.until(lambda now: now if now["status"] == "error" else None)
-    assert "text/plain is not taken" in state["failures"][0]
-
-
-async def test_a_kernel_that_is_gone_is_told_and_what_was_approved_before_stays(
-    page: OpenPage, api: Api, jp_fetch: Fetch, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(calls(call("run_python", code="print('kept')"), call("run_python", code="2")))
-    one = await page(kernel_id=kernel.kernel_id)
-    await one("send", text="Count.")
-    first, second = tools(await one.answered())
-    await one("decide", id=first["approval"]["id"], approved=True)
-    await one("send_answers")
-    assert states(await one.answered()) == ["output-available", "approval-requested"]
-    await jp_fetch("api", "kernels", kernel.kernel_id, method="DELETE")
-    await api.ended("chat-1")
-    await one("decide", id=second["approval"]["id"], approved=True)
-    state = await one.until(lambda now: now if states(now)[1] == "output-error" else None)
-    assert states(state) == ["output-available", "output-error"]
-    await same_after_a_reload(one, api)
-    model.add(say("Then I can only talk."))
-    await one("send", text="And again?")
-    state = await one.said("Then I can only talk.")
-    notices = [part["data"]["text"] for part in state["messages"][-1]["parts"] if part["type"] == "data-notice"]
-    assert notices == ["The notebook's kernel is no longer there, so the model has no tools."]
-    assert "tools" not in model.requests[-1].body
     await same_after_a_reload(one, api)
 
 
@@ -487,31 +360,6 @@ async def test_an_outcome_that_nobody_knows_is_told_and_asked_about(
     await same_after_a_reload(one, api)
 
 
-async def test_a_call_whose_outcome_nobody_knows_is_asked_for_again_once(
-    page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel, tmp_path: Path
-) -> None:
-    ran = tmp_path / "ran"
-    code = f"import os\nfirst = not os.path.exists({str(ran)!r})\nwith open({str(ran)!r}, 'a') as file: file.write('x')"
-    code = f"{code}\nif first: os._exit(1)\n{COUNT}"
-    model.add(call("run_python", code=code), call("run_python", code=code), say("Done."))
-    one = await page(kernel_id=kernel.kernel_id, policy="allow")
-    await one("send", text="Go.")
-    state = await one.answered()
-    [question] = [part["data"] for part in state["messages"][-1]["parts"] if part["type"] == "data-unknown-outcome"]
-    path = ("approvals", question["approvalId"], "outcome")
-    clicks = [await api("POST", *path, body={"answer": "retry"}) for _ in range(2)]
-    assert [status for status, _ in clicks] == [200, 409]
-    await api.next_approval()
-    await one.open(messages=await whole(one, api))
-    await one("resume")
-    [part] = tools(await one.answered())
-    await one("decide", id=part["approval"]["id"], approved=True)
-    await one.said("Done.")
-    assert ran.read_text() == "xx"
-    assert await times_run(kernel) == 1
-    await same_after_a_reload(one, api)
-
-
 async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_gone_on_with(
     node: Path, version: int, model: FakeOpenAI, tmp_path: Path
 ) -> None:
@@ -538,28 +386,3 @@ async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_go
         assert (status, tools({"messages": loaded})[0]["errorText"]) == (200, tools(state)[0]["errorText"])
         await one.close()
     assert ran.read_text() == "x"
-
-
-class TestABudget:
-    @pytest.fixture
-    def extension_traits(self) -> dict[str, Any]:
-        return {"default_budget": {"steps": 1}}
-
-    async def test_that_is_reached_is_told_and_the_run_goes_on_when_it_is_raised(
-        self, page: OpenPage, api: Api, model: FakeOpenAI, kernel: Kernel
-    ) -> None:
-        model.add(call("run_python", code=COUNT), say("Done."))
-        one = await page(kernel_id=kernel.kernel_id, policy="allow")
-        await one("send", text="Count.")
-        state = await one.answered()
-        assert (states(state), len(state["requests"])) == (["output-available"], 1)
-        [pause] = [part["data"] for part in state["messages"][-1]["parts"] if part["type"] == "data-pause"]
-        assert (pause["reached"], pause["over"]) == (["steps"], False)
-        path = ("conversations", "chat-1", "runs", pause["runId"], "budget")
-        status, _ = await api("POST", *path, body={"pause_id": pause["pauseId"], "add": {"steps": 3}})
-        assert status == 200
-        await api.ended("chat-1")
-        await one("send_answers")
-        assert text(await one.answered()) == "Done."
-        await same_after_a_reload(one, api)
-        assert await times_run(kernel) == 1

@@ -13,9 +13,8 @@ from agent_kernel.errors import LogUnavailable
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, stage
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Server, until
@@ -49,20 +48,6 @@ async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_
     await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert (await handle.wait()).run.status == "complete"
     assert len(one.executor.ran) == 1
-
-
-async def test_a_stop_that_cannot_be_written_can_be_asked_for_again() -> None:
-    with ScriptedModel([call("run_python", code="1")]) as model:
-        one = await stage(model)
-        handle = await one.start()
-        await one.requests()
-        await set_read_only(one, True)
-        with pytest.raises(LogUnavailable):
-            await one.conversation.cancel_run(handle.run_id)
-        await set_read_only(one, False)
-        await one.conversation.cancel_run(handle.run_id)
-        assert (await handle.wait()).run.status == "cancelled"
-        await one.close()
 
 
 async def test_a_queued_run_that_cannot_be_cancelled_keeps_its_place_and_runs_in_its_turn() -> None:
@@ -106,12 +91,6 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
         assert [run.status for run in view.runs] == ["error"]
         assert "It ran." not in [message.content for message in view.messages], "the log knows of no such outcome"
         await one.close()
-
-
-async def test_a_log_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no directory")
-    with pytest.raises(LogUnavailable, match="can't be opened"):
-        await Runtime.open(tmp_path / "file" / "log.sqlite", OneModel(ScriptedModel([])))
 
 
 @contextmanager

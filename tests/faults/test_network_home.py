@@ -14,10 +14,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from agent_kernel import cli, doctor
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log import runs
-from agent_kernel.log.owners import Owner
 from agent_kernel.log.store import Log
 from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
@@ -116,17 +114,6 @@ async def test_a_log_without_shared_memory_is_held_alone_and_read_and_written(ho
     assert not [name for name in os.listdir(home) if "-owner-" in name]  # noqa: PTH208
 
 
-async def test_a_long_read_sees_one_state_and_a_write_waits_for_it(home: Path) -> None:
-    log = await Log.open(home / LOG)
-    await add(log, "one")
-    reading = asyncio.create_task(names(log))
-    writing = asyncio.create_task(add(log, "two"))
-    assert await reading == ["one"]
-    await writing
-    assert await names(log) == ["one", "two"]
-    await log.aclose()
-
-
 async def test_where_other_hosts_may_have_the_file_it_is_held_alone_too(mount: Any) -> None:
     _, home = mount(*NETWORK)
     log = await Log.open(home / LOG)
@@ -183,53 +170,6 @@ from agent_kernel.log.owners import Owner
 print(Owner(Path(sys.argv[1])).name, flush=True)
 sys.stdin.read()
 """
-
-
-def test_the_owner_of_a_run_is_known_to_live_until_it_is_killed(home: Path) -> None:
-    owner = Owner(home / LOG)
-    command = [sys.executable, "-c", OWNS, str(home / LOG)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        name = other.stdout.readline().strip()
-        assert owner.lives_elsewhere(name)
-        kill(other)
-    assert not owner.lives_elsewhere(name)
-    owner.close()
-
-
-def test_the_audit_trail_says_that_a_server_holds_it_and_is_read_once_that_has_ended(
-    home: Path, elsewhere: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    process, _ = elsewhere(home / LOG, "one")
-    command = ["audit", "--log", str(home / LOG)]
-    assert cli.main(command) == 1
-    told = capsys.readouterr().err
-    assert str(home / LOG) in told
-    assert "End it and try again" in told
-    kill(process)
-    assert cli.main([*command, "--check"]) == 0
-    assert "nothing has been decided" in capsys.readouterr().out
-    assert cli.main(command) == 0
-
-
-def test_doctor_says_that_one_server_at_a_time_can_have_the_log(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in (home / "not" / "yet" / LOG, home / LOG):
-        monkeypatch.setattr(doctor, "default_log", lambda path=path: path)
-        [found] = [finding for finding in doctor.examine({}) if "One server at a time" in finding.text]
-        assert found.mark == "note"
-        assert str(path) in found.text
-        assert "AgentKernelServer.data_dir" in found.advice
-    assert list(home.iterdir()) == [], "nothing is left of the try"
-
-
-def test_doctor_says_that_no_log_can_be_kept_where_nothing_can_be_written(
-    mount: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, home = mount("-r")
-    monkeypatch.setattr(doctor, "default_log", lambda: home / "data" / LOG)
-    [found] = [finding for finding in doctor.examine({}) if "No log can be kept" in finding.text]
-    assert found.mark == "MEND"
-    assert str(home) in found.text
 
 
 @pytest.fixture

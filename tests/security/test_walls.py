@@ -354,14 +354,6 @@ def test_ten_gigabytes_of_output_are_not_kept(world: World, kind: WallKind) -> N
     assert len(said) < 60_000_000
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_ends_of_commands_are_told_apart(world: World, kind: WallKind) -> None:
-    found = walls(kind)
-    assert world.run("exit 3", found, "workspace") == "Exit code: 3"
-    met = world.run("cat {home}/.ssh/id_rsa", found, "workspace")
-    assert met.splitlines()[-2:] == [f"stopped by the walls: {met.splitlines()[0]}", "Exit code: 1"]
-
-
 def test_this_pythons_environment_in_the_folder_can_be_read_and_not_written(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,13 +384,3 @@ def test_it_is_said_why_there_are_no_walls(monkeypatch: pytest.MonkeyPatch) -> N
     found_walls.cache_clear()
     assert found_walls(landlock=False).why.startswith("bubblewrap: not installed")
     found_walls.cache_clear()
-
-
-def test_the_words_of_walls() -> None:
-    for kind, shown in (("bubblewrap", "bubblewrap"), ("Landlock", "Landlock; UDP is open")):
-        assert words_of(WallsFound(kind), "read-only") == f"read-only ({shown})"  # type: ignore[arg-type]
-    assert words_of(None, "workspace") == "workspace (not known yet)"
-    assert words_of(WallsFound("bubblewrap"), "workspace", outside=True) == "none (it runs outside)"
-    assert [is_inside(words) for words in ("workspace (not known yet)", "none (why)", "workspace (bubblewrap)")] == [
-        None, False, True,
-    ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,13 +9,10 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel.testing.wire.reply import Reply
-from agent_kernel_server import ai_sdk, identity
+from agent_kernel_server import ai_sdk
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Fetch, Kernel, service_of
-from tests.server.test_channel import Switchable
-from tests.server.test_server_routes import ReadOnly
 from tests.waiting import until
 
 CHAT = ("ai-sdk", "chat")
@@ -64,23 +60,16 @@ def post(extension: AgentKernelServer, jp_fetch: Fetch) -> Post:
     [
         ({}, 400, "id"),
         (asking(chat_id=""), 400, "id"),
-        (asking(chat_id=".."), 400, "id"),
         (asking(chat_id="a/b"), 400, "id"),
-        (asking(chat_id="🦊"), 400, "id"),
         (asking(chat_id="x" * 10_000), 400, "id"),
-        (asking(message_id="x" * 10_000), 400, "messages"),
         (asking(message_id="a b"), 400, "messages"),
         (asking(text=""), 400, "messages"),
         (asking(messages=[]), 400, "messages"),
-        (asking(messages=[{"id": "m", "role": "user", "parts": []}] * 10_001), 400, "messages"),
         (asking(messages=[{"id": "m", "role": "user", "parts": [{"type": "text"}] * 10_001}]), 400, "messages.0.parts"),
         (asking(messages=[{"id": "m", "role": "robot", "parts": []}]), 400, "messages.0.role"),
         (asking_with("https://example.org/a.png"), 400, "messages"),
         (asking_with("data:application/pdf;base64,QUJD"), 400, "messages"),
-        (asking_with("data:image/svg+xml;base64,QUJD"), 400, "messages"),
         (asking_with("data:image/png;base64,QUJD"), 400, "messages"),
-        (asking_with("data:image/png;base64,not base64!"), 400, "messages"),
-        (asking_with("data:image/png,ABC"), 400, "messages"),
         (asking_with(*["data:image/png;base64,QUJD"] * 9), 400, "messages"),
         (asking_with(data_url(png_bytes(20_000, 2_001))), 400, "messages"),
         (asking(message_id="u0-answer"), 400, "messages"),
@@ -91,7 +80,6 @@ def post(extension: AgentKernelServer, jp_fetch: Fetch) -> Post:
         (asking(notebook_path="nowhere.ipynb"), 404, "notebook_path"),
         (asking(policy="everything"), 400, "policy"),
         (asking(tools={"run_shell": {}}), 400, "tools"),
-        (asking(tools={"a b": {}}), 400, "tools.a b.[key]"),
         (asking(tools={f"t{number}": {} for number in range(100)}), 400, "tools"),
     ],
 )
@@ -200,12 +188,6 @@ async def test_a_page_with_another_kernel_is_refused(api: Api, post: Post, model
     assert (status, refusal["field"]) == (409, "kernel_id")
 
 
-async def test_a_stranger_and_one_who_may_only_look_start_nothing(api: Api, model: FakeOpenAI) -> None:
-    for method, path in (("POST", CHAT), ("GET", (*CHAT, "c")), ("GET", (*CHAT, "c", "stream"))):
-        assert (await api(method, *path, headers={"Authorization": ""}))[0] == 403
-    assert model.requests == []
-
-
 def pictures_in(body: dict[str, Any]) -> list[str]:
     """The data URLs in a request to the model."""
     parts = [part for one in body["messages"] if isinstance(one["content"], list) for part in one["content"]]
@@ -233,13 +215,6 @@ class TestPictures:
         assert [part["type"] for part in messages[0]["parts"]] == ["file", "file", "text"]
         assert [part["url"] for part in messages[0]["parts"][:2]] == first
 
-    async def test_alone_are_a_message(self, api: Api, post: Post, model: FakeOpenAI) -> None:
-        model.add(say("A square."))
-        await post(asking_with(data_url(png_bytes()), text="", model=self.MODEL))
-        assert len(pictures_in(model.requests[0].body)) == 1
-        _, messages = await api("GET", *CHAT, "chat")
-        assert [part["type"] for part in messages[0]["parts"]] == ["file"]
-
     async def test_are_asked_about_again(self, post: Post, model: FakeOpenAI) -> None:
         model.add(say("A square."), say("A circle."))
         body = asking_with(data_url(png_bytes()), model=self.MODEL)
@@ -250,97 +225,6 @@ class TestPictures:
             assert "".join(one["delta"] for one in chunks if one["type"] == "text-delta") == "A circle."
         assert pictures_in(model.requests[1].body) == pictures_in(model.requests[0].body)
         assert len(model.requests) == 2
-
-    @pytest.mark.kernel
-    async def test_that_come_while_a_call_waits_take_its_place(
-        self, api: Api, post: Post, model: FakeOpenAI, kernel: Kernel
-    ) -> None:
-        model.add(call("run_python", code="1"), say("A square."))
-        await post(asking(kernel_id=kernel.kernel_id, model=self.MODEL))
-        await post(asking_with(data_url(png_bytes()), message_id="u2"))
-        assert len(pictures_in(model.requests[1].body)) == 1
-        _, messages = await api("GET", *CHAT, "chat")
-        assert [part["type"] for part in messages[2]["parts"]] == ["file", "text"]
-
-
-async def test_a_model_that_takes_no_pictures_is_told_of_them(api: Api, post: Post, model: FakeOpenAI) -> None:
-    model.add(say("I can't see it."))
-    await post(asking_with(data_url(png_bytes(40, 30))))
-    assert "The user's message has a picture: 40 x 30 pixels. You can't see it." in json.dumps(model.requests[0].body)
-    _, messages = await api("GET", *CHAT, "chat")
-    assert [part["type"] for part in messages[0]["parts"]] == ["file", "text"]
-
-
-class TestFromAnotherOrigin:
-    @pytest.fixture
-    def server_traits(self) -> dict[str, Any]:
-        return {"allow_origin": "https://page.example"}
-
-    async def test_a_page_that_has_the_token_may_ask_and_is_answered(
-        self, extension: AgentKernelServer, jp_fetch: Fetch, model: FakeOpenAI
-    ) -> None:
-        model.add(say("Hello."))
-        origin = {"Origin": "https://page.example"}
-        for _ in range(2):  # before the service is loaded, and after it
-            asked = {"Access-Control-Request-Method": "POST", "Authorization": ""}
-            asked["Access-Control-Request-Headers"] = "authorization,content-type"
-            answer = await jp_fetch("agent-kernel", "api", *CHAT, method="OPTIONS", headers=origin | asked)
-            assert answer.code == 200
-            assert answer.headers["Access-Control-Allow-Origin"] == "https://page.example"
-            assert "authorization" in answer.headers["Access-Control-Allow-Headers"]
-            assert "POST" in answer.headers["Access-Control-Allow-Methods"]
-            answer = await jp_fetch(
-                "agent-kernel", "api", *CHAT, method="POST", body=json.dumps(asking()), headers=origin
-            )
-            assert answer.headers["Access-Control-Allow-Origin"] == "https://page.example"
-            assert "".join(re.findall(r'"delta":"([^"]*)"', answer.body.decode())) == "Hello."
-
-    async def test_another_page_is_refused(self, api: Api, jp_fetch: Fetch, model: FakeOpenAI) -> None:
-        foreign = {"Origin": "https://other.example", "Authorization": ""}
-        answer = await jp_fetch("agent-kernel", "api", *CHAT, method="OPTIONS", headers=foreign, raise_error=False)
-        assert answer.headers.get("Access-Control-Allow-Origin") != "https://other.example"
-        assert (await api("POST", *CHAT, body=asking(), headers=foreign))[0] in (403, 404)
-        assert model.requests == []
-
-
-class TestWithAnAuthorizer:
-    @pytest.fixture
-    def server_traits(self) -> dict[str, Any]:
-        return {"authorizer_class": ReadOnly}
-
-    async def test_who_may_only_look_starts_nothing(self, api: Api, model: FakeOpenAI) -> None:
-        assert (await api("POST", *CHAT, body=asking()))[0] == 403
-        assert (await api("GET", "conversations"))[1] == []
-
-
-class TestAReaderWhoLosesTheRight:
-    @pytest.fixture
-    def server_traits(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
-        return {"authorizer_class": Switchable}
-
-    async def test_is_shown_no_more_of_an_answer(
-        self, api: Api, post: Post, jp_fetch: Fetch, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        model.add(Reply(hang_after=0))
-        monkeypatch.setattr(Switchable, "blind", lambda: bool(model.requests))
-        refused = {"type": "error", "errorText": "You may not look at this conversation any more."}
-        chunks = await post(asking())
-        assert chunks[-1] == refused
-        assert "finish" not in [chunk["type"] for chunk in chunks]
-
-        monkeypatch.setattr(Switchable, "blind", lambda: False)
-        read: list[bytes] = []
-        resumed = jp_fetch(
-            "agent-kernel", "api", *CHAT, "chat", "stream", request_timeout=60, streaming_callback=read.append
-        )
-        await until(lambda: b"start" in b"".join(read))
-        monkeypatch.setattr(Switchable, "blind", lambda: True)
-        await resumed
-        assert json.loads(b"".join(read).decode().split("\n\n")[-3].removeprefix("data: ")) == refused
-        monkeypatch.setattr(Switchable, "blind", lambda: False)
-        [run] = (await api("GET", "runs", params={"state": "running"}))[1]
-        assert (await api("POST", "conversations", "chat", "runs", run["run_id"], "cancel"))[0] == 200
 
 
 @pytest.mark.parametrize("said", ["yes", "true", "1", 1, 0, "false", [True], {}])

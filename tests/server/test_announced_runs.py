@@ -106,51 +106,6 @@ async def test_the_record_reaches_the_saved_notebook_with_no_page_open(
     assert printed == "complete\n"
 
 
-async def test_a_save_leaves_a_running_run_and_replaces_a_finished_one(
-    api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, jp_fetch: Fetch, extension: AgentKernelServer
-) -> None:
-    model.add(call("run_python", code="1"), say("Done."))
-    manager = extension.serverapp.kernel_manager
-    manager.notify_connect(open_kernel.kernel_id)  # a page is connected, so the server leaves the file to it
-    output = await shown(open_kernel)
-    save_output(notebook, output)
-    model_id = output["content"]["data"][WIDGET_MIME]["model_id"]
-
-    async def save(path: str) -> None:
-        cells = nbformat.read(notebook, as_version=4)
-        stranger = {WIDGET_MIME: {"model_id": "0" * 32, "version_major": 2, "version_minor": 0}}
-        widget = {WIDGET_MIME: {"model_id": model_id, "version_major": 2, "version_minor": 0}, "text/plain": "x"}
-        cells.cells[0].outputs = [
-            nbformat.v4.new_output("display_data", data=widget),
-            nbformat.v4.new_output("display_data", data=stranger),
-            nbformat.v4.new_output("stream", text="hello"),
-        ]
-        body = json.dumps({"type": "notebook", "format": "json", "content": cells})
-        await jp_fetch("api", "contents", *path.split("/"), method="PUT", body=body)
-
-    conversation_id, run_id = await the_run(api)
-    waiting = await api.next_approval()
-    async with asyncio.timeout(60):
-        await save("folder/analysis.ipynb")
-        while "Waiting for you: Run Python (run_python)" not in saved_data(notebook)["text/plain"]:
-            await save("folder/analysis.ipynb")
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    await api.ended(conversation_id)
-    service = extension.service
-    assert service is not None
-    await until(service.records.kept)
-    await save("folder/analysis.ipynb")
-    data = saved_data(notebook)
-    assert WIDGET_MIME not in data
-    assert run_id in "".join(data["text/html"])
-    outputs = nbformat.read(notebook, as_version=4).cells[0].outputs
-    assert outputs[-2]["data"][WIDGET_MIME]["model_id"] == "0" * 32
-    assert outputs[-1]["text"] == "hello"
-    await save("copy.ipynb")  # the same id in another notebook is nobody's record
-    assert WIDGET_MIME in saved_data(notebook.parents[1] / "copy.ipynb")
-    manager.notify_disconnect(open_kernel.kernel_id)
-
-
 async def test_no_file_is_made_where_the_notebook_was_deleted(
     api: Api, open_kernel: Kernel, notebook: Path, model: FakeOpenAI, extension: AgentKernelServer
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
-from tests.server.client import Api, Fetch, Kernel, OpenChannel
+from tests.server.client import Api, Kernel
 
 FAULTY = call("no_such_tool")
 """A turn without an answer, where there is no kernel."""
@@ -62,50 +62,6 @@ class TestABudget:
         assert (await api("GET", "runs", params={"state": "open"}))[1] == []
         assert [(run["status"], run["waits_for"]) for run in (await api("GET", "runs"))[1]] == [("complete", [])]
 
-    async def test_that_stays_reached_is_not_raised_and_the_field_is_named(self, api: Api, model: FakeOpenAI) -> None:
-        model.add(FAULTY)
-        conversation_id, run_id = await start(api)
-        pause_id = (await listed(api, "runs", "paused"))["paused"]["pause_id"]
-        path = ("conversations", conversation_id, "runs", run_id, "budget")
-        status, refused = await api("POST", *path, body={"pause_id": pause_id, "add": {"tool_calls": 3}})
-        assert (status, refused["field"]) == (400, "add")
-        assert "steps" in refused["message"]
-        assert (await listed(api, "runs", "paused"))["paused"]["pause_id"] == pause_id
-
-    async def test_that_was_raised_over_http_is_not_raised_again_over_the_channel(
-        self, api: Api, client: OpenChannel, model: FakeOpenAI
-    ) -> None:
-        model.add(FAULTY, say("Done."))
-        conversation_id, run_id = await start(api)
-        answer = {"pause_id": (await listed(api, "runs", "paused"))["paused"]["pause_id"], "add": {"steps": 3}}
-        page = await client(conversation_id)
-        await page.next()
-        assert (await api("POST", "conversations", conversation_id, "runs", run_id, "budget", body=answer))[0] == 200
-        await page.send({"type": "budget", "run_id": run_id, **answer})
-        conflict = await page.until("error")
-        assert (conflict["code"], conflict["details"]["raised"]["add"]) == ("CONFLICT", {"steps": 3})
-        [ended] = (await api.ended(conversation_id))["runs"]
-        assert ended["budget"]["steps"] == 4
-
-    async def test_is_not_raised_where_the_run_is_stopped_instead(self, api: Api, model: FakeOpenAI) -> None:
-        model.add(FAULTY)
-        conversation_id, run_id = await start(api)
-        pause_id = (await listed(api, "runs", "paused"))["paused"]["pause_id"]
-        path = ("conversations", conversation_id, "runs", run_id)
-        assert (await api("POST", *path, "cancel"))[0] == 200
-        assert (await api.ended(conversation_id))["runs"][0]["status"] == "cancelled"
-        assert (await api("POST", *path, "budget", body={"pause_id": pause_id, "add": {"steps": 1}}))[0] == 409
-        assert (await api("POST", *path, "cancel"))[0] == 200  # it has ended already: nothing changes
-
-    async def test_of_another_conversations_run_can_not_be_raised(self, api: Api, model: FakeOpenAI) -> None:
-        model.add(FAULTY)
-        _, run_id = await start(api)
-        pause_id = (await listed(api, "runs", "paused"))["paused"]["pause_id"]
-        path = ("conversations", await api.new_conversation(), "runs", run_id)
-        assert (await api("POST", *path, "budget", body={"pause_id": pause_id, "add": {"steps": 1}}))[0] == 404
-        assert (await api("POST", *path, "cancel"))[0] == 404
-        assert (await listed(api, "runs", "paused"))["run_id"] == run_id
-
 
 @pytest.mark.kernel
 class TestAnUnknownOutcome:
@@ -139,31 +95,6 @@ class TestAnUnknownOutcome:
         assert [one["role"] for one in view["messages"]] == ["user", "assistant", "tool", "assistant"]
         assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
 
-    async def test_is_answered_with_run_again_and_asked_about_before_it_runs(
-        self, api: Api, kernel: Kernel, model: FakeOpenAI
-    ) -> None:
-        conversation_id, lost = await self.unknown(api, kernel, model)
-        model.add(call("run_python", code="import os; os._exit(1)"), say("I leave it."))
-        path = ("approvals", lost["approval_id"], "outcome")
-        status, answered = await api("POST", *path, body={"answer": "retry"})
-        assert (status, answered["unknown_answer"]) == (200, "retry")
-        assert (await api("POST", *path, body={"answer": "retry"}))[0] == 409
-        again = await api.next_approval()
-        assert again["approval_id"] != lost["approval_id"]
-        await api("POST", "approvals", again["approval_id"], body={"approved": False})
-        view = await api.ended(conversation_id)
-        assert [one["state"] for one in view["tool_calls"]] == ["unknown", "denied"]
-        asked = [one for one in view["messages"] if one["content"].startswith("Try this call again")]
-        assert len(asked) == 1
-
-    async def test_is_none_of_a_call_that_waits_for_approval(self, api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
-        model.add(call("run_python", code="1"))
-        await start(api, kernel_id=kernel.kernel_id)
-        waiting = await api.next_approval()
-        status, _ = await api("POST", "approvals", waiting["approval_id"], "outcome", body={"answer": "retry"})
-        assert status == 409
-        assert [one["approval_id"] for one in await api.pending()] == [waiting["approval_id"]]
-
 
 async def test_a_run_whose_model_failed_is_tried_again(api: Api, model: FakeOpenAI) -> None:
     model.add(failure(400, "The model is not well."), say("Here I am."))
@@ -176,17 +107,3 @@ async def test_a_run_whose_model_failed_is_tried_again(api: Api, model: FakeOpen
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["messages"][-1]["content"]) == ("complete", "Here I am.")
     assert (await api("POST", *path))[0] == 409
-
-
-@pytest.mark.kernel
-async def test_a_run_whose_kernel_has_gone_is_not_tried_again_and_the_answer_says_so(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch
-) -> None:
-    model.add(failure(400, "The model is not well."))
-    conversation_id, run_id = await start(api, kernel_id=kernel.kernel_id)
-    await api.ended(conversation_id)
-    await jp_fetch("api", "kernels", kernel.kernel_id, method="DELETE")
-    status, refused = await api("POST", "conversations", conversation_id, "runs", run_id, "retry")
-    assert status == 409
-    assert "kernel is no longer there" in refused["message"]
-    assert (await api.ended(conversation_id))["runs"][0]["error"]["code"] == "LLM_ERROR"

@@ -68,19 +68,6 @@ async def test_a_cell_that_is_run_again_while_its_call_waits_has_the_new_run_beg
     assert (await loaded.text("import agent_kernel as ak; print(ak.last_run().wait().text)")) == "Done.\n"
 
 
-async def test_a_cell_that_is_run_again_ten_times_in_a_second_leaves_one_run(
-    api: Api, loaded: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code="1"))
-    for _ in range(10):
-        loaded.start(ASK, cell_id="a")
-    await loaded.run("1")
-    runs = await runs_when(api, lambda runs: len(runs) == 10 and [r["status"] for r in runs].count("cancelled") == 9)
-    assert [run["status"] for run in runs if run["status"] != "cancelled"] in (["running"], ["queued"])
-    waiting = await api.next_approval()
-    assert waiting["run_id"] == (await loaded.text("import agent_kernel as ak; print(ak.last_run().run_id)")).strip()
-
-
 async def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(
     api: Api, loaded: Kernel, model: FakeOpenAI, extension: AgentKernelServer
 ) -> None:

@@ -97,32 +97,6 @@ async def test_a_channel_to_an_unknown_conversation_is_404(
         await client("nowhere")
 
 
-async def test_a_stranger_gets_no_channel(api: Api, client: OpenChannel) -> None:
-    conversation_id = await api.new_conversation()
-    with pytest.raises(HTTPClientError, match="403"):
-        await client(conversation_id, headers={"Authorization": ""})
-
-
-async def test_a_foreign_page_gets_no_channel_even_with_the_token(
-    api: Api, client: OpenChannel, jp_auth_header: dict[str, str]
-) -> None:
-    conversation_id = await api.new_conversation()
-    with pytest.raises(HTTPClientError, match="403"):
-        await client(conversation_id, headers={"Origin": "https://elsewhere.example"})
-    token = jp_auth_header["Authorization"].removeprefix("token ")
-    with pytest.raises(HTTPClientError, match="403"):
-        await client(
-            conversation_id,
-            headers={"Authorization": "", "Origin": "https://elsewhere.example"},
-            params={"token": token},
-        )
-
-
-async def test_a_page_of_this_server_gets_its_channel(api: Api, client: OpenChannel, jp_http_port: int) -> None:
-    page = await client(await api.new_conversation(), headers={"Origin": f"http://127.0.0.1:{jp_http_port}"})
-    assert (await page.next())["type"] == "session"
-
-
 class TestAnAllowedOrigin:
     @pytest.fixture
     def server_traits(self) -> dict[str, Any]:
@@ -193,21 +167,6 @@ class TestAReader:
         assert (await page.closed(), page.close_code) == (True, 1008)
         with pytest.raises(HTTPClientError):
             await client(conversation_id)
-
-    async def test_who_resumes_is_asked_for_the_right_to_look(
-        self, api: Api, client: OpenChannel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        model.add(say("A secret."))
-        page = await client(conversation_id := await api.new_conversation())
-        await page.next()
-        await api.start_run(conversation_id)
-        await api.ended(conversation_id)
-        await page.until("complete")
-        monkeypatch.setattr(Switchable, "blind", lambda: True)
-        await page.send({"type": "resume", "last_seq": 0, "id": "r"})
-        refused = await page.until("error")
-        assert (refused["code"], refused["command_id"]) == ("ACCESS_DENIED", "r")
-        assert (await page.closed(), page.close_code) == (True, 1008)
 
 
 async def test_a_slow_page_loses_no_token(api: Api, client: OpenChannel, model: FakeOpenAI) -> None:

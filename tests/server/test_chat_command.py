@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from jupyter_server.serverapp import ServerApp
@@ -129,23 +128,6 @@ async def test_a_call_that_is_decided_elsewhere_is_taken_back_and_a_line_that_wa
     await program.until("answered elsewhere, and is not asked any more", "Done.", "Complete.")
 
 
-@pytest.mark.kernel
-async def test_an_outcome_that_nobody_knows_is_asked_about(
-    api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    model.add(call("run_python", code="import os; os._exit(1)"), say("I will look first."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
-    program = chat(conversation_id)
-    await program.until(APPROVES)
-    program.type("a")
-    await program.until("Outcome unknown", "[r] Run again")
-    program.type("c")
-    await program.until("I will look first.", "Complete.")
-    view = await api.ended(conversation_id)
-    assert [(one["state"], one["unknown_answer"]) for one in view["tool_calls"]] == [("unknown", "continue")]
-
-
 async def test_ctrl_c_leaves_the_run_and_a_typed_word_stops_it(api: Api, chat: Chat, model: FakeOpenAI) -> None:
     whole = streamed(say("The first half, and the rest."))
     model.add(replace(whole, hang_after=whole.body.index(b"rest")))
@@ -184,30 +166,6 @@ async def test_a_lost_connection_neither_repeats_nor_loses_a_line(
     await program.until("Complete.")
     for line in ("line 0", "line 1", "line 2", "Over."):
         assert program.text.count(line) == 1, program.text
-
-
-class TestWithABudget:
-    @pytest.fixture
-    def extension_traits(self) -> dict[str, Any]:
-        return {"default_budget": {"steps": 1}}
-
-    @pytest.mark.kernel
-    async def test_a_conversation_is_chosen_and_its_paused_run_goes_on_with_as_much_again(
-        self, api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel
-    ) -> None:
-        model.add(say("An earlier one."), call("inspect_variables"), say("Went on."))
-        over = await api.new_conversation()
-        await api.start_run(over, "Say something.")
-        await api.ended(over)
-        await api.start_run(await api.new_conversation(kernel_id=kernel.kernel_id), "Look around.")
-        program = chat()
-        rows = await program.until("Which conversation?")
-        assert "Look around." in rows
-        assert "Say something." not in rows
-        program.type("1")
-        await program.until("The run waits: the budget is reached.", "[c] Continue with 1 steps more")
-        program.type("c")
-        await program.until("Budget raised by ", "1 steps.", "Went on.", "Complete.")
 
 
 async def in_pipes(*arguments: str, token: str) -> asyncio.subprocess.Process:

@@ -159,34 +159,6 @@ async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
     await page.until("complete")
 
 
-async def test_a_written_file_is_put_back_unless_somebody_changed_it_since(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
-) -> None:
-    report, notes = tmp_path / "report.md", tmp_path / "notes.md"
-    report.write_text("old\n")
-    writes = [call("write_file", path=str(path), content="new\n", call_id=path.stem) for path in (report, notes)]
-    model.add(calls(*writes, call("run_python", code="1", call_id="last")), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    page = await client(conversation_id)
-    await api.start_run(conversation_id)
-    asked = {one["tool_call_id"]: one for one in [await page.until("approval_request") for _ in "123"]}
-    for name, shown in (("report", "@@ -1 +1 @@\n-old\n+new"), ("notes", "--- /dev/null\n")):
-        assert shown in asked[name]["preview"]["text"]
-        await page.send({"type": "approval_response", "approval_id": asked[name]["approval_id"], "approved": True})
-    ended = [await page.until("tool_complete") for _ in "12"]
-    assert {one["tool_call_id"]: bool(one["undo"]) for one in ended} == {"report": True, "notes": False}
-    await page.send({"type": "tool_undo", "tool_call_id": "report"})
-    assert (await page.until("tool_undone"))["tool_call_id"] == "report"
-    assert report.read_text() == "old\n"
-    notes.write_text("mine\n")
-    await page.send({"type": "tool_undo", "tool_call_id": "notes"})
-    refused = await page.until("error")
-    assert (refused["code"], refused["tool_call_id"]) == ("CONFLICT", "notes")
-    assert notes.read_text() == "mine\n"
-    await page.send({"type": "approval_response", "approval_id": asked["last"]["approval_id"], "approved": False})
-    await page.until("complete")
-
-
 async def test_every_line_of_a_flood_arrives_once_and_in_order(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
     model.add(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)

@@ -150,11 +150,3 @@ async def test_a_filter_that_says_nothing_is_400_with_the_field_named(
     status, refused = await api("GET", what, params={field: value})
     assert (status, refused["field"]) == (400, field)
     assert field in refused["message"]
-
-
-async def test_a_long_prompt_is_cut_in_the_list_of_calls(api: Api, model: FakeOpenAI) -> None:
-    model.add(call("no_such_tool"), say("Done."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id, "x" * 100_000)
-    await api.ended(conversation_id)
-    assert [len(one["prompt"]) for one in await listed(api, "approvals", state="invalid")] == [1_000]

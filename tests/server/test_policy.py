@@ -8,7 +8,7 @@ from jupyter_server.serverapp import ServerApp
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.configuration import read_limits_of
-from tests.server.client import Api, Kernel, OpenChannel
+from tests.server.client import Api, Kernel
 
 
 class TestWhereTheSiteAsks:
@@ -31,16 +31,6 @@ class TestWhereTheSiteAsks:
             "mode": "plan",
             "waiting": 0,
         }
-
-    async def test_nor_over_the_channel(self, api: Api, client: OpenChannel) -> None:
-        conversation_id = await api.new_conversation()
-        page = await client(conversation_id)
-        await page.next()
-        await page.send({"type": "policy", "mode": "allow"})
-        assert (await page.until("error"))["message"].startswith("This site allows ask at most")
-        await page.send({"type": "policy", "mode": "deny"})
-        switched = await page.until("policy")
-        assert (switched["before"], switched["mode"], switched["run_id"]) == ("ask", "deny", None)
 
 
 @pytest.mark.kernel

@@ -54,19 +54,6 @@ async def decided(api: Api, conversation_id: str) -> Any:
     return one
 
 
-async def test_one_after_another(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
-    for call_id in ("call_0", "functions.run_python:0", "../../etc/x", "a\nb\x00c", "x" * 100_000):
-        by_prompt(model, {word: printing(word, call_id) for word in ("first", "second")}, times=4)
-        found = [await decided(api, await begun(api, kernel, word)) for word in ("first", "second")]
-        assert [(one["state"], one["result"]) for one in found] == [("success", "first"), ("success", "second")]
-        assert [one["tool_call_id"] == call_id for one in found] == [len(call_id) < 50 and call_id.isprintable()] * 2
-        assert found[0]["approval_id"] != found[1]["approval_id"]
-    for request in model.requests:  # what the model is told names the call as its own message does
-        said = request.body["messages"]
-        asked = [one["id"] for message in said for one in message.get("tool_calls", ())]
-        assert [message["tool_call_id"] for message in said if message["role"] == "tool"] == asked
-
-
 async def test_cancelling_one_interrupts_no_other(
     api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:

@@ -9,15 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from jupyter_server.auth import Authorizer
 
 from agent_kernel.runtime import runtime
-from agent_kernel.testing import FakeOpenAI, VirtualClock, say
-from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
-from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Fetch, service_of
+from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing.wire.reply import rate_limited
+from tests.server.client import Api, Fetch
 
 ROUTES = [
     ("GET", ("status",)),
@@ -138,39 +136,6 @@ async def test_a_run_asks_its_model_for_the_effort_that_the_script_wants(api: Ap
     assert "reasoning_effort" not in model.requests[1].body
 
 
-@pytest.fixture
-def clock(extension: AgentKernelServer) -> VirtualClock:
-    """The clock of the server's models."""
-    clock = service_of(extension)._models.clock = VirtualClock(auto=False)
-    return clock
-
-
-@pytest.mark.usefixtures("fresh")
-async def test_over_http_each_try_that_a_gateway_ends_is_in_the_run_and_at_its_end_why(
-    clock: VirtualClock, api: Api, model: FakeOpenAI
-) -> None:
-
-    def after_a_minute(_: dict[str, Any]) -> Reply:
-        clock.advance(60)
-        return failure(504, "Gateway Time-out")
-
-    model.add(*[after_a_minute] * 4, say("Hi"))
-    conversation_id = await api.new_conversation()
-    run_id = await api.start_run(conversation_id)
-    async with asyncio.timeout(60):
-        for attempt in (2, 3, 4):
-            delay = None
-            while not clock.sleepers or delay is None or delay["attempt"] != attempt:
-                delay = (await api("GET", "conversations", conversation_id))[1]["runs"][0]["delay"]
-            assert "probably the model takes longer to read so long a prompt" in delay["cause"]
-            clock.advance(10)
-    (ended,) = (await api.ended(conversation_id))["runs"]
-    assert (ended["status"], ended["delay"]) == ("error", None)
-    assert "after 4 tries (504): Gateway Time-out. That was after 60 s: probably" in ended["error"]["message"]
-    assert (await api("POST", "conversations", conversation_id, "runs", run_id, "retry"))[0] == 200
-    assert (await api.ended(conversation_id))["runs"][0]["status"] == "complete"
-
-
 async def test_a_rate_limit_is_in_the_run_and_it_is_tried_now_over_http(api: Api, model: FakeOpenAI) -> None:
     model.add(rate_limited(retry_after="100"), say("Hi"))
     conversation_id = await api.new_conversation()
@@ -191,6 +156,7 @@ async def test_a_rate_limit_is_in_the_run_and_it_is_tried_now_over_http(api: Api
 
 UNKNOWN: list[tuple[str, tuple[str, ...], Any]] = [
     ("GET", ("conversations", "nowhere"), None),
+    ("GET", ("conversations", "nowhere", "events"), None),
     ("DELETE", ("conversations", "nowhere"), None),
     ("POST", ("conversations", "nowhere", "runs"), {"content": "Hello"}),
     ("POST", ("conversations", "nowhere", "policy"), {"mode": "deny"}),
@@ -241,12 +207,6 @@ async def test_a_body_that_does_not_validate_is_400_with_the_field_named(api: Ap
         assert field in answer["message"]
 
 
-async def test_a_state_that_does_not_exist_is_400(api: Api) -> None:
-    for path in ("approvals", "runs"):
-        status, answer = await api("GET", path, params={"state": "waiting"})
-        assert (status, answer["field"]) == (400, "state"), path
-
-
 async def test_nobody_gets_in_without_a_token(api: Api) -> None:
     for method, path in ROUTES:
         assert (await api(method, *path, headers={"Authorization": ""}))[0] == 403, path
@@ -290,15 +250,6 @@ async def test_kernels_learn_which_server_serves_them(api: Api, extension: Any) 
     assert os.environ["AGENT_KERNEL_SERVER_PID"] == str(os.getpid())
     await extension.stop_extension()
     assert "AGENT_KERNEL_SERVER_PID" not in os.environ
-
-
-@pytest.mark.usefixtures("fresh")
-async def test_a_page_can_save_while_the_server_stops(extension: Any, jp_fetch: Fetch, jp_root_dir: Path) -> None:
-    await extension.stop_extension()
-    body = json.dumps({"type": "notebook", "format": "json", "content": nbformat.v4.new_notebook()})
-    answer = await jp_fetch("api", "contents", "late.ipynb", method="PUT", body=body)
-    assert answer.code == 201
-    assert (jp_root_dir / "late.ipynb").exists()
 
 
 class TestConfiguration:
