@@ -15,7 +15,6 @@ from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS, WallLevel
 from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel_server.configuration import make_service, warn_of_broken
-from agent_kernel_server.front_end import front_end_route
 from agent_kernel_server.handlers import HANDLERS
 from agent_kernel_server.service import Service
 
@@ -230,7 +229,7 @@ class AgentKernelServer(ExtensionApp):
         os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
 
     def initialize_handlers(self) -> None:
-        self.handlers.extend([front_end_route(), *HANDLERS])
+        self.handlers.extend(HANDLERS)
 
     async def _start_jupyter_server_extension(self, _: Any) -> None:
         assert self.service is not None

@@ -3,11 +3,13 @@
 Clients without a channel, such as scripts, can do everything by these routes that a card can.
 """
 
-from collections.abc import Callable, Mapping
-from typing import ClassVar, NoReturn, get_args
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, get_args
 
+from jupyter_server.base.handlers import FileFindHandler
 from pydantic import Field
-from tornado import web
 
 from agent_kernel.errors import UnknownRun
 from agent_kernel.protocol.commands import (
@@ -31,11 +33,10 @@ from agent_kernel.runtime.clients.overview import ENDED_RUNS
 from agent_kernel.runtime.clients.snapshot import tool_views
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.ai_sdk import ChatHandler, ChatMessagesHandler, ResumeHandler
-from agent_kernel_server.channel import ChannelHandler
 from agent_kernel_server.identity import Action
 from agent_kernel_server.mcp_server.route import McpHandler
-from agent_kernel_server.pages import PagesHandler
 from agent_kernel_server.requests import AgentKernelHandler, Refusal
+from agent_kernel_server.sockets import ChannelHandler, PagesHandler
 from agent_kernel_server.streams import EventsHandler
 
 CALL_STATES: frozenset[str] = frozenset({*get_args(CallState), "unanswered"})
@@ -47,6 +48,15 @@ ended."""
 
 
 WRITING: Mapping[str, Action] = {"GET": "read", "POST": "write", "DELETE": "write"}
+
+
+RunCommand = BudgetCommand | RunRetryCommand | TryNowCommand | CancelCommand
+RUN_COMMANDS: dict[str, type[RunRetryCommand | TryNowCommand | CancelCommand]] = {
+    "retry": RunRetryCommand,
+    "try-now": TryNowCommand,
+    "cancel": CancelCommand,
+}
+"""Those without a body, by the last part of their address."""
 
 
 class NewConversation(Body):
@@ -280,26 +290,17 @@ class UndoHandler(AgentKernelHandler):
 
 
 class CallAnswerHandler(AgentKernelHandler):
-    async def act(self, approval_id: str, command: Callable[[str], ToolResultCommand | ToolCancelCommand]) -> None:
-        """Handle a command for a call, and send the call as it is afterwards."""
+    """Cancels a call, or answers one that runs in a client, such as a question of the model. Sends the call as it is
+    afterwards."""
+
+    async def post(self, approval_id: str, name: str) -> None:
+        output = self.read_body(ToolAnswer).output if name == "result" else None
         runtime = await self.runtime()
-        call = await runtime.find_call(approval_id)
-        conversation = await runtime.conversation(call.conversation_id)
-        await handle_command(command(call.tool_call_id), conversation, self.person)
+        call_id = (call := await runtime.find_call(approval_id)).tool_call_id
+        cancel = ToolCancelCommand(tool_call_id=call_id)
+        command = cancel if output is None else ToolResultCommand(tool_call_id=call_id, output=output)
+        await handle_command(command, await runtime.conversation(call.conversation_id), self.person)
         self.send(await runtime.find_call(approval_id))
-
-
-class ResultHandler(CallAnswerHandler):
-    """Answers a question of the model, or a call of another tool that runs in a client."""
-
-    async def post(self, approval_id: str) -> None:
-        output = self.read_body(ToolAnswer).output
-        await self.act(approval_id, lambda call_id: ToolResultCommand(tool_call_id=call_id, output=output))
-
-
-class CallCancelHandler(CallAnswerHandler):
-    async def post(self, approval_id: str) -> None:
-        await self.act(approval_id, lambda call_id: ToolCancelCommand(tool_call_id=call_id))
 
 
 class PolicyHandler(AgentKernelHandler):
@@ -315,36 +316,16 @@ class PolicyHandler(AgentKernelHandler):
 
 
 class RunAnswerHandler(AgentKernelHandler):
-    async def act(
-        self, conversation_id: str, command: BudgetCommand | RunRetryCommand | TryNowCommand | CancelCommand
-    ) -> None:
-        """Handle a command for a run, and send the run as it is afterwards."""
+    """Handles a command for a run, and sends the run as it is afterwards."""
+
+    async def post(self, conversation_id: str, run_id: str, name: str) -> None:
+        if name == "budget":
+            command: RunCommand = BudgetCommand(run_id=run_id, **dict(self.read_body(BudgetAnswer)))
+        else:
+            command = RUN_COMMANDS[name](run_id=run_id)
         runtime = await self.runtime()
         await handle_command(command, await runtime.conversation(conversation_id), self.person)
-        self.send(await runtime.run(command.run_id))
-
-
-class BudgetHandler(RunAnswerHandler):
-    async def post(self, conversation_id: str, run_id: str) -> None:
-        answer = self.read_body(BudgetAnswer)
-        await self.act(conversation_id, BudgetCommand(run_id=run_id, **dict(answer)))
-
-
-class RetryHandler(RunAnswerHandler):
-    async def post(self, conversation_id: str, run_id: str) -> None:
-        await self.act(conversation_id, RunRetryCommand(run_id=run_id))
-
-
-class TryNowHandler(RunAnswerHandler):
-    """Asks the model's service again without the rest of a run's delay."""
-
-    async def post(self, conversation_id: str, run_id: str) -> None:
-        await self.act(conversation_id, TryNowCommand(run_id=run_id))
-
-
-class CancelHandler(RunAnswerHandler):
-    async def post(self, conversation_id: str, run_id: str) -> None:
-        await self.act(conversation_id, CancelCommand(run_id=run_id))
+        self.send(await runtime.run(run_id))
 
 
 class UndoRunHandler(AgentKernelHandler):
@@ -376,10 +357,36 @@ class UnknownRouteHandler(AgentKernelHandler):
         raise Refusal(404, f"There is no route {path!r}.")
 
 
+def front_end_folder() -> Path | None:
+    """Where the built files are; `None` if the widget is not installed here. Does not import the widget's package."""
+    spec = importlib.util.find_spec("agent_kernel_widgets")
+    places = spec.submodule_search_locations if spec is not None else None
+    return Path(places[0]) / "static" / "parts" if places else None
+
+
+class FrontEndHandler(FileFindHandler):
+    """Serves the files as Jupyter serves those of its own page: to anyone who reaches the server. They are the same for
+    everybody, and a page's `import` brings no token."""
+
+    _static_paths: dict[str, str] = {}  # noqa: RUF012 -- the cache of the base class is one for all folders
+
+    def set_headers(self) -> None:
+        super().set_headers()
+        self.set_header("Cache-Control", "public, max-age=31536000, immutable")
+
+    def get_content_type(self) -> str:
+        """Not by the system's table, which is wrong on some machines; browsers run no module of another type."""
+        return "text/javascript; charset=utf-8"
+
+
 _ID = r"([^/]+)"
 _API = "agent-kernel/api"
 
-HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
+_FRONT_END = r"agent-kernel/static/((?:cards|part)-[0-9A-Z]{8}\.js)"
+"""Files as the build names them: by their content, so that a file never changes under its name."""
+
+HANDLERS: list[tuple[Any, ...]] = [
+    (_FRONT_END, FrontEndHandler, {"path": [str(found)] if (found := front_end_folder()) is not None else []}),
     (rf"{_API}/status", StatusHandler),
     (rf"{_API}/tools", ToolsHandler),
     (rf"{_API}/mcp-servers", ServersHandler),
@@ -392,10 +399,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/conversations/{_ID}/runs", RunsHandler),
     (rf"{_API}/conversations/{_ID}/messages", MessagesHandler),
     (rf"{_API}/conversations/{_ID}/policy", PolicyHandler),
-    (rf"{_API}/conversations/{_ID}/runs/{_ID}/budget", BudgetHandler),
-    (rf"{_API}/conversations/{_ID}/runs/{_ID}/retry", RetryHandler),
-    (rf"{_API}/conversations/{_ID}/runs/{_ID}/try-now", TryNowHandler),
-    (rf"{_API}/conversations/{_ID}/runs/{_ID}/cancel", CancelHandler),
+    (rf"{_API}/conversations/{_ID}/runs/{_ID}/(budget|retry|try-now|cancel)", RunAnswerHandler),
     (rf"{_API}/conversations/{_ID}/runs/{_ID}/(undo|redo)", UndoRunHandler),
     (rf"{_API}/conversations/{_ID}/channel", ChannelHandler),
     (rf"{_API}/conversations/{_ID}/events", EventsHandler),
@@ -406,8 +410,7 @@ HANDLERS: list[tuple[str, type[web.RequestHandler]]] = [
     (rf"{_API}/approvals", ApprovalsHandler),
     (rf"{_API}/approvals/{_ID}", ApprovalHandler),
     (rf"{_API}/approvals/{_ID}/outcome", OutcomeHandler),
-    (rf"{_API}/approvals/{_ID}/result", ResultHandler),
-    (rf"{_API}/approvals/{_ID}/cancel", CallCancelHandler),
+    (rf"{_API}/approvals/{_ID}/(result|cancel)", CallAnswerHandler),
     (rf"{_API}/approvals/{_ID}/(undo|redo)", UndoHandler),
     (rf"{_API}/pages", PagesHandler),
     (MCP_PATH, McpHandler),

@@ -2,11 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from logging import Logger
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
@@ -28,7 +30,6 @@ from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.version import __version__
 from agent_kernel_server import prometheus
-from agent_kernel_server.chats import Chats
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.kernels.shared import Shared
@@ -44,6 +45,8 @@ from agent_kernel_server.notebooks.records import RecordKeeper
 CONTENTS_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 PROMPT = re.compile(rb"agent_kernel|%agent")
 """What a notebook has that loads the extension or asks an agent."""
+REMEMBERED = 1_000
+"""Messages of AI SDK pages that are remembered until the log has them, which is when their run begins."""
 PAGE_SECONDS = 60.0
 """How long a page that was left open over a restart may take to connect again."""
 
@@ -64,6 +67,39 @@ class Stream(Protocol):
     """An open response with server-sent events."""
 
     def close(self) -> None: ...
+
+
+class Chats:
+    """Starts each message of an AI SDK page once, however often it is sent. The log knows the messages of runs that
+    have begun; this knows those that were just sent."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def start_once(self, chat_id: str, message_id: str, start: Callable[[], Awaitable[str]]) -> str:
+        """The id of the message's run, which is started if it was not before."""
+        async with self._starting.setdefault(chat_id, asyncio.Lock()):
+            known = self._runs.get((chat_id, message_id))
+            if known is None:
+                known = self._runs[chat_id, message_id] = await start()
+                while len(self._runs) > REMEMBERED:
+                    self._runs.popitem(last=False)
+            return known
+
+    def run_of(self, chat_id: str, message_id: str) -> str | None:
+        """The run of a message that was started; `None` where this server has not started it."""
+        return self._runs.get((chat_id, message_id))
+
+    def forget(self, chat_id: str) -> None:
+        """The chat was deleted; another one may get its id."""
+        for key in [key for key in self._runs if key[0] == chat_id]:
+            del self._runs[key]
+
+    def newest(self, chat_id: str) -> tuple[str, str] | None:
+        """The newest message that was started in a chat, and its run."""
+        found = [(message_id, run_id) for (chat, message_id), run_id in self._runs.items() if chat == chat_id]
+        return found[-1] if found else None
 
 
 class Service:
@@ -255,7 +291,7 @@ class Service:
         """Create a conversation, by an id of the client's choice where it has one.
 
         Raises `ConfigurationError` for a model that is not configured."""
-        path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
+        path = await self.records.paths.notebook_of(kernel_id) if kernel_id is not None else None
         if model is not None:
             await in_own_thread(lambda: self._models.resolve(model, path))
         runtime = await self.runtime()
@@ -295,7 +331,7 @@ class Service:
         executor = await self.kernels.executor(conversation, run_id)
         tools = BUILTIN_TOOLS if executor is not None else ()
         kernel_id = conversation.kernel_id
-        path = await self.records.notebook_path(kernel_id) if kernel_id is not None else None
+        path = await self.records.paths.notebook_of(kernel_id) if kernel_id is not None else None
         spec = RunSpec(
             run_id=run_id,
             prompt=content,

@@ -135,9 +135,11 @@ def test_the_protocol_page_names_every_route_of_the_server() -> None:
     from agent_kernel_server.handlers import HANDLERS  # it loads Jupyter's server
 
     page = PROTOCOL_PAGE.read_text(encoding="utf-8")
-    ours = [path.removeprefix("agent-kernel/api/") for path, _ in HANDLERS if path.startswith("agent-kernel/api/")]
+    paths = [path.replace("([^/]+)", "{}") for path, *_ in HANDLERS if path.startswith("agent-kernel/api/")]
+    ours = [path.removeprefix("agent-kernel/api/") for path in paths if not path.endswith("(.*)")]
     routes = {
         re.sub(r"\{[a-z_]+\}", "{}", route) for route in re.findall(r"[a-z-]+(?:/(?:\{[a-z_]+\}|[a-z-]+))*", page)
     }
-    named = [path.replace("([^/]+)", "{}").replace("(undo|redo)", way) for path in ours for way in ("undo", "redo")]
-    assert [path for path in named if path != "(.*)" and path not in routes] == []
+    choices = [re.split(r"[(|)]", path.removesuffix(")")) for path in ours]
+    named = [f"{base}{one}" for base, *several in choices for one in several or [""]]
+    assert [path for path in named if path not in routes] == []

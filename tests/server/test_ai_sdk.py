@@ -162,11 +162,18 @@ async def test_a_client_that_leaves_stops_nothing_and_the_stream_is_resumed_from
     model.add(call("run_python", code=code))
     service = service_of(extension)
     body = json.dumps(asking(kernel_id=kernel.kernel_id, policy="allow"))
+    read: list[bytes] = []
+
+    def leave(chunk: bytes) -> None:
+        read.append(chunk)
+        if b"tool-input-available" in b"".join(read):
+            raise ConnectionError
+
     with pytest.raises(HTTPClientError):
-        await jp_fetch("agent-kernel", "api", *CHAT, method="POST", body=body, request_timeout=3)
+        await jp_fetch("agent-kernel", "api", *CHAT, method="POST", body=body, streaming_callback=leave)
     await until(lambda: not service.streams)
 
-    read: list[bytes] = []
+    read.clear()
     path = ("agent-kernel", "api", *CHAT, "chat", "stream")
     resumed = jp_fetch(*path, request_timeout=90, streaming_callback=read.append)
     await until(lambda: b"tool-input-available" in b"".join(read))

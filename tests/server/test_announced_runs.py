@@ -14,7 +14,8 @@ from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels.kernel import ServedKernel
-from agent_kernel_server.notebooks.records import WIDGET_MIME, RecordKeeper
+from agent_kernel_server.notebooks.paths import NotebookPaths
+from agent_kernel_server.notebooks.records import WIDGET_MIME
 from tests.server.client import Api, Fetch, Kernel, open_notebook
 from tests.waiting import until
 
@@ -149,7 +150,7 @@ async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(
 async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_first_is_found_late(
     api: Api, open_kernel: Kernel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    declared, both, find, declaration_of = [], asyncio.Event(), RecordKeeper.notebook_path, ServedKernel._declaration_of
+    declared, both, find, declaration_of = [], asyncio.Event(), NotebookPaths.notebook_of, ServedKernel._declaration_of
     asked: list[None] = []
 
     async def declaration_is_noted(self: ServedKernel, *args: Any) -> Any:
@@ -158,7 +159,7 @@ async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_fi
             both.set()
         return declared[-1]
 
-    async def find_late(self: RecordKeeper, *args: Any) -> Any:
+    async def find_late(self: NotebookPaths, *args: Any) -> Any:
         asked.append(None)
         if len(asked) == 1:
             await both.wait()
@@ -166,7 +167,7 @@ async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_fi
         return await find(self, *args)
 
     monkeypatch.setattr(ServedKernel, "_declaration_of", declaration_is_noted)
-    monkeypatch.setattr(RecordKeeper, "notebook_path", find_late)
+    monkeypatch.setattr(NotebookPaths, "notebook_of", find_late)
     model.add(say("One."), say("Two."))
     await open_kernel.run(
         "import agent_kernel as ak\nagent = ak.Agent()\nruns = [agent.start('First.'), agent.start('Second.')]"

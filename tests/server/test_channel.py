@@ -13,7 +13,7 @@ from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.testing import FakeOpenAI, say
-from agent_kernel_server import channel, identity
+from agent_kernel_server import identity, sockets
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, OpenChannel, service_of
 from tests.waiting import until
@@ -92,7 +92,7 @@ async def test_a_page_that_comes_before_its_run_is_announced_waits_for_it(
 async def test_a_channel_to_an_unknown_conversation_is_404(
     api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(channel, "ANNOUNCED_SECONDS", 0.05)
+    monkeypatch.setattr(sockets, "ANNOUNCED_SECONDS", 0.05)
     with pytest.raises(HTTPClientError, match="404"):
         await client("nowhere")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tornado.httpclient import HTTPClientError
 
-from agent_kernel_server.front_end import folder
+from agent_kernel_server.handlers import front_end_folder as folder
 from tests.server.client import Fetch
 
 PARTS = sorted(path.name for path in (folder() or Path()).glob("*.js"))

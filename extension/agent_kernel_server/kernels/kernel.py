@@ -1,17 +1,24 @@
 """ServedKernel owns all that concerns one kernel: its transport and link, its events, its runs and their tasks."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
-from typing import assert_never
+from typing import Any, assert_never
 from weakref import WeakValueDictionary
 
-from agent_kernel.errors import AgentKernelError, KernelGone
+from pydantic import ValidationInfo, field_validator
+
+from agent_kernel.approvals.limits import checked_limits
+from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone
 from agent_kernel.execution.cell_changes import CellChanges
 from agent_kernel.execution.kernel_executor import KernelCalls
 from agent_kernel.execution.link import KernelLink, RequestFailed, RequestRefused, Unreachable
 from agent_kernel.execution.notebook_executor import NotebookExecutor
+from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.kernel import (
+    Declared,
     DeclareRun,
     FinishRun,
     KeptChange,
@@ -36,10 +43,8 @@ from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.stop import Stop, stop_for
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.tools.builtin.declarations import is_shipped
+from agent_kernel.tools.builtin.declarations import is_shipped, no_looser
 from agent_kernel_server.kernels.answers import Answers
-from agent_kernel_server.kernels.declarations import CheckedDeclared, spec_of
-from agent_kernel_server.kernels.interrupts import Interrupts
 from agent_kernel_server.kernels.run_sync import RunSync
 from agent_kernel_server.kernels.shared import Shared
 from agent_kernel_server.kernels.transport import Listener, Transport
@@ -60,6 +65,56 @@ ANSWER_SECONDS = 10.0
 """How long a kernel may take to say whether it still has a run, or what it can undo."""
 
 ENDED_NOTICE = "Stopped, because the kernel was restarted or shut down."
+
+LATE_SECONDS = 0.5
+"""How much later than the signal itself Jupyter's event may come."""
+
+
+class CheckedDeclaration(RunDeclaration):
+    @field_validator("budget", "conversation_budget", mode="before")
+    @classmethod
+    def _check_limits(cls, value: Any, info: ValidationInfo) -> BudgetLimits:
+        if not isinstance(value, dict):
+            raise ValueError("limits are an object")  # noqa: TRY004 -- pydantic takes no other
+        try:
+            return checked_limits(value, info.field_name or "budget")
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+
+
+class CheckedDeclared(Declared):
+    declaration: CheckedDeclaration
+
+
+def spec_of(declaration: RunDeclaration, notebook_path: str | None) -> RunSpec:
+    """The declared run. Its built-in tools are no looser than they ship."""
+    tools = tuple(no_looser(tool) for tool in declaration.tools)
+    return replace(RunSpec.from_declaration(declaration), tools=tools, notebook_path=notebook_path)
+
+
+class Interrupts:
+    """The interrupts of one kernel."""
+
+    def __init__(self) -> None:
+        self._last = float("-inf")
+        self._recorded = asyncio.Event()
+
+    def record(self) -> None:
+        """Jupyter has interrupted the kernel."""
+        self._last = time.monotonic()
+        self._recorded.set()
+
+    async def any_within(self, seconds: float) -> bool:
+        """Whether there was one in the last so many seconds, or is one in a moment."""
+        since = time.monotonic() - seconds - LATE_SECONDS
+        self._recorded.clear()
+        if self._last < since:
+            try:
+                async with asyncio.timeout(LATE_SECONDS):
+                    await self._recorded.wait()
+            except TimeoutError:
+                return False
+        return True
 
 
 class ServedKernel:
@@ -143,7 +198,7 @@ class ServedKernel:
     ) -> NotebookExecutor:
         """For a run whose conversation is not told of what happens to the kernel. `known` is the notebook as far as it
         is known, `cell_id` the run's cell, `own_tools` the names of the notebook's own tools."""
-        find_path = partial(self._shared.records.notebook_path, self.kernel_id, (cell_id,), known)
+        find_path = partial(self._shared.records.paths.notebook_of, self.kernel_id, (cell_id,), known)
         notebook = ServedNotebook(
             self._shared.pages,
             self._shared.files,
@@ -294,7 +349,7 @@ class ServedKernel:
             return None
 
     async def _start_declared(self, declaration: RunDeclaration) -> tuple[RunSpec, Conversation, RunHandle]:
-        path = await self._shared.records.notebook_path(
+        path = await self._shared.records.paths.notebook_of(
             self.kernel_id, (declaration.cell_id, *declaration.cells_before)
         )
         conversation = await self._conversation_of(declaration, path)

@@ -89,7 +89,7 @@ class RunSync:
         await self._documents.put_end(spec.run_id, path, self._kernel_id)
 
     async def _notebook_of(self, spec: RunSpec) -> str | None:
-        return await self._records.notebook_path(self._kernel_id, (spec.cell_id,), spec.notebook_path)
+        return await self._records.paths.notebook_of(self._kernel_id, (spec.cell_id,), spec.notebook_path)
 
     async def _put_progress(self, spec: RunSpec, subscription: Any) -> None:
         """Keep the documents up to date that show the run."""

@@ -11,7 +11,7 @@ server.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from logging import Logger
@@ -146,12 +146,6 @@ class RecordKeeper:
     def is_cleared(self, run_id: str) -> bool:
         """Whether a run that a page has shown is shown no longer: its cell was cleared, or its notebook closed."""
         return run_id in self._cleared
-
-    async def notebook_path(
-        self, kernel_id: str, cells: Sequence[str | None] = (), known: str | None = None
-    ) -> str | None:
-        """The notebook of a kernel, or of cells that were run in it: see `NotebookPaths.notebook_of`."""
-        return await self.paths.notebook_of(kernel_id, cells, known)
 
     def pre_save(self, model: object, path: str = "", **_: Any) -> None:
         """A pre-save hook of the contents manager: called before each save by any page or client."""
