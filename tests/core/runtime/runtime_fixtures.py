@@ -5,6 +5,7 @@ import inspect
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -287,6 +288,23 @@ async def stage(
     runtime = Runtime(resources)
     conversation = await runtime.create_conversation(kernel_id="k", notebook_path="work/test.ipynb")
     return Stage(runtime, resources, conversation, executor or FunctionExecutor())
+
+
+@asynccontextmanager
+async def second_life(
+    path: Path, model: Model, before: Stage, executor: FunctionExecutor | None
+) -> AsyncIterator[tuple[Conversation, list[RunHandle]]]:
+    """The conversation of a stage whose process ended, in the next one, and the runs that go on there."""
+    await before.close()
+    # No page comes: a run asks nobody about an unknown outcome.
+    runtime = await Runtime.open(path, OneModel(model), RuntimeSettings(client_seconds=0.1))
+
+    async def executor_for(_: Conversation, __: RunSpec) -> FunctionExecutor | None:
+        return executor
+
+    handles = [handle for _, _, handle in (await runtime.recover(executor_for)).continued]
+    yield await runtime.conversation(before.conversation.conversation_id), handles
+    await runtime.aclose()
 
 
 @pytest.fixture

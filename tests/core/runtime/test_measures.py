@@ -17,7 +17,7 @@ from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, TextDel
 from agent_kernel.protocol import events
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.events import ToolCompleteEvent
 from agent_kernel.protocol.measures import RunMetrics
 from agent_kernel.runtime.state import spending
 from agent_kernel.runtime.tool_calls import execution
@@ -176,16 +176,6 @@ async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, cloc
     kinds = [(kind, sum(isinstance(one, kind) for one in told)) for kind in (CallMeasure, Turn, RunMeasure)]
     assert kinds == [(CallMeasure, 11), (Turn, 7), (RunMeasure, 3)]
     assert "made_up" not in repr(told)
-
-
-async def test_a_question_to_a_person_is_waiting_and_not_running(stages: Stages, clock: Clock) -> None:
-    stage = await stages(ScriptedModel([call("ask_user", question="Which?", call_id="q"), say("ok")]))
-    handle = await stage.start(tools=TOOLS)
-    await stage.until(lambda: stage.of(ToolStartEvent))
-    clock.pass_by(3)
-    await stage.conversation.tool_result("q", "That.")
-    metrics = (await handle.wait()).metrics
-    assert (metrics.asked, metrics.wait_seconds, metrics.ran, metrics.call_seconds) == (1, 3.0, 0, 0.0)
 
 
 class Gone(FunctionExecutor):

@@ -214,18 +214,6 @@ def test_outputs_are_bounded_and_pictures_are_files() -> None:
     assert [one["data"] for one in outputs if one["output_type"] == "display_data"] == [{"text/plain": "<Figure>"}, {}]
 
 
-def test_preliminary_outputs_are_for_those_who_watch_only() -> None:
-    told = Told()
-    told(prompt(), proposed(), turn_over(), decided(True), started())
-    assert types(told(printed("a"), live=False)) == []
-    [shown] = told(printed("b"))
-    assert (shown["preliminary"], shown["output"]["outputs"][0]["text"]) == (True, "ab")
-    assert told(printed("c")) == []
-    assert told.history.answer is not None
-    assert [piece.chunk["output"]["outputs"][0]["text"] for piece in told.history.answer.preliminary()] == ["abc"]
-    assert told(ended(), printed("late"))[0].get("preliminary") is None
-
-
 def test_a_message_in_place_of_an_answer_begins_another_answer() -> None:
     told = Told()
     told(prompt(), proposed(), turn_over(), asked(), ended("superseded"), prompt("Leave it.", "u2"))

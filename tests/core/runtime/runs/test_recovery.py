@@ -2,10 +2,8 @@
 middle."""
 
 import asyncio
-import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,11 @@ from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalResponseEvent, TokenEvent, ToolStartEvent, ToolStateEvent
 from agent_kernel.runtime.conversation import Conversation
-from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
-from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ToolExecutor
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, second_life, stage
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
 from tests.faults import checks
 
@@ -36,22 +33,6 @@ class Endless(FunctionExecutor):
     async def _forever(self, call: Any, emit: Any) -> Outcome:
         await asyncio.Event().wait()
         raise AssertionError
-
-
-@asynccontextmanager
-async def second_life(
-    path: Path, model: Model, before: Stage, executor: ToolExecutor | None
-) -> AsyncIterator[tuple[Conversation, list[RunHandle]]]:
-    await before.close()
-    # No page comes: a run asks nobody about an unknown outcome.
-    runtime = await Runtime.open(path, OneModel(model), RuntimeSettings(client_seconds=0.1))
-
-    async def executor_for(_: Conversation, __: RunSpec) -> ToolExecutor | None:
-        return executor
-
-    handles = [handle for _, _, handle in (await runtime.recover(executor_for)).continued]
-    yield await runtime.conversation(before.conversation.conversation_id), handles
-    await runtime.aclose()
 
 
 async def test_a_pending_approval_is_pending_again_and_can_be_given(tmp_path: Path) -> None:
@@ -240,15 +221,6 @@ async def test_a_run_that_another_version_wrote_ends_and_keeps_no_other_from_goi
     assert [run.status for run in view.runs] == ["error", "complete"]
     assert [c.state for c in view.tool_calls] == ["cancelled"]
     assert checks.orphans(model.requests[0].messages) == []
-
-
-async def test_what_killed_servers_left_beside_the_log_is_swept_up(tmp_path: Path) -> None:
-    left = tmp_path / "log.sqlite-owner-0123456789abcdef"
-    left.touch()
-    os.utime(left, (0, 0))
-    runtime = await Runtime.open(tmp_path / "log.sqlite", OneModel(ScriptedModel([])))
-    assert left.name not in names_in(tmp_path)
-    await runtime.aclose()
 
 
 def names_in(directory: Path) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, UnknownRun
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
-from agent_kernel.protocol.calls import Outcome, ToolVerdict
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.kernel import EnvironmentDescribed
@@ -43,21 +43,6 @@ async def test_stop_cancels_what_waits_interrupts_what_runs_and_asks_the_model_n
     tools = [message for message in result.messages if message.role == "tool"]
     assert [message.tool_call_id for message in tools] == ["a", "b"], "the next prompt must find no orphan call"
     assert stage.of(CompleteEvent)[0].finish_reason == "cancelled"
-
-
-async def test_cancel_of_one_call_leaves_the_others_and_the_run(stages: Stages) -> None:
-    turn = calls(call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"))
-    with ScriptedModel([turn, say("done")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        first, second = await stage.requests(2)
-        await stage.conversation.cancel_call("a")
-        with pytest.raises(AlreadyDecided):
-            await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
-        result = await handle.wait()
-    assert [c.state for c in result.tool_calls] == ["cancelled", "success"]
-    assert result.run.status == "complete"
 
 
 async def endless(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
@@ -190,30 +175,6 @@ async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Stages
         executor.described.set()
         await stop
         assert (await handle.wait()).run.status == "cancelled"
-
-
-async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages: Stages) -> None:
-    class Pondering(FunctionExecutor):
-        asked = asyncio.Event()
-        decided = asyncio.Event()
-
-        async def tool_verdict(self, tool_name: str, arguments_json: str) -> Any:
-            self.asked.set()
-            await self.decided.wait()
-            return ToolVerdict("ask")
-
-    executor = Pondering()
-    tool = ToolDeclaration("ponder", "Ponder.", {"type": "object", "properties": {}}, approval="dynamic")
-    with ScriptedModel([call("ponder", call_id="a"), say("Done.")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start(tools=(tool,))
-        await executor.asked.wait()
-        [waiting] = (await stage.conversation.view()).tool_calls
-        await stage.conversation.route_decision(waiting.approval_id, Decision(approved=True))
-        executor.decided.set()
-        result = await handle.wait()
-    assert [c.state for c in result.tool_calls] == ["success"]
-    assert [ran.tool_call_id for ran in executor.ran] == ["a"]
 
 
 async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stages: Stages) -> None:

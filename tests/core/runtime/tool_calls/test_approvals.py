@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, DigestMismatch, InvalidArguments
+from agent_kernel.errors import AlreadyDecided, DigestMismatch
 from agent_kernel.models.base import ModelRequest, ModelTurn
 from agent_kernel.protocol.calls import ApprovedCall, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
@@ -73,20 +73,6 @@ async def test_what_runs_after_an_edit_is_the_edited_call_and_the_model_is_told(
     content = tool_messages(model.requests[-1])[0]["content"]
     assert content.startswith('The user changed the arguments before approving. What ran: {"code":"copy().drop()"}')
     assert stage.of(ToolStartEvent)[0].tool_input == '{"code":"copy().drop()"}'
-
-
-async def test_an_edit_that_does_not_fit_is_refused_and_the_call_goes_on_waiting(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        with pytest.raises(InvalidArguments, match="code"):
-            await stage.conversation.route_decision(
-                request.approval_id, Decision(approved=True, edited_input={"cod": "1"})
-            )
-        assert [c.state for c in await stage.runtime.list_calls("awaiting_approval")] == ["awaiting_approval"]
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        await handle.wait()
 
 
 async def test_the_first_decision_wins_and_the_second_hears_of_it(stages: Stages) -> None:
@@ -181,38 +167,6 @@ async def test_always_allow_lets_the_next_call_and_the_waiting_sibling_run_unask
     assert [rule.text for rule in result.run.policy.rules] == ["allow run_python"]
 
 
-async def test_calls_that_read_run_one_after_another_and_one_that_is_cancelled_gives_up_its_turn(
-    stages: Stages,
-) -> None:
-    """The time limit of the second does not run while it waits for the first."""
-    gates = {name: asyncio.Event() for name in "abc"}
-
-    async def act(ran: ApprovedCall, _emit: OutputSink) -> str:
-        await gates[ran.tool_call_id].wait()
-        return ran.tool_call_id
-
-    with ScriptedModel([calls(*(call("look", call_id=name) for name in "abc")), say("seen")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(act))
-        handle = await stage.start()
-        await stage.until_runs("a")
-        await stage.conversation.cancel_call("b")
-        assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
-        gates["a"].set()
-        await stage.until_runs("c")
-        assert [ran.tool_call_id for ran in stage.executor.ran] == ["a", "c"]
-        gates["c"].set()
-        result = await handle.wait()
-    assert [one.state for one in result.tool_calls] == ["success", "cancelled", "success"]
-
-
-async def test_plan_mode_reads_and_never_acts(stages: Stages) -> None:
-    with ScriptedModel([calls(call("look"), call("run_python", code="1")), say("planned")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start(policy="plan")).wait()
-    assert [c.state for c in result.tool_calls] == ["success", "denied"]
-    assert result.tool_calls[1].reason == "Plan only: reads, never acts."
-
-
 async def test_a_call_that_was_judged_while_another_ran_is_judged_again_when_it_starts(stages: Stages) -> None:
     """Both write unasked as they are judged; what the first writes makes the second one that asks."""
     judged, ended = asyncio.Event(), asyncio.Event()
@@ -244,18 +198,6 @@ async def test_a_call_that_was_judged_while_another_ran_is_judged_again_when_it_
 
 
 WRITE_FILE = next(tool for tool in BUILTIN_TOOLS if tool.name == "write_file")
-
-
-async def test_edit_mode_writes_files_of_the_folder_unasked_and_asks_for_code(stages: Stages) -> None:
-    write = call("write_file", call_id="w", path="rows.csv", content="1")
-    with ScriptedModel([calls(write, call("run_python", code="1", call_id="p")), say("done")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(edits=True))
-        handle = await stage.start(policy="edit", tools=(WRITE_FILE, RUN_PYTHON))
-        [request] = await stage.requests()
-        assert request.tool_name == "run_python"
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        result = await handle.wait()
-    assert [(c.state, c.by) for c in result.tool_calls] == [("success", "policy"), ("denied", "user")]
 
 
 async def test_a_site_caps_what_a_notebook_may_choose(stages: Stages) -> None:

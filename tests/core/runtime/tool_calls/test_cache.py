@@ -83,17 +83,6 @@ async def test_the_same_arguments_give_the_stored_outcome_which_says_so_everywhe
     assert decided == [first.approval_id, second.approval_id, other.approval_id]
 
 
-@pytest.mark.parametrize("between", [call("run_python", code="x = 2"), None], ids=["a call", "a cell"])
-async def test_nothing_is_given_again_once_something_may_have_changed(stage: Stage, between: Any) -> None:
-    if between is None:
-        await go(stage, A, B)
-        stage.executor.version = "a cell has run"
-        found = await go(stage, A, B, A)
-    else:
-        found = (await go(stage, A, B, between, A, B, A))[3:]
-    assert [one.cached_at is None for one in found] == [True, True, False]
-
-
 @pytest.mark.parametrize("status", ["success", "error", "cancelled"])
 async def test_only_a_success_without_pictures_is_stored(stage: Stage, status: ExecutionStatus) -> None:
     def act(call: ApprovedCall, emit: Any) -> Outcome:
@@ -120,16 +109,6 @@ async def test_a_call_that_asks_neither_takes_nor_leaves_an_outcome(stage: Stage
 async def test_other_tools_run_each_time(stage: Stage, change: dict[str, Any]) -> None:
     found = await go(stage, A, A, read=replace(READ, **change))
     assert [one.cached_at for one in found] == [None, None]
-
-
-async def test_another_conversation_has_outcomes_of_its_own(stage: Stage) -> None:
-    await go(stage, A)
-    first = stage.conversation
-    stage.conversation = await stage.runtime.create_conversation(kernel_id="k", notebook_path="work/other.ipynb")
-    stage.conversation.client_came()
-    assert [one.cached_at for one in await go(stage, A)] == [None]
-    stage.conversation = first
-    assert [one.cached_at is None for one in await go(stage, A)] == [False]
 
 
 async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:

@@ -62,9 +62,7 @@ async def _until_complete(frames: Any) -> Any:
             return
 
 
-@pytest.mark.parametrize(
-    "kept", ["call_0", "functions.run_python:0", "../../x", "0", "__proto__", "call__thought__" + "A/+=" * 999]
-)
+@pytest.mark.parametrize("kept", ["functions.run_python:0", "../../x", "call__thought__" + "A/+=" * 999])
 async def test_an_id_of_odd_but_plain_characters_stays_the_models(stages: Stages, kept: str) -> None:
     with ScriptedModel([call("look", call_id=kept), say("Done.")]) as model:
         stage = await stages(model)
@@ -73,7 +71,7 @@ async def test_an_id_of_odd_but_plain_characters_stays_the_models(stages: Stages
     assert model.requests[-1].messages[-1]["tool_call_id"] == kept
 
 
-@pytest.mark.parametrize("odd", ["a\nb", "a\x00b", "\ud800", "a\u202eb", "\x1b[2J", "x" * 100_000])
+@pytest.mark.parametrize("odd", ["a\x00b", "\ud800", "x" * 100_000])
 async def test_an_id_that_can_be_neither_kept_nor_shown_gives_way_to_one_that_can(stages: Stages, odd: str) -> None:
     with ScriptedModel([calls(call("look", call_id=odd), call("look", call_id=odd)), say("Done.")]) as model:
         stage = await stages(model)

@@ -9,11 +9,11 @@ import pytest
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent, RunEvent
+from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life, stage
 
 YES = Decision(approved=True)
 
@@ -62,7 +62,7 @@ async def test_a_switch_that_is_to_decide_what_waits_approves_what_the_new_mode_
     ]
 
 
-@pytest.mark.parametrize(("cap", "mode"), [("ask", "edit"), ("plan", "ask"), ("deny", "plan")])
+@pytest.mark.parametrize(("cap", "mode"), [("ask", "edit"), ("plan", "ask")])
 async def test_nobody_switches_above_what_the_site_allows(stages: Stages, cap: PolicyMode, mode: PolicyMode) -> None:
     stage = await stages(ScriptedModel([call("run_python", code="1"), say("done")]), policy_cap=cap)
     handle = await stage.start()
@@ -113,7 +113,7 @@ async def test_a_call_that_was_approved_and_has_not_started_is_judged_by_the_str
     assert [c.state for c in result.tool_calls] == ["success", "denied"]
 
 
-@pytest.mark.parametrize("delay", range(8))
+@pytest.mark.parametrize("delay", [0, 2, 5])
 async def test_an_approval_in_the_same_moment_never_starts_a_call_after_the_switch_is_in_the_log(
     stages: Stages, delay: int
 ) -> None:
@@ -144,21 +144,11 @@ async def test_the_switch_outlives_the_server(tmp_path: Path) -> None:
         await before.start(policy="ask")
         [request] = await before.requests()
         await before.conversation.switch_policy("allow")
-        await before.close()
-        after = await stage(model, tmp_path / "log.sqlite")
-        [(_, conversation, handle)] = (await after.runtime.recover(_same(after.executor))).continued
-        assert len(await after.runtime.list_calls("awaiting_approval")) == 1
-        await conversation.route_decision(request.approval_id, YES)
-        result = await handle.wait()
-        await after.close()
+        async with second_life(tmp_path / "log.sqlite", model, before, before.executor) as (conversation, [handle]):
+            assert [one.state for one in (await conversation.view()).tool_calls] == ["awaiting_approval"]
+            await conversation.route_decision(request.approval_id, YES)
+            result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "policy"]
-
-
-def _same(executor: FunctionExecutor) -> Any:
-    async def executor_for(*_: Any) -> FunctionExecutor:
-        return executor
-
-    return executor_for
 
 
 async def test_later_prompts_that_name_no_policy_have_it_too_and_one_that_names_its_own_does_not(
@@ -174,16 +164,3 @@ async def test_later_prompts_that_name_no_policy_have_it_too_and_one_that_names_
         [request] = await stage.requests()
         await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
         assert (await handle.wait()).run.policy.mode == "ask"
-
-
-async def test_of_two_switches_in_the_same_moment_the_one_in_the_log_is_in_force(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        await stage.requests()
-        modes: tuple[PolicyMode, ...] = ("allow", "deny", "allow", "ask", "plan", "ask")
-        await asyncio.gather(*(stage.conversation.switch_policy(mode) for mode in modes))
-        await handle.wait()  # a mode that denies the call lets the run end, also before the last switch
-        last = (await switches(stage))[-1]["after"]
-        await stage.until(lambda: stage.of(PolicyEvent)[-1].mode == last)
-    assert stage.of(RunEvent)[-1].run.policy.mode == last

@@ -13,8 +13,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
-from tests.core.runtime.runs.test_recovery import second_life
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages, stage
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages, second_life, stage
 
 
 async def test_decisions_of_a_recording_replay_with_and_without_a_person(stages: Stages, tmp_path: Path) -> None:

@@ -44,9 +44,7 @@ async def card(stage: Stage) -> ApprovalRequestEvent:
     ("walls", "level", "arguments", "shown"),
     [
         (BUBBLEWRAP, "workspace", {}, "workspace (bubblewrap)"),
-        (LANDLOCK, "read-only", {}, "read-only (Landlock; UDP is open)"),
         (NEITHER, "workspace", {}, "none (not installed)"),
-        (BUBBLEWRAP, "none", {}, "none (this site wants none)"),
         (BUBBLEWRAP, "workspace", {"outside": True}, "none (it runs outside)"),
         (None, "workspace", {}, "workspace (not known yet)"),
     ],
@@ -70,10 +68,8 @@ async def test_a_card_shows_the_walls_and_the_call_is_bound_to_them(
     ("site", "file", "level", "note"),
     [
         ("workspace", "read-only", "read-only", None),
-        ("none", "workspace", "workspace", None),
         ("read-only", "workspace", "read-only", 'walls = "workspace" changes nothing'),
         ("workspace", "none", "workspace", 'walls = "none" changes nothing'),
-        ("workspace", "workspace", "workspace", None),
     ],
 )
 async def test_a_folders_file_makes_walls_stricter_never_looser(
@@ -89,20 +85,11 @@ async def test_a_folders_file_makes_walls_stricter_never_looser(
     assert policy.limited_by == (None if note else f".agent-kernel.toml: walls {file}")
 
 
-def test_walls_that_there_are_not_let_nothing_run_unasked() -> None:
-    assert parse(b'walls = "moat"', "f").closed
-    assert parse(b"walls = 3", "f").closed
-    both = parse(b'walls = "read-only"', "a").and_(parse(b'walls = "workspace"', "b"))
-    assert both.walls == "read-only"
-
-
 @pytest.mark.parametrize(
     ("walls", "arguments", "unasked"),
     [
         (BUBBLEWRAP, {}, True),
-        (LANDLOCK, {}, True),
         (NEITHER, {}, False),
-        (None, {}, False),
         (BUBBLEWRAP, {"outside": True}, False),
         (BUBBLEWRAP, {"command": "make all; rm x"}, False),
     ],
@@ -123,24 +110,14 @@ async def test_a_rule_may_allow_a_command_inside_walls_alone(
     ("rule", "outside", "inside", "approval"),
     [
         ("allow run_shell", False, True, "allow"),
-        ("allow run_shell", False, False, "allow"),
         ("allow run_shell", True, False, "ask"),
-        ("allow *", True, False, "ask"),
-        ('allow run_shell where command is "make"', True, False, "ask"),
         ('allow run_shell where command matches "make *"', True, False, "ask"),
-        ("allow run_shell where digest is d", True, False, "ask"),
         ("allow run_shell outside walls", True, False, "allow"),
-        ("allow run_shell outside walls where digest is d", True, False, "allow"),
-        ('allow run_shell outside walls where command matches "make *"', True, False, "allow"),
         ("allow run_shell where outside is true", True, False, "allow"),
-        ("allow run_shell outside walls", False, True, "ask"),
         ("allow run_shell inside walls", True, False, "ask"),
         ("allow run_shell inside walls", False, None, "ask"),
         ("deny run_shell outside walls", True, False, "deny"),
-        ("deny run_shell outside walls", False, False, "deny"),
         ("deny run_shell outside walls", False, None, "ask"),
-        ("deny run_shell inside walls", False, True, "deny"),
-        ("deny run_shell", True, False, "deny"),
     ],
 )
 def test_what_rules_say_of_walls(rule: str, outside: bool, inside: bool | None, approval: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,10 +9,9 @@ from agent_kernel.errors import AlreadyDecided, InvalidArguments
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent, RunEvent
 from agent_kernel.protocol.views import RunView
-from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life, stage
 
 TWO_CALLS = BudgetLimits(tool_calls=2)
 LOOKS = [call("look", call_id="a"), call("look", call_id="b")]
@@ -76,22 +74,15 @@ async def test_a_paused_run_is_paused_after_a_restart_and_goes_on_then(tmp_path:
         before = await stage(model, path)
         handle = await before.start(budget=TWO_CALLS)
         pause = await until_paused(before)
-        await before.close()
     executor = FunctionExecutor()
-
-    async def executor_for(*_: Any) -> FunctionExecutor:
-        return executor
-
     with ScriptedModel([say("Done.")]) as model:
-        runtime = await Runtime.open(path, OneModel(model))
-        [(_, conversation, again)] = (await runtime.recover(executor_for)).continued
-        [shown] = (await conversation.view()).runs
-        assert shown.paused is not None
-        assert shown.paused.pause_id == pause
-        assert model.requests == []
-        await conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
-        result = await again.wait()
-        await runtime.aclose()
+        async with second_life(path, model, before, executor) as (conversation, [again]):
+            [shown] = (await conversation.view()).runs
+            assert shown.paused is not None
+            assert shown.paused.pause_id == pause
+            assert model.requests == []
+            await conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
+            result = await again.wait()
     assert (result.text, result.run.budget.tool_calls) == ("Done.", 3)
     assert executor.ran == []
     assert [m["role"] for m in model.requests[0].messages] == ["system", "user", *("assistant", "tool") * 2]
@@ -128,16 +119,6 @@ async def test_every_limit_that_is_reached_has_to_be_raised(stages: Stages) -> N
             await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
         await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1, steps=1))
         assert (await handle.wait()).text == "Done."
-
-
-async def test_stop_ends_a_paused_run(stages: Stages) -> None:
-    with ScriptedModel(LOOKS) as model:
-        stage = await stages(model)
-        handle = await stage.start(budget=TWO_CALLS)
-        await until_paused(stage)
-        await stage.conversation.cancel_run(handle.run_id)
-        result = await handle.wait()
-    assert (result.run.status, result.run.paused) == ("cancelled", None)
 
 
 @pytest.mark.parametrize("by_message", [True, False])

@@ -75,18 +75,6 @@ async def test_where_no_price_is_known_the_run_asks_before_its_first_request(sta
     assert "Limit in US dollars taken away by ana." in record
 
 
-async def test_where_no_price_is_known_and_nobody_can_be_asked_the_run_ends_unasked(stages: Stages) -> None:
-    one = model(say("Never said."), facts=ELSEWHERE)
-    stage = await stages(one, attended=False)
-    result = await (await stage.start(budget=CENT)).wait()
-    assert one.requests == []
-    assert result.run.error is not None
-    assert result.run.error.code == "BUDGET_EXCEEDED"
-    assert result.run.error.message.startswith(NO_PRICE)
-    record = bare(render_record(result.run, result.messages, result.tool_calls)["text/html"])
-    assert f'<p data-role="error">{NO_PRICE}' in record.replace("&#x27;", "'")
-
-
 @pytest.mark.parametrize("usd", [0, 0.01])
 async def test_a_local_model_and_a_recording_keep_within_any_budget(stages: Stages, usd: float) -> None:
     for one in (

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from agent_kernel.log import event_rows as logged
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
@@ -21,10 +19,8 @@ from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta
-from agent_kernel.testing.wire.reply import Reply, events, failure, json_reply, rate_limited
+from agent_kernel.testing.wire.reply import Reply, events, rate_limited
 from tests.core.runtime.runtime_fixtures import Stage, Stages
-
-LOADING = json_reply({"error": {"code": 503, "message": "Loading model"}}, status=503, times=4)
 
 
 @asynccontextmanager
@@ -114,39 +110,6 @@ async def test_a_slow_model_is_said_to_be_waited_for_since_it_was_asked_until_it
         seen.set()
         result = await handle.wait()
     assert (result.text, result.run.delay, len(delays(stage))) == ("Hi", None, 1)
-
-
-async def test_a_model_that_is_being_loaded_is_one_wait_however_often_it_is_asked(stages: Stages) -> None:
-    async with staged(stages, LOADING, say("Hi"), auto=True) as (stage, server, _):
-        assert (await (await stage.start()).wait()).text == "Hi"
-    [delay] = delays(stage)
-    assert (delay.kind, delay.until, delay.cause) == ("loading", None, "Loading model.")
-    assert len(server.requests) == 5
-
-
-@pytest.mark.parametrize("status", [None, 504])
-async def test_each_try_that_a_gateway_ends_is_said_and_at_the_end_why_and_it_can_be_tried_again(
-    stages: Stages, status: int | None
-) -> None:
-    cut = events(delta(content="Hi"), cut_after=0) if status is None else failure(status, "Gateway Time-out")
-
-    def after_a_minute(_: dict[str, Any]) -> Reply:
-        clock.advance(60)
-        return cut
-
-    async with staged(stages, *[after_a_minute] * 4, say("Hi")) as (stage, server, clock):
-        handle = await stage.start()
-        for tried in (1, 2, 3):
-            said = await stage.until(lambda tried=tried: delays(stage)[tried - 1 :])
-            assert [(one.kind, one.attempt, one.tries) for one in said] == [("failed", tried + 1, 4)]
-            assert "That was after 60 s: probably the model takes longer to read so long a prompt" in said[0].cause
-            assert (await snapshot(stage)).runs[0].delay == said[0]
-            await advance(clock, 10)
-        failed = await handle.wait()
-        assert (failed.run.status, failed.run.delay, len(server.requests)) == ("error", None, 4)
-        assert " after 4 tries" in failed.run.error.message
-        assert "probably the model takes longer to read so long a prompt than a gateway" in failed.run.error.message
-        assert (await (await stage.conversation.retry_run(handle.run_id)).wait()).text == "Hi"
 
 
 async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_is_tried_again(stages: Stages) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.errors import KernelGone, ToolFailed
+from agent_kernel.errors import ToolFailed
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.runtime.turns.prompts import picture_names
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import ScriptedModel, say
 from agent_kernel.tools.builtin.prompt_pictures import read_picture
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
@@ -32,16 +32,6 @@ async def test_a_picture_in_the_prompt_goes_to_a_model_that_takes_pictures(stage
     assert result.run.notices == []
 
 
-async def test_a_message_to_a_busy_run_may_have_pictures_too(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("A square.")], facts=SEES) as model:
-        stage = await stages(model, executor=FunctionExecutor(files={"figure.png": png_bytes()}))
-        handle = await stage.start()
-        await stage.requests()
-        await stage.conversation.send_message("Look at ![](figure.png) instead.")
-        await handle.wait()
-    assert len(model.requests[-1].images) == 1
-
-
 async def test_a_model_that_takes_none_is_told_of_the_picture_and_its_size(stages: Stages) -> None:
     with ScriptedModel([say("I can't see it.")], facts=ModelFacts()) as model:
         await prompted(stages, "What is ![](figure.png)?", model)
@@ -56,8 +46,6 @@ async def test_a_model_that_takes_none_is_told_of_the_picture_and_its_size(stage
     [
         ("gone.png", "there is no such file in the notebook's folder"),
         ("https://example.org/a.png", "only files in the notebook's folder are read"),
-        ("//example.org/a.png", "only files in the notebook's folder are read"),
-        ("data:image/png;base64,QUJD", "only files in the notebook's folder are read"),
         ("file:///etc/passwd", None),
         ("//[example.org", "only files in the notebook's folder are read"),
         ("bad.png", "it is neither PNG nor JPEG"),
@@ -76,16 +64,6 @@ async def test_the_user_is_told_of_a_picture_that_is_not_sent_and_the_run_goes_o
     else:
         assert len(said) == 1
         assert said[0].startswith(f"The picture {name!r} is not sent to the model: {why}")
-
-
-async def test_a_kernel_that_is_gone_does_not_keep_the_prompt_from_the_model(stages: Stages) -> None:
-    class Gone(FunctionExecutor):
-        async def read_picture(self, address: str) -> bytes:
-            raise KernelGone("The kernel died.")
-
-    with ScriptedModel([say("Done.")], facts=SEES) as model:
-        result = await prompted(stages, "![](figure.png)", model, Gone())
-    assert "The kernel died." in result.run.notices[0].content
 
 
 def test_only_what_markdown_shows_as_a_picture_is_one() -> None:
@@ -115,15 +93,11 @@ def folder(tmp_path: Path) -> Path:
     ("name", "why"),
     [
         ("../secret.png", "only files"),
-        ("plots/../../secret.png", "only files"),
         ("/etc/hostname", "only files"),
         (".hidden.png", "hidden"),
-        (".git/a.png", "hidden"),
-        ("", "no name"),
         ("plots", "not a file"),
         ("gone.png", "no such file"),
         ("plots/a.png/b.png", "links"),
-        ("a\0b.png", "can't be used"),
         ("a" * 300 + ".png", "too long"),
     ],
 )

@@ -48,7 +48,7 @@ def test_it_is_known_what_is_a_mention(prompt: str, names: list[str]) -> None:
     assert mentioned_names(prompt) == names
 
 
-@pytest.mark.parametrize("piece", ["@a ", "@[", "[@a](", "@a\n", "`@a", "_@a_", '@"', "@a()\n", "@.-"])
+@pytest.mark.parametrize("piece", ["@a ", "[@a](", "_@a_", "@a()\n"])
 def test_a_prompt_of_any_shape_is_read_in_linear_time(piece: str) -> None:
     bounded(2, lambda: mentioned_names(piece * (49_000 // len(piece))))
 

@@ -7,18 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_kernel.models.recordings.format import load
-from agent_kernel.models.recordings.player import RecordedModel
-from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent, TokenEvent
-from agent_kernel.testing import call, calls, record, say
+from agent_kernel.testing import say
 from agent_kernel.testing.fake_service import FakeService
 from agent_kernel.testing.wire.reply import Reply, event_stream, failure
 from agent_kernel.testing.wire.responses import item_events, reasoning
-from tests.core.models.model_apis import APIS, RESPONSES, WireApi, each_api
+from tests.core.models.model_apis import APIS, RESPONSES, WireApi
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
-from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
+from tests.core.runtime.turns.thinking_fixtures import Changing, look, think
 
 
 def shape(server: FakeService, request: int = -1) -> list[str]:
@@ -74,29 +71,6 @@ async def test_after_a_restart(tmp_path: Path) -> None:
     assert shape(server) == [*STEP, "thought Second", "assistant", "user"]
 
 
-async def test_a_denial_and_changed_arguments_leave_it_as_it_was(stages: Stages) -> None:
-    both = calls(call("run_python", call_id="a", code="1"), call("run_python", call_id="b", code="2"))
-    async with connected(think(both, "First"), run_code("c", "Second"), say("Done."), api=RESPONSES) as (
-        server,
-        model,
-    ):
-        one = await stages(model)
-        handle = await one.start()
-        first, second = await one.requests(2)
-        await one.conversation.route_decision(first.approval_id, Decision(approved=False, reason="No."))
-        await one.conversation.route_decision(second.approval_id, Decision(approved=True, edited_input={"code": "3"}))
-        *_, third = await one.requests(3)
-        await one.conversation.route_decision(third.approval_id, Decision(approved=True))
-        assert (await handle.wait()).text == "Done."
-    step = ["user", "thought First", "call a", "call b", "output a", "output b"]
-    assert shape(server, 1) == step
-    assert shape(server, 2) == [*step, "thought Second", "call c", "output c"]
-    items = server.requests[1].body["input"]
-    assert items[4]["output"].startswith("Denied")
-    assert "changed the arguments" in items[5]["output"]
-    assert items[3]["arguments"] == '{"code": "2"}'
-
-
 async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: Stages) -> None:
     half = [*item_events([reasoning("Half a", item_id="rs_1")])[:-1], *RESPONSES.text(["Half an "])[2:]]
     broken = Reply(body=event_stream(half), hang_after=10**6)
@@ -144,19 +118,3 @@ async def test_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(s
         "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
     }
     assert [event.run.notices for event in one.of(RunEvent)][-1] == []  # the last run has none
-
-
-@each_api
-async def test_a_recording_of_a_run_plays_whatever_api_recorded_it(
-    api: WireApi, stages: Stages, tmp_path: Path
-) -> None:
-    path = tmp_path / "run.jsonl"
-    async with connected(look("a", "First"), think(say("One."), "Second"), api=api) as (_, model):
-        one = await stages(record(path, model))
-        recorded = await (await one.start("Look.")).wait()
-    two = await stages(RecordedModel(load(path), name="replay"))
-    played = await (await two.start("Look.")).wait()
-    assert played.text == recorded.text == "One."
-    assert [(call.tool_name, call.tool_input) for call in played.tool_calls] == [("look", "{}")]
-    assert [m.reasoning for m in played.messages] == [m.reasoning for m in recorded.messages]
-    assert "gAAAA" not in path.read_text()

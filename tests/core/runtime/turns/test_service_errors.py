@@ -16,7 +16,7 @@ from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.views import RunView
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
-from agent_kernel.testing.wire.reply import Reply, failure
+from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.test_refusals import NGINX
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
@@ -71,16 +71,3 @@ async def test_pictures_that_no_longer_fit_are_left_out_and_the_run_says_so(stag
         "nginx/1.22.1)."
     ]
     assert "120 x 90 pixels is not attached" in str(server.requests[1].body)
-
-
-async def test_a_limit_that_was_wrong_is_forgotten_by_the_run_that_it_would_have_stopped(stages: Stages) -> None:
-    wrong = failure(400, "This model's maximum context length is 300 tokens. You requested 413 tokens.")
-    async with FakeOpenAI([wrong, say("Here.", usage=(900, 1)), say("Again.", usage=(900, 1))]) as server:
-        model = model_at(server)
-        refused = await run(stages, model)
-        assert (refused.status, model.facts.context_tokens) == ("error", 300)
-        for _ in range(2):
-            done = await run(stages, model, "Look. " * 600)
-            assert done.status == "complete"
-            assert model.facts.context_tokens is None
-        await model.aclose()

@@ -14,15 +14,14 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import CELLS_OPEN
 from agent_kernel.record import render_record
-from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.state.history import LEAN_CONTEXT, LEAN_SYSTEM_PROMPT, SYSTEM_PROMPT
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_service import Page
-from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, lean_tools
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.models.model_apis import WireApi, each_api
 from tests.core.models.model_fixtures import connected
 from tests.core.record.record_examples import bare
-from tests.core.runtime.runtime_fixtures import LOOK, FunctionExecutor, OneModel, Stages, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages, second_life, stage
 
 MOST_CHARACTERS = 2_500
 """Of the system prompt and the tools as JSON. By Qwen's tokenizer and template 2,018 of them are 613 tokens, so that
@@ -60,16 +59,6 @@ async def test_a_model_with_a_small_context_gets_fewer_words_and_tools_and_the_r
     assert (len(system) + len(json.dumps(request.body["tools"])) <= MOST_CHARACTERS) == small
 
 
-def test_what_a_notebook_says_and_chooses_itself_is_kept() -> None:
-    assert [tool.name for tool in lean_tools([*BUILTIN_TOOLS, LOOK])] == [*LEAN, "look"]
-    chosen = [tool for tool in BUILTIN_TOOLS if tool.name in ("run_shell", "read_file")]
-    assert [tool.name for tool in lean_tools(chosen)] == ["read_file", "run_shell"]
-    assert lean_tools(lean_tools(BUILTIN_TOOLS)) == lean_tools(BUILTIN_TOOLS)
-    assert {(tool.name, tool.approval) for tool in lean_tools(BUILTIN_TOOLS)} < {
-        (tool.name, tool.approval) for tool in BUILTIN_TOOLS
-    }
-
-
 @pytest.mark.parametrize("contexts", [(4_096, None), (None, 4_096)])
 async def test_a_run_keeps_what_it_began_with_when_the_context_is_known_otherwise(
     tmp_path: Path, contexts: tuple[int | None, int | None]
@@ -80,18 +69,11 @@ async def test_a_run_keeps_what_it_began_with_when_the_context_is_known_otherwis
         before = await stage(model, path)
         await before.start(tools=BUILTIN_TOOLS)
         [request] = await before.requests()
-        await before.close()
     asked = model.requests[0]
-
-    async def executor_for(*_: Any) -> FunctionExecutor:
-        return FunctionExecutor()
-
     with ScriptedModel([say("Done.")], facts=second) as model:
-        runtime = await Runtime.open(path, OneModel(model))
-        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
-        await conversation.route_decision(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
-        await runtime.aclose()
+        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
+            await conversation.route_decision(request.approval_id, Decision(approved=True))
+            result = await handle.wait()
     assert result.run.lean is (contexts[0] is not None)
     assert list(model.requests[0].messages[: len(asked.messages)]) == list(asked.messages)
     assert list(model.requests[0].tools) == list(asked.tools)

@@ -1,11 +1,9 @@
 """What a run spends: tokens of each kind, and US dollars where a price is known."""
 
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-import genai_prices
 import pytest
 from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 
@@ -14,9 +12,7 @@ from agent_kernel.models import prices
 from agent_kernel.models.base import LocalServer, ModelFacts, ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.models.prices import NO_PRICE, UNKNOWN, TurnCost, price_turn
 from agent_kernel.protocol.events import CompleteEvent, UsageEvent
-from agent_kernel.record import render_record
 from agent_kernel.testing import ScriptedModel, call
-from tests.core.record.record_examples import bare
 from tests.core.runtime.runtime_fixtures import Stages
 
 OPENAI = ModelFacts("gpt-5", "https://api.openai.com/v1")
@@ -63,8 +59,7 @@ def test_a_model_that_is_known_to_run_on_this_machine_has_no_price_whatever_it_i
 @pytest.mark.parametrize(
     ("address", "server"),
     [*((address, None) for address in LOOPBACK), *((address, "vLLM") for address in (
-        "http://10.2.3.4/v1", "http://gpu1/v1", "http://litellm:4000", "http://192.168.0.7:8080/v1",
-        "http://host.docker.internal:11434/v1", "https://box.local/v1", "http://localhost.example.org/v1", "http:///v1",
+        "http://10.2.3.4/v1", "http://litellm:4000", "http://localhost.example.org/v1",
     ))],
 )  # fmt: skip
 def test_an_address_that_only_looks_local_may_cost_something(address: str, server: LocalServer | None) -> None:
@@ -92,29 +87,6 @@ def test_a_turn_of_which_the_service_says_nothing_has_no_known_price() -> None:
     assert price_turn(model(OLLAMA), TokenUsage()) == NO_PRICE
 
 
-def provider(**prices_of: Decimal) -> Any:
-    return genai_prices.types.Provider(
-        id="openai",
-        name="OpenAI",
-        api_pattern=r"https://api\.openai\.com",
-        models=[
-            genai_prices.types.ModelInfo(
-                id="gpt-5",
-                match=genai_prices.types.ClauseEquals("gpt-5"),
-                prices=genai_prices.types.ModelPrice(**prices_of),
-            )
-        ],
-    )
-
-
-def test_a_price_that_is_not_known_in_full_is_a_lower_bound(table: Any) -> None:
-    table(provider(input_mtok=Decimal(1), output_mtok=Decimal(10)))
-    assert price_turn(model(), TokenUsage(1_000, 100)) == TurnCost(Decimal("0.002"))
-    assert price_turn(model(), TokenUsage(1_000, 100, cached_tokens=400)) == TurnCost(Decimal("0.0016"), partial=True)
-    written = TokenUsage(1_000, 100, cache_write_tokens=400)
-    assert price_turn(model(), written) == TurnCost(Decimal("0.002"), partial=True)
-
-
 async def test_a_run_adds_up_its_turns(stages: Stages) -> None:
     step = ModelTurn("", tool_calls=call("look").tool_calls, usage=TURN)
     with model(OPENAI, step, said("Done.", TokenUsage(1_200, 50, cached_tokens=1_000, reasoning_tokens=30))) as one:
@@ -128,16 +100,6 @@ async def test_a_run_adds_up_its_turns(stages: Stages) -> None:
     assert [event.usage.cost for event in stage.of(UsageEvent)] == [0.0018]  # the last turn's is told by the run's end
     await stage.until(lambda: stage.of(CompleteEvent))
     assert stage.of(CompleteEvent)[0].usage == usage
-
-
-async def test_what_the_service_says_that_a_turn_cost_is_used_and_marked_as_its_own(stages: Stages) -> None:
-    step = ModelTurn("", tool_calls=call("look").tool_calls, usage=replace(TURN, cost=Decimal("0.5")))
-    with model(OPENAI, step, said("Done.", TURN)) as one:
-        result = await (await (await stages(one)).start()).wait()
-    usage = result.run.usage
-    assert (usage.cost, usage.cost_is_reported, usage.cost_is_partial) == (0.5018, True, False)
-    record = render_record(result.run, result.messages, result.tool_calls)
-    assert "$0.50 by the service" in bare(record["text/html"])
 
 
 async def test_an_answer_that_broke_off_may_have_cost_something(stages: Stages) -> None:

@@ -9,12 +9,12 @@ import orjson
 
 from agent_kernel.log.event_rows import read_messages
 from agent_kernel.protocol.events import RunEvent
-from agent_kernel.testing import call, say
+from agent_kernel.testing import say
 from agent_kernel.testing.fake_anthropic import FakeAnthropic
 from agent_kernel.testing.wire.messages import SIGNED
-from tests.core.models.model_fixtures import connected, speaking
-from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
-from tests.core.runtime.turns.thinking_fixtures import Changing, look, think
+from tests.core.models.messages_fixtures import speaking
+from tests.core.runtime.runtime_fixtures import Stage, stage
+from tests.core.runtime.turns.thinking_fixtures import look, think
 
 
 def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
@@ -52,23 +52,3 @@ async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
         bodies = [body for _, _, body in read_messages(sql, 1)]
     assert [orjson.dumps(body).count(SIGNED.encode()) for body in bodies] == [0, 1, 0, 1, 0, 0]
     assert SIGNED not in str(one.events)
-
-
-async def test_another_model_takes_over_and_gives_back(stages: Stages) -> None:
-    """Chat Completions, Messages, and back: each gets its own, and calls with ids that the other would refuse."""
-    async with (
-        connected(call("look", call_id="functions.look:0"), say("One."), say("Three.")) as (openai, chat),
-        speaking(look("toolu_1", "First"), think(say("Two."), "Second"), say("Four.")) as (server, claude),
-    ):
-        changing = Changing(chat)
-        one = await stages(changing)
-        for model, prompt in ((chat, "1"), (claude, "2"), (chat, "3"), (claude, "4")):
-            changing.model = model
-            result = await (await one.start(prompt)).wait()
-            assert result.run.error is None, result.run.error
-    assert thoughts(server) == ["First", "Second"]
-    assert "thinking" not in orjson.dumps(openai.requests[-1].body).decode()
-    ids = [block["id"] for m in server.requests[-1].body["messages"] for block in m["content"] if "input" in block]
-    assert ids[0].startswith("functions_look_0_")
-    assert ids[1] == "toolu_1"
-    assert notices(one) == []

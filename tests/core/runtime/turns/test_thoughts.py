@@ -8,8 +8,6 @@ from agent_kernel.testing.wire.chat import delta, events
 from tests.core.models.model_fixtures import connected
 from tests.core.runtime.runtime_fixtures import Stages
 
-LOOK = delta(tool_calls=[{"index": 0, "id": "call_look", "function": {"name": "look", "arguments": "{}"}}])
-
 
 @pytest.mark.parametrize("opening", [["<th", "ink>\n"], []], ids=["with its opening tag", "with its closing tag alone"])
 async def test_it_is_no_part_of_the_answer(stages: Stages, opening: list[str]) -> None:
@@ -29,15 +27,3 @@ async def test_it_is_no_part_of_the_answer(stages: Stages, opening: list[str]) -
     taken_back = {event.message_id for event in stage.of(MessageEvent) if event.role != "user" and not event.content}
     assert len(others & taken_back) == (0 if opening else 1)
     assert [one["content"] for one in server.requests[1].body["messages"] if one["role"] == "assistant"] == ["Yes."]
-
-
-@pytest.mark.parametrize("thought", ["<think>I have to look.</think>\n\n", "I have to look.\n</think>\n\n"])
-async def test_calls_after_it_come_without_text(stages: Stages, thought: str) -> None:
-    first = events(delta(content=thought), LOOK, delta("tool_calls"))
-    async with connected(first, say("Done.")) as (server, model):
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
-    assert (result.text, [ran.tool_name for ran in stage.executor.ran]) == ("Done.", ["look"])
-    assert [one.content for one in result.messages if one.role == "assistant"] == ["", "Done."]
-    said = next(one for one in server.requests[1].body["messages"] if one["role"] == "assistant")
-    assert not said["content"]

@@ -13,7 +13,15 @@ from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, OneModel, Stage, Stages, stage
+from tests.core.runtime.runtime_fixtures import (
+    RUN_PYTHON,
+    FunctionExecutor,
+    OneModel,
+    Stage,
+    Stages,
+    second_life,
+    stage,
+)
 
 DIES = call("run_python", code="os._exit(1)", call_id="a")
 
@@ -99,22 +107,15 @@ async def test_after_a_restart_it_is_asked_about_unless_it_was_answered(tmp_path
         await until_unknown(before)
         if answered:
             await before.conversation.answer_unknown("a", "continue")
-        await before.close()
-
-    async def executor_for(*_: Any) -> FunctionExecutor:
-        return FunctionExecutor()
-
     with ScriptedModel([say("I see.")]) as model:
-        runtime = await Runtime.open(path, OneModel(model))
-        [(_, conversation, handle)] = (await runtime.recover(executor_for)).continued
-        conversation.client_came()
-        await conversation.cancel_call("b")
-        if not answered:
-            [shown, _] = (await conversation.view()).tool_calls
-            assert (shown.state, shown.unknown_answer, len(model.requests)) == ("unknown", None, 0)
-            await conversation.answer_unknown("a", "continue")
-        assert (await handle.wait()).text == "I see."
-        await runtime.aclose()
+        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
+            conversation.client_came()
+            await conversation.cancel_call("b")
+            if not answered:
+                [shown, _] = (await conversation.view()).tool_calls
+                assert (shown.state, shown.unknown_answer, len(model.requests)) == ("unknown", None, 0)
+                await conversation.answer_unknown("a", "continue")
+            assert (await handle.wait()).text == "I see."
 
 
 async def test_where_no_page_shows_the_run_the_model_is_told_and_goes_on() -> None:
@@ -125,30 +126,6 @@ async def test_where_no_page_shows_the_run_the_model_is_told_and_goes_on() -> No
         result = await (await conversation.start_run(spec, Dying())).wait()
         await runtime.aclose()
     assert (result.text, result.tool_calls[0].unknown_answer) == ("I see.", None)
-
-
-def _dies(*_: Any) -> str:
-    raise KernelGone("The kernel died. Its variables are gone.")
-
-
-async def test_somebody_without_a_page_answers_while_one_is_waited_for_and_the_run_goes_on_at_once() -> None:
-    both = calls(DIES, call("run_python", code="os._exit(2)", call_id="b"))
-    with ScriptedModel([both, say("I see.")]) as model:
-        runtime = await Runtime.open(None, OneModel(model), RuntimeSettings(client_seconds=600))
-        conversation = await runtime.create_conversation()
-        spec = RunSpec(run_id="run_unseen", prompt="Go", tools=(RUN_PYTHON,), policy="allow")
-        handle = await conversation.start_run(spec, FunctionExecutor(_dies))
-        lost: list[Any] = []
-        async with asyncio.timeout(10):
-            while len(lost) < 2:
-                lost = await runtime.list_calls("unanswered")
-        for one in lost:
-            await runtime.answer_unknown(one.approval_id, "continue")
-        async with asyncio.timeout(10):
-            result = await handle.wait()
-        await runtime.aclose()
-    assert result.text == "I see."
-    assert [one.unknown_answer for one in result.tool_calls] == ["continue", "continue"]
 
 
 async def test_a_new_prompt_does_not_wait_for_the_look(stages: Stages) -> None:
