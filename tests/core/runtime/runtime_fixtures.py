@@ -181,7 +181,7 @@ class Stage:
         self._resources = resources
         self._subscription: Subscription | None = conversation.subscribe(0)
         conversation.client_came()
-        self._changed = asyncio.Event()
+        self._changed, self._closed = asyncio.Event(), False
         self._reader = asyncio.create_task(self._read(self._subscription))
 
     async def _read(self, frames: Subscription) -> None:
@@ -249,8 +249,10 @@ class Stage:
         await self._reader
 
     async def close(self) -> None:
-        await self.leave()
-        await self.runtime.aclose()
+        if not self._closed:
+            self._closed = True
+            await self.leave()
+            await self.runtime.aclose()
 
 
 class Stages(Protocol):

@@ -1,18 +1,23 @@
 """What clients and HTTP are told of a conversation is what the log has."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import orjson
 import pytest
 
 from agent_kernel.errors import UnknownConversation
+from agent_kernel.models.base import ModelItem, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ApprovalRequestEvent
+from agent_kernel.protocol.events import ApprovalRequestEvent, ReasoningEvent, TokenEvent, ToolStateEvent
 from agent_kernel.protocol.views import OutputView
+from agent_kernel.runtime.runtime import Runtime
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import OutputSink
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stage, Stages
 
 
 def plot(call: ApprovedCall, emit: OutputSink) -> Outcome:
@@ -74,3 +79,65 @@ async def test_the_list_has_whole_conversations_in_pages(stages: Stages, tmp_pat
     assert orjson.loads(await stage.runtime.list_conversations(after=names[3])) == []
     with pytest.raises(UnknownConversation):
         await stage.runtime.list_conversations(after="nowhere")
+
+
+async def thinks_and_begins(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+    yield ReasoningDelta("Let me see.")
+    yield TextDelta("Half an ans")
+    await asyncio.Event().wait()
+
+
+async def begins_a_call(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+    yield ToolCallDelta(0, "run_python", "half")
+    await asyncio.Event().wait()
+
+
+async def resume_from(stage: Stage) -> int:
+    snapshot = await stage.conversation.snapshot()
+    assert snapshot.view.last_seq == stage.conversation.last_seq
+    return snapshot.resume_from
+
+
+@pytest.mark.parametrize("steps", [1, 40])
+async def test_of_a_long_run_it_is_the_turn_that_the_model_is_writing(stages: Stages, steps: int) -> None:
+    looks = [call("look", call_id=f"c{number}") for number in range(steps)]
+    stage = await stages(ScriptedModel([*looks, thinks_and_begins]))
+    await stage.start()
+    await stage.until(lambda: [event for event in stage.of(TokenEvent) if event.content == "Half an ans"])
+    assert await resume_from(stage) == stage.of(ReasoningEvent)[-1].seq - 1
+
+
+async def test_a_call_that_the_model_is_writing_is_part_of_it(stages: Stages) -> None:
+    stage = await stages(ScriptedModel([call("look", call_id="a"), begins_a_call]))
+    await stage.start()
+    cards = await stage.until(lambda: [event for event in stage.of(ToolStateEvent) if event.tool_call_id == "half"])
+    assert await resume_from(stage) == cards[0].seq - 1
+
+
+PATHS = ("a.ipynb", "folder/a.ipynb", "folder/b.ipynb", "folders/a.ipynb", None)
+
+
+async def finished(runtime: Runtime, path: str | None) -> None:
+    conversation = await runtime.create_conversation(notebook_path=None)
+    spec = RunSpec(run_id=f"run_{path}", prompt="Go on.", notebook_path=path, cell_id="cell_1")
+    await (await conversation.start_run(spec, None)).wait()
+
+
+async def test_runs_follow_the_rename_of_their_notebook_and_of_a_folder(tmp_path: Path) -> None:
+    with ScriptedModel([say("Done.") for _ in PATHS]) as model:
+        runtime = await Runtime.open(tmp_path / "log.sqlite", OneModel(model))
+        for path in PATHS:
+            await finished(runtime, path)
+        await runtime.rename_notebooks("folder", "else/100%")
+        await runtime.rename_notebooks("a.ipynb", "b's.ipynb")
+        await runtime.rename_notebooks("nothing.ipynb", "else.ipynb")
+        listed = await runtime.list_runs()
+        await runtime.aclose()
+    assert [run.notebook for run in listed] == [
+        "b's.ipynb",
+        "else/100%/a.ipynb",
+        "else/100%/b.ipynb",
+        "folders/a.ipynb",
+        None,
+    ]
+    assert {run.cell_id for run in listed} == {"cell_1"}

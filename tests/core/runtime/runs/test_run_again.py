@@ -8,7 +8,7 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.models.model_fixtures import speaking
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, Stages, stage
-from tests.core.runtime.turns.test_thinking import look, think, thoughts
+from tests.core.runtime.turns.test_what_services_want_back import look, think, thoughts
 
 AGAIN = "The user has run this cell again"
 

@@ -13,6 +13,7 @@ from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.kernel import EnvironmentDescribed
+from agent_kernel.runtime.runs.lifecycle import BROKEN
 from agent_kernel.runtime.runs.stop import stop_for
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -190,3 +191,20 @@ async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stag
     assert result.run.status == "cancelled"
     assert [notice.content for notice in result.run.notices] == ["Stopped, because its cell was run again."]
     assert [message.role for message in result.messages] == ["user", "assistant", "tool"]
+
+
+async def test_a_run_that_a_fault_keeps_from_beginning_ends_in_it_and_the_next_one_begins(stages: Stages) -> None:
+    class HalfLoaded(ScriptedModel):
+        faults = 1
+
+        async def learn(self) -> None:
+            if self.faults:
+                self.faults = 0
+                raise AttributeError("partially initialized module")
+
+    with HalfLoaded([say("Done.")]) as model:
+        stage = await stages(model)
+        failed = (await (await stage.start()).wait()).run
+        assert failed.error is not None
+        assert (failed.status, failed.error.code, failed.error.message) == ("error", "INTERNAL_ERROR", BROKEN)
+        assert (await (await stage.start("Again")).wait()).text == "Done."

@@ -10,7 +10,7 @@ from agent_kernel.errors import AlreadyDecided, DigestMismatch
 from agent_kernel.models.base import ModelRequest, ModelTurn
 from agent_kernel.protocol.calls import ApprovedCall, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent
+from agent_kernel.protocol.events import TokenEvent, ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.testing import ScriptedModel, call, calls, requested, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
@@ -245,3 +245,34 @@ async def test_a_model_that_sends_nothing_but_invalid_calls_is_stopped(stages: S
     assert result.run.status == "error"
     assert result.run.error is not None
     assert "not valid 4 times in a row" in result.run.error.message
+
+
+REFUSED = """
+CREATE TEMP TRIGGER refused BEFORE UPDATE ON tool_calls WHEN NEW.state = 'success'
+BEGIN SELECT raise(ABORT, 'refused'); END
+"""
+
+
+async def test_an_answer_to_an_outcome_that_is_not_in_the_log_is_not_kept(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1", call_id="a"), say("It is 1."), say("Let me see.")]) as model:
+        stage = await stages(model)
+        await stage.log.read(lambda sql: sql.execute(REFUSED) and None)
+        broken = await (await stage.start(policy="allow")).wait()
+        assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
+        assert (broken.run.status, broken.text) == ("error", "")
+        [ended] = broken.tool_calls
+        assert ended.state == "unknown"
+        assert not stage.of(TokenEvent)
+        await (await stage.start("And now?")).wait()
+    told = model.requests[-1].messages
+    assert [message["role"] for message in told] == ["system", "user", "assistant", "tool", "user"]
+    assert told[3]["content"].startswith("Outcome unknown.")
+
+
+async def test_an_outcome_is_shown_before_what_the_model_says_to_it(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1"), call("run_python", code="2"), say("Done.")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start(policy="allow")).wait()
+    kinds = [event.type for event in stage.events if event.type in ("tool_complete", "usage", "token", "complete")]
+    assert kinds == ["usage", "tool_complete", "usage", "tool_complete", "token", "complete"]
+    assert [call.state for call in result.tool_calls] == ["success", "success"]

@@ -1,20 +1,34 @@
-"""What is no answer ends its run in error, in words, and can be tried again. An answer that was cut off says so."""
+"""What is no answer ends its run in error, in words, and can be tried again. So does what a service, or what is before
+it, refuses. An answer that was cut off says so."""
+
+import io
+import json
+import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from PIL import Image
 
-from agent_kernel.models.base import LocalServer, ModelTurn, TokenUsage
+from agent_kernel.models.api import Api
+from agent_kernel.models.base import LocalServer, Model, ModelTurn, TokenUsage
+from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.http import HttpModel
 from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, TokenEvent
 from agent_kernel.protocol.runs import RunResult
+from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import render_record
-from agent_kernel.testing import call, calls, say
+from agent_kernel.testing import FakeOpenAI, VirtualClock, call, calls, say
+from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire import chat, messages, responses
 from agent_kernel.testing.wire.reply import Reply, events
 from tests.core.models.model_apis import CHAT, WireApi, each_api
 from tests.core.models.model_fixtures import connected
-from tests.core.runtime.runtime_fixtures import Stage, Stages
+from tests.core.models.test_refusals import NGINX
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 
 LOOK = calls(call("look", call_id="call_look"), usage=(10, 1))
 SPENT = TokenUsage(20, 5)
@@ -135,3 +149,56 @@ async def test_an_answer_that_was_cut_off_after_words_says_so_and_is_complete(st
     assert record_of(cut).index(CUT_BY_LENGTH) < record_of(cut).index("Half an ans")
     assert [event.finish_reason for event in stage.of(CompleteEvent)] == ["length", "stop"]
     assert [run.finish_reason for run in (await stage.conversation.view()).runs] == ["length", "stop"]
+
+
+TOO_LARGE = Reply(NGINX, status=413, content_type="text/html")
+
+
+def model_at(server: FakeOpenAI, api: Api | None = None) -> HttpModel:
+    client = SharedClient(Connection(server.url, lambda: FAKE_KEY))
+    return HttpModel("fake", client, api=api, capabilities=lambda: Capabilities(images=True), clock=VirtualClock())
+
+
+def behind_nginx(most_bytes: int, *answers: ModelTurn) -> Callable[[dict[str, Any]], ModelTurn | Reply]:
+    """A model that answers so, behind nginx with such a `client_max_body_size`."""
+    left = iter(answers)
+    return lambda body: TOO_LARGE if len(json.dumps(body)) > most_bytes else next(left)
+
+
+async def run(stages: Stages, model: Model, prompt: str = "Go", **options: Any) -> RunView:
+    stage = await stages(model, **options)
+    return (await (await stage.start(prompt)).wait()).run
+
+
+async def test_a_page_of_a_proxys_about_the_body_stops_no_other_run(stages: Stages) -> None:
+    """In "413 Request Entity Too Large" is no context of 413 tokens."""
+    proxy = behind_nginx(20_000, say("First."), say("Second."))
+    async with FakeOpenAI([proxy] * 3) as server:
+        model = model_at(server)
+        refused = await run(stages, model, "x" * 30_000)
+        after = [await run(stages, model, "y" * size) for size in (2_000, 15_000)]
+        await model.aclose()
+    assert (refused.status, refused.error and refused.error.code) == ("error", "LLM_ERROR")
+    assert refused.error is not None
+    assert refused.error.message.startswith(
+        f"{server.url} takes no request of this size (413): 413 Request Entity Too Large: nginx/1.22.1. "
+    )
+    assert "raise that (nginx: client_max_body_size)" in refused.error.message
+    assert "%agent new" in refused.error.message
+    assert [one.status for one in after] == ["complete"] * 2
+
+
+async def test_pictures_that_no_longer_fit_are_left_out_and_the_run_says_so(stages: Stages) -> None:
+    file = io.BytesIO()
+    Image.frombytes("RGB", (120, 90), random.Random(1).randbytes(120 * 90 * 3)).save(file, "PNG")
+    executor = FunctionExecutor(files={"plot.png": file.getvalue()})
+    async with FakeOpenAI([behind_nginx(20_000, say("I see."))] * 2) as server:
+        model = model_at(server)
+        done = await run(stages, model, "What is ![](plot.png)?", executor=executor)
+        await model.aclose()
+    assert done.status == "complete"
+    assert [one.content for one in done.notices] == [
+        f"Left out a picture: {server.url} takes no request of that size (it said: 413 Request Entity Too Large: "
+        "nginx/1.22.1)."
+    ]
+    assert "120 x 90 pixels is not attached" in str(server.requests[1].body)

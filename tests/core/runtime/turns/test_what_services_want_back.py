@@ -1,18 +1,28 @@
-"""Whole runs at services of Chat Completions that want back what they sent, and refuse what they do not know."""
+"""What a model thought, and other fields that services want back, go back unchanged and in their place through all that
+happens to a run, and to no other service. The doubles refuse what was changed, and what they do not know."""
 
+import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from agent_kernel.models.base import ModelTurn
+from agent_kernel.log.event_rows import read_messages
+from agent_kernel.models.base import Model, ModelTurn
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import MessageEvent, ReasoningEvent, RunEvent, TokenEvent
 from agent_kernel.testing import call, calls, say
-from agent_kernel.testing.wire.chat import wants_back
-from agent_kernel.testing.wire.responses import reasoning
+from agent_kernel.testing.fake_anthropic import FakeAnthropic
+from agent_kernel.testing.fake_service import FakeService
+from agent_kernel.testing.wire.chat import delta, events, wants_back
+from agent_kernel.testing.wire.messages import SIGNED
+from agent_kernel.testing.wire.reply import Reply, event_stream, failure
+from agent_kernel.testing.wire.responses import item_events, reasoning
 from tests.core.models.chat_services import (
     DeepSeek,
     GeminiAtOpenRouter,
@@ -24,11 +34,9 @@ from tests.core.models.chat_services import (
     sent,
     speaking_as,
 )
-from tests.core.models.model_apis import APIS, MESSAGES, WireApi
-from tests.core.models.model_fixtures import connected
+from tests.core.models.model_apis import APIS, MESSAGES, RESPONSES, WireApi
+from tests.core.models.model_fixtures import connected, speaking
 from tests.core.runtime.runtime_fixtures import Stage, Stages, stage
-from tests.core.runtime.turns.test_reasoning_items import converse
-from tests.core.runtime.turns.thinking_fixtures import Changing, look, run_code, think
 
 ENCRYPTED = {"type": "reasoning.encrypted", "format": "google-gemini-v1", "index": 0}
 
@@ -153,3 +161,180 @@ async def test_mistral_takes_a_conversation_that_began_with_claude(
 
 
 # Nothing empty.
+
+
+@dataclass
+class Changing:
+    """A model in whose place another can be put."""
+
+    model: Model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+
+def think(turn: ModelTurn, thought: str) -> ModelTurn:
+    return replace(turn, reasoning=thought)
+
+
+def look(call_id: str, thought: str) -> ModelTurn:
+    return think(call("look", call_id=call_id), thought)
+
+
+def run_code(call_id: str, thought: str) -> ModelTurn:
+    return think(call("run_python", call_id=call_id, code="1"), thought)
+
+
+def shape(server: FakeService, request: int = -1) -> list[str]:
+    """A request's items in short: what was thought, asked for and said."""
+    return [_short(item) for item in server.requests[request].body["input"]]
+
+
+def _short(item: dict[str, Any]) -> str:
+    match item["type"]:
+        case "reasoning":
+            assert item["encrypted_content"]
+            return "thought " + item["summary"][0]["text"]
+        case "function_call":
+            return "call " + item["call_id"]
+        case "function_call_output":
+            return "output " + item["call_id"]
+        case _:
+            return item["role"]
+
+
+def notices(stage: Stage) -> list[str]:
+    return [notice.content for event in stage.of(RunEvent) for notice in event.run.notices]
+
+
+async def converse(one: Stage, conversation_id: str, prompt: str) -> None:
+    """A message in a conversation that an earlier life of the server had."""
+    conversation = await one.runtime.conversation(conversation_id)
+    subscription = conversation.subscribe()
+    await conversation.send_message(prompt)
+    async for frame in subscription:
+        if '"type":"complete"' in frame:
+            subscription.close()
+
+
+STEP = ["user", "thought First", "call a", "output a"]
+
+
+async def test_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    async with connected(look("a", "First"), think(say("One."), "Second"), say("Two."), api=RESPONSES) as (
+        server,
+        model,
+    ):
+        one = await stage(model, path)
+        await (await one.start()).wait()
+        conversation_id = one.conversation.conversation_id
+        await one.close()
+        again = await stage(model, path)
+        await converse(again, conversation_id, "And now?")
+        view = await (await again.runtime.conversation(conversation_id)).view()
+        assert [m.reasoning for m in view.messages if m.role == "assistant"] == ["First", "Second", ""]
+        await again.close()
+    assert shape(server) == [*STEP, "thought Second", "assistant", "user"]
+
+
+async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: Stages) -> None:
+    half = [*item_events([reasoning("Half a", item_id="rs_1")])[:-1], *RESPONSES.text(["Half an "])[2:]]
+    broken = Reply(body=event_stream(half), hang_after=10**6)
+    async with connected(look("a", "First"), broken, say("Two."), api=RESPONSES) as (server, model):
+        one = await stages(model)
+        handle = await one.start()
+        await one.until(lambda: [event for event in one.of(TokenEvent) if "Half" in event.content])
+        await one.conversation.cancel_run(handle.run_id)
+        assert (await handle.wait()).run.status == "cancelled"
+        await (await one.start("Go on.")).wait()
+    assert shape(server) == [*STEP, "assistant", "user"]
+
+
+@pytest.mark.parametrize("other", [api for api in APIS if api is not RESPONSES], ids=lambda api: api.name)
+async def test_a_model_of_another_api_takes_over_and_gives_back(stages: Stages, other: WireApi) -> None:
+    async with (
+        connected(look("a", "First"), think(say("One."), "Second"), say("Three."), api=RESPONSES) as (server, model),
+        connected(look("b", "Else"), say("Two."), api=other) as (other_server, other_model),
+    ):
+        changing = Changing(model)
+        one = await stages(changing)
+        for chosen, prompt in ((model, "1"), (other_model, "2"), (model, "3")):
+            changing.model = chosen
+            result = await (await one.start(prompt)).wait()
+            assert result.run.error is None, result.run.error
+    text = orjson.dumps(other_server.requests[-1].body).decode()
+    assert "gAAAA" not in text
+    assert "rs_" not in text
+    own = [*STEP, "thought Second", "assistant"]
+    assert shape(server) == [*own, "user", "call b", "output b", "assistant", "user"]
+    assert notices(one) == []
+
+
+async def test_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(stages: Stages) -> None:
+    refused = failure(400, "Item with id 'rs_0123456789abcdef' not found. Items are not persisted.")
+    script = (look("a", "First"), think(say("One."), "Second"), refused, say("Two."), say("Three."))
+    async with connected(*script, api=RESPONSES) as (server, model):
+        one = await stages(model)
+        for prompt in ("Look.", "And now?", "And then?"):
+            result = await (await one.start(prompt)).wait()
+            assert result.run.error is None
+    assert [one for one in shape(server, 3) if "thought" in one] == []
+    assert [one for one in shape(server, 4) if "thought" in one] == []
+    assert set(notices(one)) == {
+        "fake no longer accepts what it thought earlier in this conversation, so it was asked without that."
+    }
+    assert [event.run.notices for event in one.of(RunEvent)][-1] == []  # the last run has none
+
+
+def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
+    messages = server.requests[request].body["messages"]
+    return [block["thinking"] for message in messages for block in message["content"] if block["type"] == "thinking"]
+
+
+async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    async with speaking(look("a", "First"), think(say("One."), "Second"), say("Two.")) as (server, model):
+        one = await stage(model, path)
+        await (await one.start()).wait()
+        conversation_id = one.conversation.conversation_id
+        await one.close()
+        again = await stage(model, path)
+        conversation = await again.runtime.conversation(conversation_id)
+        subscription = conversation.subscribe()
+        await conversation.send_message("And now?")
+        async for frame in subscription:
+            if '"type":"complete"' in frame:
+                subscription.close()
+        history = await again.runtime.conversation(conversation_id)
+        assert [m.reasoning for m in (await history.view()).messages if m.role == "assistant"] == [
+            "First",
+            "Second",
+            "",
+        ]
+        await again.close()
+    assert thoughts(server) == ["First", "Second"]
+    with closing(sqlite3.connect(path)) as sql:
+        bodies = [body for _, _, body in read_messages(sql, 1)]
+    assert [orjson.dumps(body).count(SIGNED.encode()) for body in bodies] == [0, 1, 0, 1, 0, 0]
+    assert SIGNED not in str(one.events)
+
+
+@pytest.mark.parametrize("opening", [["<th", "ink>\n"], []], ids=["with its opening tag", "with its closing tag alone"])
+async def test_it_is_no_part_of_the_answer(stages: Stages, opening: list[str]) -> None:
+    pieces = [*opening, "Hm", ".\n</th", "ink>\n", "\nYes", "."]
+    first = events(*(delta(content=piece) for piece in pieces), delta("stop"), split_every=20)
+    async with connected(first, say("Two.")) as (server, model):
+        stage = await stages(model)
+        result = await (await stage.start()).wait()
+        await (await stage.start("And now?")).wait()
+    assert (result.run.status, result.text) == ("complete", "Yes.")
+    [message] = [message for message in result.messages if message.role == "assistant"]
+    assert (message.content, message.reasoning) == ("Yes.", "Hm.\n")
+    assert "".join(event.content for event in stage.of(ReasoningEvent)) == "Hm.\n"
+    ours = [event for event in stage.of(TokenEvent) if event.message_id == message.message_id]
+    assert "".join(event.content for event in ours) == "Yes."
+    others = {event.message_id for event in stage.of(TokenEvent)} - {message.message_id}
+    taken_back = {event.message_id for event in stage.of(MessageEvent) if event.role != "user" and not event.content}
+    assert len(others & taken_back) == (0 if opening else 1)
+    assert [one["content"] for one in server.requests[1].body["messages"] if one["role"] == "assistant"] == ["Yes."]
