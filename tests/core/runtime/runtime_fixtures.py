@@ -196,7 +196,7 @@ class Stage:
 
     async def until(self, condition: Callable[[], T]) -> T:
         """Wait until the events seen make the condition true; returns its value."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not (value := condition()):
                 self._changed.clear()
                 await self._changed.wait()
@@ -204,7 +204,7 @@ class Stage:
 
     async def until_runs(self, tool_call_id: str | None = None) -> None:
         """Wait until the executor has a call, or this call."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not [ran for ran in self.executor.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- the executor tells nobody
                 await asyncio.sleep(0)
 
@@ -233,7 +233,7 @@ class Stage:
 
     async def until_paused(self) -> None:
         """Until a run as a whole waits for a person, which makes no sound."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(run.is_paused for run in self._resources.active):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 

@@ -60,7 +60,7 @@ async def test_what_another_server_wrote_in_between_is_left_out_for_no_client(tm
 
     for log in (here, there, there, here, there, here):
         await log.write(add)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await reading == [1, 2, 3, 4, 5, 6]
     feed.close()
     await here.aclose()

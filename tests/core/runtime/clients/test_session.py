@@ -35,7 +35,7 @@ class Line:
 
     async def next(self, kind: str | None = None) -> Frame:
         """The next frame, or the next of a type."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while True:
                 frame: Frame = json.loads(await self.came.get())
                 if kind in (None, frame["type"]):
@@ -45,7 +45,7 @@ class Line:
         """Send a command with an id; the first frame that names it."""
         command.setdefault("id", "the one")
         self.say(command)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while (frame := await self.next()).get("command_id") != command["id"]:
                 pass
         return frame
@@ -415,7 +415,7 @@ async def test_a_client_that_leaves_leaves_nothing_behind(stages: Stages) -> Non
     stage = await changed(stages)
     conversation = await stage.runtime.create_conversation()
     line = Left(conversation)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await line.running
         await line.session.receive(b'{"type": "ping"}')
     assert not conversation.is_watched
@@ -427,6 +427,6 @@ async def test_a_session_ends_with_its_conversation(stages: Stages) -> None:
     line = Socket(stage.conversation)
     await line.answer(type="ping")
     await stage.runtime.delete_conversation(stage.conversation.conversation_id)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await line.running
     await line.close()

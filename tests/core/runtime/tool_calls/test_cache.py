@@ -117,7 +117,7 @@ async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
         stage.use(model)
         run_id = await stage.conversation.retry_call(given_again.tool_call_id)
         await stage.until(lambda: len(stage.of(ToolCompleteEvent)) == 3)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await stage.conversation.has_ended(run_id):  # noqa: ASYNC110 -- its end is not waited for
                 await asyncio.sleep(0.005)
     assert (stage.of(ToolCompleteEvent)[-1].cached_at, len(stage.executor.ran)) == (None, 2)
