@@ -118,8 +118,7 @@ class StoredSpec:
 def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: StoredSpec) -> None:
     """Raises `IllegalTransition` for a run, or a widget, that the log knows; `CarriedOutElsewhere`."""
     refuse_elsewhere(sql, conversation)
-    tool_set = hashlib.sha256(stored.tools.encode()).hexdigest()
-    sql.execute("INSERT OR IGNORE INTO tool_sets VALUES (?, ?)", (tool_set, stored.tools))
+    tool_set = _tool_set(sql, stored.tools)
     row = (run.run_id, conversation, stored.widget_model_id, run.status, _packed(run), stored.spec, tool_set)
     try:
         sql.execute(
@@ -129,6 +128,19 @@ def add_run(sql: sqlite3.Connection, conversation: int, run: RunView, stored: St
         )
     except sqlite3.IntegrityError as error:
         raise IllegalTransition(f"The run {run.run_id} or its widget is in the log already.") from error
+
+
+def _tool_set(sql: sqlite3.Connection, tools: str) -> str:
+    """Store a set of tools, given as JSON. Returns its digest."""
+    digest = hashlib.sha256(tools.encode()).hexdigest()
+    sql.execute("INSERT OR IGNORE INTO tool_sets VALUES (?, ?)", (digest, tools))
+    return digest
+
+
+def save_tools(sql: sqlite3.Connection, run_id: str, tools: tuple[ToolDeclaration, ...]) -> None:
+    """Store that a run has these tools from now on."""
+    text = TypeAdapter(tuple[ToolDeclaration, ...]).dump_json(tools).decode()
+    sql.execute("UPDATE runs SET tool_set = ? WHERE run_id = ?", (_tool_set(sql, text), run_id))
 
 
 def save_run(sql: sqlite3.Connection, run: RunView) -> None:

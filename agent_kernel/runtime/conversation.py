@@ -206,7 +206,7 @@ class Conversation:
     async def _find_executor(self, spec: RunSpec, last: LastRun | None = None) -> ToolExecutor | None:
         """A run's executor: the kernel's, where the host has kernels; else the last run's. Raises `KernelGone`."""
         executor_for = self._kernels.executor_for
-        if self.kernel_id is None or executor_for is None:
+        if executor_for is None or (self.kernel_id is None and spec.client_call is None):
             return last.executor if last is not None else None
         executor = await executor_for(self, spec)
         if executor is None:
@@ -464,8 +464,6 @@ class Conversation:
 
     async def tools(self) -> tuple[ToolDeclaration, ...]:
         """The tools that the newest run offers; none before the first run."""
-        if self._queue.last is not None:
-            return self._queue.last.spec.tools
         stored = await self._log.read(lambda sql: runs.last_spec(sql, self.row.number))
         return restored(stored, prompt="").tools if stored is not None else ()
 

@@ -48,9 +48,9 @@ class CallExecutor(Protocol):
 class ServerTools(Protocol):
     """The tools of the MCP servers that are configured."""
 
-    async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:
-        """The tools for a run of this notebook, as their servers define them now. It waits a short time for servers
-        that start; those that are down have none."""
+    async def offered(self, notebook_path: str | None, *, wait: bool = True) -> Sequence[ToolDeclaration]:
+        """The tools for a run of this notebook, as their servers define them now; those that are down have none.
+        With `wait`, the servers of the present configuration are started, and waited for a short time."""
         ...
 
     async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:

@@ -7,7 +7,8 @@ What a server says is data: no text of it allows anything.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from fnmatch import fnmatchcase
@@ -127,9 +128,26 @@ def tokens_of(tools: Iterable[ToolDeclaration]) -> int:
     return size // _CHARACTERS_PER_TOKEN
 
 
-def chosen(tools: Iterable[ToolDeclaration], patterns: Sequence[str] | None) -> list[ToolDeclaration]:
-    """The tools that a run wants: `github.*`, `github.create_issue` or a name; all of them for `None`."""
-    return [tool for tool in tools if patterns is None or any(_fits(tool, pattern) for pattern in patterns)]
+def chosen(
+    tools: Iterable[ToolDeclaration], patterns: Sequence[str] | None, taken: Collection[str] = ()
+) -> list[ToolDeclaration]:
+    """The tools that a run wants: `github.*`, `github.create_issue` or a name; all of them for `None`. Names that are
+    `taken` are left out."""
+    wanted = [tool for tool in tools if patterns is None or any(_fits(tool, pattern) for pattern in patterns)]
+    return [tool for tool in wanted if tool.name not in taken]
+
+
+def unfit(tools: Iterable[ToolDeclaration], patterns: Iterable[str]) -> str:
+    """What a person is told of patterns that fit none of these tools; nothing where each fits one."""
+    theirs = {tool.name: tool for tool in tools if tool.origin is not None}.values()
+    wrong = [pattern for pattern in patterns if not chosen(theirs, [pattern])]
+    known = ", ".join(f"{server}.* ({count})" for server, count in _counted(theirs)) or "none, as no server is ready"
+    return f"No tool of an MCP server fits {', '.join(wrong)}. There are: {known}." if wrong else ""
+
+
+def _counted(theirs: Iterable[ToolDeclaration]) -> list[tuple[str, int]]:
+    """The servers of these tools, and how many each has."""
+    return sorted(Counter(tool.origin.server for tool in theirs if tool.origin is not None).items())
 
 
 def _fits(tool: ToolDeclaration, pattern: str) -> bool:
@@ -165,11 +183,7 @@ def offered(tools: Sequence[ToolDeclaration], *, lean: bool = False) -> Offered:
 
 
 def _search_of(theirs: Sequence[ToolDeclaration]) -> tuple[ToolDeclaration, ToolDeclaration]:
-    counts: dict[str, int] = {}
-    for tool in theirs:
-        assert tool.origin is not None
-        counts[tool.origin.server] = counts.get(tool.origin.server, 0) + 1
-    named = ", ".join(f"{server} ({count})" for server, count in sorted(counts.items()))
+    named = ", ".join(f"{server} ({count})" for server, count in _counted(theirs))
     find_tools = ToolDeclaration(
         name=FIND_TOOLS,
         description=f"Find tools of the connected servers by what they do. Servers and their tools: {named}.",

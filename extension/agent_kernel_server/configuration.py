@@ -6,6 +6,7 @@ from functools import partial
 from logging import Logger
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from jupyter_core.paths import jupyter_config_dir, jupyter_config_path
 
@@ -30,7 +31,7 @@ def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, st
         environ=environ,
         folder_of=partial(_folder_of, Path(server.root_dir)),
         secrets=models.secrets,
-        redirect=lambda: f"{server.connection_url.rstrip('/')}/agent-kernel/api/mcp-servers/signed-in",
+        redirect=lambda: f"{_public_url(server, environ)}agent-kernel/api/mcp-servers/signed-in",
         tokens=log_path.parent / "mcp-tokens",
         logger=app.log,
     )
@@ -47,6 +48,12 @@ def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, st
         gateway_seconds=app.gateway_seconds,
         waiting_seconds=app.kernel_waiting_seconds,
     )
+
+
+def _public_url(server: Any, environ: Mapping[str, str]) -> str:
+    """Where browsers reach this server, base URL included: as JupyterHub says, or the site, or as it listens."""
+    url = environ.get("JUPYTERHUB_PUBLIC_URL") or server.custom_display_url or server.connection_url
+    return url.partition("?")[0].rstrip("/") + "/" if server.base_url in url else urljoin(url, server.base_url)
 
 
 def warn_of_broken(endpoints: Mapping[Any, Any], log: Logger) -> None:

@@ -33,8 +33,7 @@ from agent_kernel_server import prometheus
 from agent_kernel_server.events import emitter
 from agent_kernel_server.kernels.manager import KERNEL_ACTIONS, ServedKernels
 from agent_kernel_server.kernels.shared import Shared
-from agent_kernel_server.mcp_server.calls import ClientCalls
-from agent_kernel_server.mcp_server.gate import Gate
+from agent_kernel_server.mcp_server.calls import ClientCalls, ClientExecutor
 from agent_kernel_server.mcp_server.notebooks import Notebooks
 from agent_kernel_server.mcp_tools.servers import McpServers
 from agent_kernel_server.notebooks.cell_files import CellFiles
@@ -149,8 +148,16 @@ class Service:
             shared, kernel_manager, gateway_seconds=gateway_seconds, waiting_seconds=waiting_seconds
         )
         outside = Notebooks(kernel_manager, session_manager, contents_manager, self.records.paths)
-        self.client_calls = ClientCalls(self.runtime, self.kernels, outside, self.pages, files, logger)
-        self.mcp = Gate(self.client_calls, lambda: Secrets(models.secrets()), self.tasks)
+        self.client_calls = ClientCalls(
+            self.runtime,
+            self.kernels,
+            outside,
+            self.pages,
+            files,
+            lambda: Secrets(models.secrets()),
+            self.tasks,
+            logger,
+        )
         self._listeners: list[tuple[str, Callable[..., Coroutine[Any, Any, None]]]] = [
             (KERNEL_ACTIONS, self.kernels.on_kernel_action),
             (CONTENTS_ACTIONS, self._on_contents_action),
@@ -217,7 +224,7 @@ class Service:
 
     async def _executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> ToolExecutor | None:
         if spec.client_call is not None:
-            return self.client_calls.executor(conversation, spec)
+            return ClientExecutor(self.client_calls, conversation, spec)
         try:
             return await self.kernels.executor_after_restart(conversation, spec)
         except KernelGone:
@@ -386,7 +393,6 @@ class Service:
         for stream in list(self.streams):
             stream.close()
         await self.kernels.aclose()
-        await self.client_calls.aclose()
         await self.tasks.aclose()
         self.records.close()
         async with self._opening:

@@ -1,12 +1,18 @@
-"""Tools of MCP servers in JupyterLab: their cards, a question of a server, and the card of a folder's servers."""
+"""MCP in JupyterLab: tools of servers, with a question of one, the card of a folder's servers, and agents outside."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.types import Implementation, TextContent
+from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, calls
 from tests.e2e.conftest import OpenNotebook
@@ -43,6 +49,8 @@ def test_a_servers_tools_are_cards_with_pictures_progress_and_questions(
     offer = page.locator("[aria-label='Tool call: start_mcp_servers']")
     expect(offer).to_contain_text("Start the MCP servers of this folder?")
     expect(offer).to_contain_text(PEER)
+    expect(offer.get_by_role("button", name="Deny", exact=True)).to_be_visible()
+    expect(offer.get_by_role("button", name="Edit")).to_have_count(0)  # the yes is for the file as it is
     drop = page.locator("[data-tool-call-id=drop]")
     expect(drop).to_contain_text("prices")
     expect(drop).to_contain_text("May destroy something, says its server")
@@ -53,7 +61,6 @@ def test_a_servers_tools_are_cards_with_pictures_progress_and_questions(
     question = page.locator("[aria-label='Tool call: ask_user']")
     expect(question).to_contain_text("How large?")
     question.get_by_role("textbox").fill("7")
-    page.locator("[data-tool-call-id=drop]").screenshot(path="/tmp/mcpt_drop.png")
     question.get_by_role("button", name="Send").click()
     expect(page.locator("[data-tool-call-id=ask]")).to_contain_text("size 7")
     drop.get_by_role("button", name="Deny", exact=True).click()
@@ -67,3 +74,48 @@ def test_a_servers_tools_are_cards_with_pictures_progress_and_questions(
     lab.api("POST", f"agent-kernel/api/approvals/{waiting['approval_id']}", {"approved": False})
     notebook.run(2)
     assert "peer (yours): ready" in notebook.text(2)
+
+
+def ask_from_outside(lab: LabServer, name: str, notebook: str, code: str) -> str:
+    """What an agent outside is answered to a call of `run_python`."""
+
+    async def ask() -> str:
+        async with create_mcp_http_client(headers={"Authorization": f"token {lab.token}"}) as http:
+            transport = streamable_http_client(f"{lab.url}agent-kernel/mcp", http_client=http)
+            async with Client(transport, client_info=Implementation(name=name, version="1")) as client:
+                result = await client.call_tool("run_python", {"notebook_path": notebook, "code": code})
+                return "".join(block.text for block in result.content if isinstance(block, TextContent))
+
+    return asyncio.run(ask())
+
+
+def test_two_agents_outside_ask_in_an_open_notebook_and_each_gets_its_own_answer(
+    lab: LabServer, open_notebook: OpenNotebook, page: Page
+) -> None:
+    notebook = open_notebook(["price = 20"])
+    notebook.run(0)
+    asked = {"Claude Code": "print('first', price + 1)", "Codex": "print('second', price + 2)"}
+    with ThreadPoolExecutor() as threads:
+        answers = {
+            name: threads.submit(ask_from_outside, lab, name, notebook.path.name, code) for name, code in asked.items()
+        }
+        page.get_by_role("button", name="2 calls wait for you").click()
+        panel = page.get_by_role("region", name="What Waits and What Ran")
+        for name, code in asked.items():
+            run = panel.locator("li", has_text=f"{name} asks (by MCP; nobody has verified this name)")
+            expect(run).to_contain_text(code)
+        for width in (600, 1400):
+            page.set_viewport_size({"width": width, "height": 900})
+            for theme in ("Dark", "Light"):
+                notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
+                expect(page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
+                expect(page.locator("#jupyterlab-splash")).to_have_count(0)
+                page.wait_for_timeout(1500)
+                page.screenshot(path=f"/tmp/mcpgaps_{width}_{theme}.png")
+        for name in asked:  # the second at once, while the first one's begins to run
+            run = panel.locator("li", has_text=f"{name} asks")
+            run.get_by_role("button", name="Approve", exact=True).click()
+        said = {name: answer.result(60) for name, answer in answers.items()}
+    assert {name: text.strip() for name, text in said.items()} == {"Claude Code": "first 21", "Codex": "second 22"}
+    for name in asked:
+        expect(panel.locator("li", has_text=f"{name} asks")).to_contain_text("Done · ")

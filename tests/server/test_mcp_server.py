@@ -29,7 +29,7 @@ from tornado.httpclient import HTTPClientError
 from agent_kernel_server.mcp_server import calls as client_calls
 from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.cells import OpenPage
-from tests.server.client import Api, OpenChannel
+from tests.server.client import Api, OpenChannel, service_of
 from tests.server.serving import TOKEN, Server
 
 pytestmark = pytest.mark.kernel
@@ -406,3 +406,41 @@ async def test_a_cell_is_changed_only_as_the_client_has_read_it(server: Server, 
         await decide(api, await api.next_approval(), approved=True)
         assert not (await asked).is_error
     assert nbformat.read(server.root / path, 4).cells[0].source == "price = 4"
+
+
+@pytest.mark.parametrize("kernel_lives", [True, False])
+async def test_what_a_client_changed_is_undone_after_a_restart_or_said_to_be_lost(
+    server: Server, api: Api, path: str, kernel_lives: bool
+) -> None:
+    (server.root / "a.txt").write_text("old")
+    async with connected(server) as client:
+        arguments = {"notebook_path": path, "path": "a.txt", "content": "new"}
+        asked = asyncio.create_task(client.call_tool("write_file", arguments))
+        call = await api.next_approval()
+        await decide(api, call, approved=True)
+        assert not (await asked).is_error
+    service = service_of(server.extension)
+    await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
+    service._runtime = None
+    if not kernel_lives:
+        await server.app.kernel_manager.shutdown_all(now=True)
+    status, answer = await api("POST", "approvals", call["approval_id"], "undo")
+    assert (status, (server.root / "a.txt").read_text()) == ((200, "old") if kernel_lives else (409, "new")), answer
+    assert kernel_lives or "is gone, and what was there before went with it" in answer["message"]
+    assert len(server.app.kernel_manager.list_kernel_ids()) == kernel_lives  # none is started for it
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_a_server_that_stops_says_so_to_its_clients(server: Server, api: Api, path: str) -> None:
+    async with connected(server, mode="legacy") as client:
+        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1"}))
+        await api.next_approval()
+        [one] = (await api("GET", "clients"))[1]
+        leaving = asyncio.create_task(api("DELETE", "clients", one["client_id"]))
+        await service_of(server.extension).aclose()
+        assert (await leaving)[0] in (204, 503)
+        await asyncio.gather(asked, return_exceptions=True)
+        for method in ("DELETE", "GET"):
+            with pytest.raises(HTTPClientError) as error:
+                await server.fetch("agent-kernel", "mcp", method=method)
+            assert error.value.code == 503

@@ -6,15 +6,18 @@ import inspect
 import json
 import stat
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import pytest
 from tornado.httpclient import AsyncHTTPClient
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel_server.mcp_tools import server as mcp_server
+from agent_kernel_server.mcp_tools import servers
 from tests.ports import free_port
 from tests.server.client import Api, Kernel
 from tests.server.serving import Server
@@ -32,6 +35,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def extension_traits(folder: Path) -> dict[str, Any]:
     peers = {name: {"command": sys.executable, "args": [PEER, name, str(folder)]} for name in ("modern", "legacy")}
     return {"mcp_servers": peers}
+
+
+@pytest.fixture
+def own_file(server: Server) -> Iterator[Callable[..., None]]:
+    """Names the user's own servers."""
+    file = Path(server.app.config_dir) / "mcp.json"
+    yield lambda **servers: file.write_text(json.dumps({"mcpServers": servers}))
+    file.unlink(missing_ok=True)
 
 
 async def ready(api: Api) -> dict[str, Any]:
@@ -54,6 +65,23 @@ async def until(condition: Callable[[], Awaitable[T] | T], seconds: float = 60.0
             await asyncio.sleep(0.05)
 
 
+async def approved(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
+    """The last of the calls of a run, each of which a person has approved."""
+    model.add(calls(*asked), say("Done."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    for _ in asked:
+        waiting = await api.next_approval()
+        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    return waiting
+
+
+async def run_calls(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
+    """The conversation of a run that makes these calls, when it has ended."""
+    await ready(api)
+    return await api.ended((await approved(api, model, *asked))["conversation_id"])
+
+
 async def until_unknown(api: Api, conversation_id: str) -> None:
     """Until the first call's outcome is unknown; then the run goes on."""
 
@@ -64,18 +92,6 @@ async def until_unknown(api: Api, conversation_id: str) -> None:
     one = await until(found)
     await api("POST", "approvals", one["approval_id"], "outcome", body={"answer": "continue"})
     await api.ended(conversation_id)
-
-
-async def run_calls(api: Api, model: FakeOpenAI, *asked: Any, approve: bool = True) -> Any:
-    """One run that makes these calls, each of which a person approves."""
-    await ready(api)
-    model.add(calls(*asked), say("Done."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
-    for _ in asked if approve else ():
-        waiting = await api.next_approval()
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    return await api.ended(conversation_id)
 
 
 async def test_the_list_of_tools_has_them_with_their_servers_state(api: Api) -> None:
@@ -114,12 +130,7 @@ async def test_a_server_that_dies_in_a_call_leaves_an_unknown_outcome_and_is_sta
     died = folder / "died"
     died.unlink(missing_ok=True)
     await ready(api)
-    model.add(calls(call(f"{era}__die")), say("So it is."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
-    waiting = await api.next_approval()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    await until_unknown(api, conversation_id)
+    await until_unknown(api, (await approved(api, model, call(f"{era}__die")))["conversation_id"])
     await ready(api)
     assert died.read_text() == "x"
 
@@ -128,14 +139,10 @@ async def test_a_cancelled_call_reaches_the_server(api: Api, model: FakeOpenAI, 
     for name in ("begun", "told"):
         (folder / name).unlink(missing_ok=True)
     await ready(api)
-    model.add(calls(call("modern__hang")), say("Cancelled."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
-    waiting = await api.next_approval()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    hanging = await approved(api, model, call("modern__hang"))
     await until((folder / "begun").exists)
-    await api("POST", "approvals", waiting["approval_id"], "cancel")
-    [one] = (await api.ended(conversation_id))["tool_calls"]
+    await api("POST", "approvals", hanging["approval_id"], "cancel")
+    [one] = (await api.ended(hanging["conversation_id"]))["tool_calls"]
     assert one["state"] == "cancelled"
     await until((folder / "told").exists)
 
@@ -149,26 +156,53 @@ async def test_errors_and_odd_names(api: Api, model: FakeOpenAI) -> None:
     assert "it is broken" in view["tool_calls"][0]["result"]
 
 
-async def test_a_message_of_100_mb_ends_the_server_and_not_ours(api: Api, model: FakeOpenAI) -> None:
-    await ready(api)
-    model.add(calls(call("modern__flood", megabytes=100)), say("So it is."))
+async def test_a_flood_of_notifications_is_cut_and_the_call_ends(api: Api, model: FakeOpenAI) -> None:
+    [one] = (await run_calls(api, model, call("modern__chatter")))["tool_calls"]
+    assert (one["state"], one["result"]) == ("success", "done")
+    assert sum(len(output["text"]) for output in one["outputs"]) < 25_000
+    assert any("More messages are left out." in output["text"] for output in one["outputs"])
+
+
+async def test_a_server_that_answers_everything_twice_is_used_as_any(
+    api: Api, model: FakeOpenAI, folder: Path, own_file: Callable[..., None]
+) -> None:
+    own_file(double={"command": sys.executable, "args": [PEER, "twice", str(folder)]})
+    view = await run_calls(api, model, call("double__add", a=1, b=1), call("double__add", a=2, b=2))
+    assert [(one["state"], one["result"]) for one in view["tool_calls"]] == [("success", "2"), ("success", "4")]
+
+
+async def test_a_server_that_never_answers_holds_a_run_up_once_is_said_and_tried_again(
+    api: Api, model: FakeOpenAI, folder: Path, own_file: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "START_SECONDS", 0.2)
+    monkeypatch.setattr(mcp_server, "CONNECT_SECONDS", 1.0)
+    started = folder / "started"
+    code = f"open({str(started)!r}, 'a').write('x'); input(); import time; time.sleep(3600)"
+    own_file(silent={"command": sys.executable, "args": ["-c", code]})
+    model.add(say("Hello."))
     conversation_id = await api.new_conversation()
     await api.start_run(conversation_id)
-    waiting = await api.next_approval()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    await until_unknown(api, conversation_id)
+    assert (await api.ended(conversation_id))["runs"][-1]["status"] == "complete"
+
+    async def said() -> Any:
+        _, found = await api("GET", "mcp-servers")
+        return "did not answer within 1 s" in {one["name"]: one for one in found["servers"]}["silent"]["error"]
+
+    await until(said)
+    await until(lambda: started.read_text() != "x")
+
+
+async def test_a_message_of_100_mb_ends_the_server_and_not_ours(api: Api, model: FakeOpenAI) -> None:
+    await ready(api)
+    asked = await approved(api, model, call("modern__flood", megabytes=100))
+    await until_unknown(api, asked["conversation_id"])
     await ready(api)
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, model: FakeOpenAI, era: str) -> None:
     await ready(api)
-    model.add(calls(call(f"{era}__ask"), call(f"{era}__ask_secret")), say("Done."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
-    for _ in range(2):
-        waiting = await api.next_approval()
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    last = await approved(api, model, call(f"{era}__ask"), call(f"{era}__ask_secret"))
 
     async def asked() -> Any:
         return [one for one in (await api("GET", "approvals"))[1] if one["tool_name"] == "ask_user"]
@@ -177,7 +211,7 @@ async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, m
     assert question["state"] == "executing"
     assert "How large?" in question["tool_input"]
     assert (await api("POST", "approvals", question["approval_id"], "result", body={"output": "7"}))[0] < 300
-    view = await api.ended(conversation_id)
+    view = await api.ended(last["conversation_id"])
     by_name = {one["tool_name"]: one for one in view["tool_calls"]}
     assert by_name[f"{era}__ask"]["result"] == "size 7"
     assert by_name["ask_user"]["result"] == "7"
@@ -325,107 +359,99 @@ async def test_a_cell_lists_the_servers_and_chooses_among_their_tools(
     ],
 )
 async def test_a_mistake_in_the_file_is_told_and_the_others_work(
-    api: Api, server: Server, content: str, said: str
+    api: Api, server: Server, own_file: Callable[..., None], content: str, said: str
 ) -> None:
     await ready(api)
     file = Path(server.app.config_dir) / "mcp.json"
     file.write_text(content)
-    try:
-        _, found = await api("GET", "mcp-servers")
-        assert said in " ".join(found["faults"])
-        assert [one["state"] for one in found["servers"]] == ["ready", "ready"]
-    finally:
-        file.unlink()
+    _, found = await api("GET", "mcp-servers")
+    assert said in " ".join(found["faults"])
+    assert [one["state"] for one in found["servers"]] == ["ready", "ready"]
+    file.unlink()
     assert (await api("GET", "mcp-servers"))[1]["faults"] == []
 
 
+@asynccontextmanager
+async def running(kind: str, folder: Path, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A server that is reached by HTTP."""
+    arguments = [sys.executable, PEER, kind, str(folder), str(port)]
+    program = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        yield program
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+
+
 async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
-    api: Api, model: FakeOpenAI, server: Server, folder: Path
+    api: Api, model: FakeOpenAI, folder: Path, own_file: Callable[..., None]
 ) -> None:
     port = free_port()
-    arguments = [sys.executable, PEER, "http", str(folder), str(port)]
-    program = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
-    entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": {"X-Who": "${HOME}"}}
-    file = Path(server.app.config_dir) / "mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"web": entry}}))
-    try:
+    own_file(web={"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": {"X-Who": "${HOME}"}})
+    async with running("http", folder, port) as program:
         view = await run_calls(api, model, call("web__add", a=2, b=3), call("web__ask_secret"), call("web__work"))
-        states = [(one["state"], one["result"]) for one in view["tool_calls"]]
-        assert states[0] == ("success", "5")
-        assert states[1][0] == "error"
-        assert states[2] == ("success", "worked")
+        assert [one["state"] for one in view["tool_calls"]] == ["success", "error", "success"]
+        assert [view["tool_calls"][number]["result"] for number in (0, 2)] == ["5", "worked"]
         program.kill()
         await program.wait()
-        model.add(calls(call("web__add", a=2, b=3)), say("So it is."))
-        conversation_id = await api.new_conversation()
-        await api.start_run(conversation_id)
-        waiting = await api.next_approval()
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-        await until_unknown(api, conversation_id)
+        await until_unknown(api, (await approved(api, model, call("web__add", a=2, b=3)))["conversation_id"])
 
         async def down() -> bool:
             _, found = await api("GET", "mcp-servers")
             return {one["name"]: one["state"] for one in found["servers"]}["web"] != "ready"
 
         await until(down)
-    finally:
-        file.unlink()
-        if program.returncode is None:
-            program.kill()
-            await program.wait()
 
 
-async def test_a_server_that_wants_a_person_to_sign_in_shows_where(
-    api: Api, model: FakeOpenAI, server: Server, folder: Path
-) -> None:
-    port = free_port()
-    arguments = [sys.executable, PEER, "oauth", str(folder), str(port)]
-    program = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
-    file = Path(server.app.config_dir) / "mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"guarded": {"url": f"http://127.0.0.1:{port}/mcp"}}}))
+class TestBehindAHub:
+    PUBLIC = "https://hub.example/user/x/"
 
-    async def address() -> str:
-        _, found = await api("GET", "mcp-servers")
-        [one] = [one for one in found["servers"] if one["name"] == "guarded"]
-        return str(one["error"]).removeprefix("Sign in at ") if one["state"] == "sign in" else ""
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        return {"base_url": "/user/x/", "custom_display_url": self.PUBLIC}
 
-    try:
-        where = await until(address)
-        page = await AsyncHTTPClient(force_instance=True).fetch(where, follow_redirects=False, raise_error=False)
-        back = urlsplit(page.headers["Location"])
-        assert back.path == "/agent-kernel/api/mcp-servers/signed-in"
-        found = dict(parse_qsl(back.query))
-        assert (await api("GET", "mcp-servers", "signed-in", params=found | {"state": "another"}))[0] == 404
-        assert (await api("GET", "mcp-servers", "signed-in", params=found))[0] == 200
-        view = await run_calls(api, model, call("guarded__add", a=2, b=3))
-        assert view["tool_calls"][0]["result"] == "5"
-        [tokens] = (server.data / "agent-kernel" / "mcp-tokens").iterdir()
-        assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
-    finally:
-        file.unlink()
-        program.kill()
-        await program.wait()
+    async def test_a_server_that_wants_a_person_to_sign_in_shows_where(
+        self, api: Api, model: FakeOpenAI, server: Server, folder: Path, own_file: Callable[..., None]
+    ) -> None:
+        port = free_port()
+        own_file(guarded={"url": f"http://127.0.0.1:{port}/mcp"})
+
+        async def address() -> str:
+            _, found = await api("GET", "mcp-servers")
+            [one] = [one for one in found["servers"] if one["name"] == "guarded"]
+            return str(one["error"]).removeprefix("Sign in at ") if one["state"] == "sign in" else ""
+
+        async with running("oauth", folder, port):
+            where = await until(address)
+            page = await AsyncHTTPClient(force_instance=True).fetch(where, follow_redirects=False, raise_error=False)
+            back, _, query = page.headers["Location"].partition("?")
+            assert back == f"{self.PUBLIC}agent-kernel/api/mcp-servers/signed-in"
+            found = dict(parse_qsl(query))
+            assert (await api("GET", "mcp-servers", "signed-in", params=found | {"state": "another"}))[0] == 404
+            assert (await api("GET", "mcp-servers", "signed-in", params=found))[0] == 200
+            view = await run_calls(api, model, call("guarded__add", a=2, b=3))
+            assert view["tool_calls"][0]["result"] == "5"
+            [tokens] = (server.data / "agent-kernel" / "mcp-tokens").iterdir()
+            assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
+            written = json.loads(tokens.read_text())
+            assert [str(one) for one in written["client"]["redirect_uris"]] == [back]
 
 
 @pytest.mark.soak
-async def test_the_reference_server_of_npm_works(api: Api, model: FakeOpenAI, server: Server) -> None:
-    package = "@modelcontextprotocol/server-everything@2026.8.31"
-    file = Path(server.app.config_dir) / "mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"everything": {"command": "npx", "args": ["-y", package]}}}))
-    try:
-        asked = [
-            call("everything__echo", message="hello"),
-            call("everything__get-tiny-image"),
-            call("everything__get-structured-content", location="New York"),
-            call("everything__get-roots-list"),
-            call("everything__trigger-long-running-operation", duration=1, steps=2),
-        ]
-        view = await run_calls(api, model, *asked)
-        results = [one["result"] for one in view["tool_calls"]]
-        assert [one["state"] for one in view["tool_calls"]] == ["success"] * len(asked)
-        assert results[0] == "Echo: hello"
-        assert "temperature" in results[2]
-        assert "file://" in results[3]
-        assert any("image/png" in output["data"] for output in view["tool_calls"][1]["outputs"])
-    finally:
-        file.unlink()
+async def test_the_reference_server_of_npm_works(api: Api, model: FakeOpenAI, own_file: Callable[..., None]) -> None:
+    own_file(everything={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything@2026.8.31"]})
+    asked = [
+        call("everything__echo", message="hello"),
+        call("everything__get-tiny-image"),
+        call("everything__get-structured-content", location="New York"),
+        call("everything__get-roots-list"),
+        call("everything__trigger-long-running-operation", duration=1, steps=2),
+    ]
+    view = await run_calls(api, model, *asked)
+    results = [one["result"] for one in view["tool_calls"]]
+    assert [one["state"] for one in view["tool_calls"]] == ["success"] * len(asked)
+    assert results[0] == "Echo: hello"
+    assert "temperature" in results[2]
+    assert "file://" in results[3]
+    assert any("image/png" in output["data"] for output in view["tool_calls"][1]["outputs"])

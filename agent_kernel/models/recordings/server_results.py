@@ -50,7 +50,12 @@ class RecordedServerTools:
         )
         return replace(declared, approval="allow", read_only=True) if name == FIND_TOOLS else declared
 
-    async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:  # noqa: ARG002 -- as the interface
+    async def offered(
+        self,
+        notebook_path: str | None,  # noqa: ARG002 -- as the interface
+        *,
+        wait: bool = True,  # noqa: ARG002 -- as the interface
+    ) -> Sequence[ToolDeclaration]:
         return self.declarations(())
 
     async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:  # noqa: ARG002 -- as the interface

@@ -76,8 +76,7 @@ async def with_server_tools(settings: RuntimeSettings, row: ConversationRow, spe
     names = {tool.name for tool in own}
     if taken := [tool.name for tool in found if tool.name in names]:
         logger.warning("Tools of MCP servers are left out, because the notebook has some of that name: %s", taken)
-    theirs = tuple(tool for tool in chosen(found, spec.server_tools) if tool.name not in names)
-    return replace(spec, tools=(*own, *theirs))
+    return replace(spec, tools=(*own, *chosen(found, spec.server_tools, names)))
 
 
 FindExecutor = Callable[[RunSpec], Awaitable[ToolExecutor | None]]

@@ -9,7 +9,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from agent_kernel.approvals.policy import Policy
@@ -37,6 +37,7 @@ from agent_kernel.runtime.state.spending import Meter
 from agent_kernel.runtime.state.transcript import Transcript
 from agent_kernel.runtime.state.waits import PersonWaits
 from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ServerTools, ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
 
@@ -127,9 +128,7 @@ class ActiveRun:
         policy: Policy,
         start: StartingPoint,
     ) -> None:
-        self.spec = spec
-        self._sent = lean(spec) if view.lean else spec
-        """What of the specification the model is sent."""
+        self._specify(spec, lean_set=view.lean)
         self.run_id = spec.run_id
         self.conversation, self.shown, self.outcomes = shared.row, shared.shown, shared.outcomes
         self.seen_cells = shared.seen_cells
@@ -141,8 +140,6 @@ class ActiveRun:
         """Carries out the calls of tools of MCP servers. A recording has their results, and no server is asked."""
         self._shared = shared
         self.begun, self.prompted = start.begun, start.prompted
-        self.registry = ToolRegistry(self._sent.tools, lean=view.lean)
-
         self.meter, self.repeats, self.spans = Meter.of(view), Repeats(), Spans()
         self.transcript, self.pictures = Transcript(start.past), RequestImages()
         self.calls = RunCalls(start.step, start.waiting, start.unknown)
@@ -177,6 +174,16 @@ class ActiveRun:
         self.out_of_time: str | None = None
         """Why nothing may go on until there is more budget: the time of its budget is used up."""
         self.failure: ErrorView | None = None
+
+    def _specify(self, spec: RunSpec, *, lean_set: bool) -> None:
+        self.spec = spec
+        self._sent = lean(spec) if lean_set else spec
+        """What of the specification the model is sent."""
+        self.registry = ToolRegistry(self._sent.tools, lean=lean_set)
+
+    def add_tools(self, tools: Iterable[ToolDeclaration]) -> None:
+        """Offer more tools from the next request on."""
+        self._specify(replace(self.spec, tools=(*self.spec.tools, *tools)), lean_set=self.view.lean)
 
     # What the log has of it.
 

@@ -15,6 +15,7 @@ import orjson
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import stored_images
+from agent_kernel.log.runs import save_tools
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls
 from agent_kernel.protocol.events import ToolOutputEvent, utc_now
 from agent_kernel.protocol.views import ToolCallView
@@ -32,7 +33,7 @@ from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.executor import CallExecutor, OutputSink
-from agent_kernel.tools.server_tools import DEFINITION, definition_digest, find
+from agent_kernel.tools.server_tools import DEFINITION, chosen, definition_digest, find, unfit
 from agent_kernel.tools.truncation import TextLimits, shorten
 
 NO_SERVERS = "The server of this tool is not configured here. Nothing ran."
@@ -43,6 +44,21 @@ TOLD_TO_STOP = "The server was told to stop; what it had done by then is not kno
 def is_of_servers(run: ActiveRun, tool_name: str) -> bool:
     """Whether a call of this tool is nothing to the kernel: it is a server's, or the search for those."""
     return run.registry.declaration(tool_name).origin is not None or run.registry.searches(tool_name)
+
+
+async def add_late_tools(run: ActiveRun) -> None:
+    """Give the next request also the tools of servers that have come up since the last one. Those that the run has are
+    kept as they were. Says once which patterns of `--tools` fit none."""
+    spec, servers = run.spec, run.settings.server_tools
+    if servers is None or run.server_tools is not servers or spec.server_tools == () or spec.client_call is not None:
+        return
+    found = await servers.offered(spec.notebook_path or run.conversation.notebook_path, wait=False)
+    if late := chosen(found, spec.server_tools, {tool.name for tool in spec.tools}):
+        run.add_tools(late)
+        tools = run.spec.tools
+        await run.commit(lambda commit: save_tools(commit.sql, run.run_id, tools))
+    if run.view.usage.steps == 0 and (said := unfit([*run.spec.tools, *found], spec.server_tools or ())):
+        run.notify(said)
 
 
 class ServerCalls:

@@ -16,6 +16,7 @@ from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.spending import calls_left
 from agent_kernel.runtime.tasks import read
 from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls.execution import add_late_tools
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
 from agent_kernel.runtime.turns.costs import note_unknown_cost, spend
 from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits, learn, shortened_after
@@ -35,6 +36,7 @@ async def call_model(run: ActiveRun) -> list[str]:
     if run.is_ending or not await wait_for_answers(run, unknown) or not await within_budget(run):
         return []
     await _take_new_messages(run)
+    await add_late_tools(run)
     if not await fits(run):
         return []
     try:

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 from tornado.iostream import StreamClosedError
 
+from agent_kernel.errors import LogUnavailable
 from agent_kernel_server.identity import Action, may, until_refused
-from agent_kernel_server.mcp_server.gate import Message
+from agent_kernel_server.mcp_server.calls import STOPS, Message
 from agent_kernel_server.requests import AgentKernelHandler
 
 OURS = frozenset({"authorization", "cookie", "x-xsrftoken"})
@@ -25,17 +26,8 @@ class McpHandler(AgentKernelHandler):
     actions: ClassVar[Mapping[str, Action]] = {"GET": "read", "POST": "read", "DELETE": "read"}
 
     async def get(self) -> None:
-        await self._serve()
-
-    async def post(self) -> None:
-        await self._serve()
-
-    async def delete(self) -> None:
-        await self._serve()
-
-    async def _serve(self) -> None:
-        gate = self.service.mcp
-        app = await gate.app()
+        calls = self.service.client_calls
+        app = await calls.app()
         from agent_kernel_server.mcp_server.server import CALLER, Request
 
         self._gone = asyncio.Event()
@@ -46,13 +38,20 @@ class McpHandler(AgentKernelHandler):
         watching = tasks.spawn(self._watch_rights(), "rights of an MCP client")
         self.service.streams.add(self)
         try:
-            await serving
+            await asyncio.wait({serving})
         finally:
             serving.cancel()
             watching.cancel()
             self.service.streams.discard(self)
+        if not serving.cancelled():
+            serving.result()  # raises what went wrong
+        connection: Any = self.request.connection
+        if not self._headers_written and not connection.stream.closed():  # it was ended from here
+            raise LogUnavailable(STOPS)
         if not self._gone.is_set():
-            await gate.calls.delivered(asked.delivers)
+            await calls.delivered(asked.delivers)
+
+    post = delete = get
 
     def _scope(self) -> dict[str, Any]:
         from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser

@@ -9,12 +9,12 @@ from urllib.parse import quote, unquote
 
 from mcp import types
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 
 from agent_kernel.errors import AgentKernelError, ToolFailed
 from agent_kernel.models.redaction import Secrets
-from agent_kernel.protocol.mcp import MCP_INSTRUCTIONS
+from agent_kernel.protocol.mcp import Handler, mcp_server
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.version import __version__
@@ -47,27 +47,22 @@ class Request:
 Context = ServerRequestContext[Any, Any]
 
 
-def make_server(calls: ClientCalls, secrets: Secrets) -> Server[Any]:
-    return _Tools(calls, secrets).server()
+def make_sessions(calls: ClientCalls, secrets: Secrets) -> StreamableHTTPSessionManager:
+    tools = _Tools(calls, secrets)
+    handlers: dict[str, Handler] = {
+        "tools/list": tools.list_tools,
+        "tools/call": tools.call_tool,
+        "resources/list": tools.list_resources,
+        "resources/templates/list": tools.list_templates,
+        "resources/read": tools.read_resource,
+    }
+    return StreamableHTTPSessionManager(mcp_server(__version__, handlers.__getitem__), max_sessions=1_000)
 
 
 class _Tools:
     def __init__(self, calls: ClientCalls, secrets: Secrets) -> None:
         self._calls = calls
         self._secrets = secrets
-
-    def server(self) -> Server[Any]:
-        return Server(
-            "agent-kernel",
-            title="Agent Kernel",
-            version=__version__,
-            instructions=MCP_INSTRUCTIONS,
-            on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
-            on_list_resources=self.list_resources,
-            on_list_resource_templates=self.list_templates,
-            on_read_resource=self.read_resource,
-        )
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=_declared())

@@ -81,9 +81,10 @@ class McpServers:
         self._faults: tuple[str, ...] = ()
         self._reading = asyncio.Lock()
 
-    async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:
-        file = await self._folder_file(notebook_path)
-        await self._ready(file)
+    async def offered(self, notebook_path: str | None, *, wait: bool = True) -> Sequence[ToolDeclaration]:
+        file = await self._folder_file(notebook_path) if wait or self._decided else None
+        if wait:
+            await self._ready(file)
         found: dict[str, ToolDeclaration] = {}
         for (folder, _), server in self._servers.items():
             here = folder is None or (file is not None and folder == file.path.parent)
@@ -187,6 +188,8 @@ class McpServers:
             async with asyncio.timeout(START_SECONDS):
                 for server in list(self._servers.values()):
                     await server.tried.wait()
+        for server in self._servers.values():
+            server.tried.set()  # nobody waits for it twice
 
     async def _configured(self) -> Found:
         site = of_entries(self._site, "AgentKernelServer.mcp_servers", "site", self._environ)

@@ -22,8 +22,9 @@ PERSON_SECONDS = 600.0
 class _Tokens:
     """Implements the package's `TokenStorage`, in one file for each server."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redirect: str) -> None:
         self._path = path
+        self._redirect = redirect
 
     async def _read(self, key: str) -> Any:
         return (await in_own_thread(self._content)).get(key)
@@ -57,8 +58,10 @@ class _Tokens:
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         with suppress(ValidationError):
-            return OAuthClientInformationFull.model_validate(await self._read("client"))
-        return None
+            found = OAuthClientInformationFull.model_validate(await self._read("client"))
+            if self._redirect in map(str, found.redirect_uris or ()):
+                return found
+        return None  # also where it was registered to come back elsewhere, as before a change of the port
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         await self._write("client", client_info.model_dump(mode="json", exclude_none=True))
@@ -75,7 +78,7 @@ class SignIn:
         self.auth = OAuthClientProvider(
             server_url=url,
             client_metadata=OAuthClientMetadata(client_name="Agent Kernel", redirect_uris=[AnyUrl(redirect)]),
-            storage=_Tokens(tokens),
+            storage=_Tokens(tokens, redirect),
             redirect_handler=self._show,
             callback_handler=self._wait,
         )

@@ -42,7 +42,10 @@ export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
       />
       {ruleButton("run")}
       <Button {...ACTIONS.deny} {...common} onPress={() => run.openPanel(card, "reason")} />
-      <Button {...ACTIONS.edit} {...common} look="quiet" onPress={() => run.openPanel(card, "edit")} />
+      {card.call.value.name !== "start_mcp_servers" && (
+        // Which is for a folder's file as it is.
+        <Button {...ACTIONS.edit} {...common} look="quiet" onPress={() => run.openPanel(card, "edit")} />
+      )}
       {ruleButton("allow")}
       {off.value ? (
         <span class="ak-note" id={id}>

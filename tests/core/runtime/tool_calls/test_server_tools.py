@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,14 @@ class Servers:
 
     def __init__(self, count: int = 1) -> None:
         self.tools = [declared("docs", f"search{n}", f"Searches {n}.", OBJECT) for n in range(count)]
+        self.late: list[ToolDeclaration] = []
+        """Of servers that come up when the run has begun."""
         self.called: list[str] = []
         self.of_folder: dict[str, Any] | None = None
         self.decided: list[bool] = []
 
-    async def offered(self, notebook_path: str | None) -> Sequence[ToolDeclaration]:
-        return self.tools
+    async def offered(self, notebook_path: str | None, *, wait: bool = True) -> Sequence[ToolDeclaration]:
+        return self.tools if wait else [*self.tools, *self.late]
 
     async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:
         return self.of_folder
@@ -124,3 +127,29 @@ async def test_servers_of_a_folder_start_by_no_rule_but_one_that_a_person_saved_
     servers.of_folder["sha256"] = "1" * 64
     changed = await (await stage.start()).wait()
     assert [one.state for one in changed.tool_calls] == ["awaiting_approval"]
+
+
+async def test_later_requests_have_the_tools_of_servers_that_came_up_meanwhile(stages: Stages) -> None:
+    servers = Servers()
+    model = ScriptedModel([calls(call("docs__search0", query="a")), calls(call("slow__look", query="b")), say("Done.")])
+    stage = await stages(model, server_tools=servers)
+    handle = await stage.start(server_tools=("docs.*", "slow.*", "docs.srch0"))
+    [waiting] = await stage.requests(1)
+    servers.late = [declared(server, "look", "Looks.", OBJECT) for server in ("slow", "other")]
+    servers.late.append(replace(servers.tools[0], description="Another one."))
+    decision = Decision(approval_id=waiting.approval_id, approved=True)
+    await stage.conversation.route_decision(waiting.approval_id, decision)
+    [_, waiting] = await stage.requests(2)  # it asks as any
+    await stage.conversation.route_decision(
+        waiting.approval_id, decision.model_copy(update={"approval_id": waiting.approval_id})
+    )
+    run = await handle.wait()
+    assert servers.called == ["docs__search0", "slow__look"]
+    offered = [[tool["function"]["name"] for tool in request.tools] for request in model.requests]
+    assert [("slow__look" in names, "other__look" in names) for names in offered] == [
+        (False, False),
+        *[(True, False)] * 2,
+    ]
+    [notice] = run.run.notices
+    assert notice.content == "No tool of an MCP server fits slow.*, docs.srch0. There are: docs.* (1)."
+    assert "slow__look" in [tool.name for tool in await stage.conversation.tools()]
