@@ -68,6 +68,27 @@ def handle_in(result: CallToolResult) -> str:
     return line.removeprefix("handle: ")
 
 
+async def all_waiting(api: Api, count: int) -> list[Any]:
+    """The calls that wait for a decision, once there are so many."""
+    async with asyncio.timeout(60):
+        while True:
+            if len(calls := await api.pending()) == count:
+                return calls
+            await asyncio.sleep(0.02)
+
+
+async def decide(api: Api, call: Any, **decision: Any) -> None:
+    status, body = await api("POST", "approvals", call["approval_id"], body={"digest": call["digest"], **decision})
+    assert status == 200, body
+
+
+async def decided(api: Api, client: Client, name: str, arguments: dict[str, Any], **decision: Any) -> CallToolResult:
+    """The result of a call, about which a person has decided."""
+    asked = asyncio.create_task(client.call_tool(name, arguments))
+    await decide(api, await api.next_approval(), **decision)
+    return await asked
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_client_of_either_age_sees_the_tools_and_reads_a_notebook(server: Server, path: str, mode: str) -> None:
     async with connected(server, mode=mode) as client:
@@ -99,37 +120,31 @@ async def test_a_call_of_a_client_is_a_card_that_a_person_approves(server: Serve
     assert (await api("GET", "usage"))[1]["totals"]["turns"] == 0
 
 
-async def all_waiting(api: Api, count: int) -> list[Any]:
-    """The calls that wait for a decision, once there are so many."""
-    async with asyncio.timeout(60):
-        while True:
-            if len(calls := await api.pending()) == count:
-                return calls
-            await asyncio.sleep(0.02)
-
-
-async def decide(api: Api, call: Any, **decision: Any) -> None:
-    status, body = await api("POST", "approvals", call["approval_id"], body={"digest": call["digest"], **decision})
-    assert status == 200, body
-
-
 async def test_a_denial_says_why_and_an_edit_says_what_ran(server: Server, api: Api, path: str) -> None:
     async with connected(server) as client:
-        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1 / 0"}))
-        await decide(api, await api.next_approval(), approved=False, reason="Not on a Friday.")
-        denied = await asked
+        denied = await decided(
+            api,
+            client,
+            "run_python",
+            {"notebook_path": path, "code": "1 / 0"},
+            approved=False,
+            reason="Not on a Friday.",
+        )
         assert denied.is_error
         assert "Not on a Friday." in text_of(denied)
         assert "Nothing ran." in text_of(denied)
-        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1 / 0"}))
-        await decide(api, await api.next_approval(), approved=True, edited_input=json.dumps({"code": "print(8 / 4)"}))
-        edited = await asked
+        edited = await decided(
+            api,
+            client,
+            "run_python",
+            {"notebook_path": path, "code": "1 / 0"},
+            approved=True,
+            edited_input=json.dumps({"code": "print(8 / 4)"}),
+        )
         assert not edited.is_error
         assert 'What ran: {"code":"print(8 / 4)"}' in text_of(edited)
         assert "2.0" in text_of(edited)
-        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1 / 0"}))
-        await decide(api, await api.next_approval(), approved=True)
-        raised = await asked
+        raised = await decided(api, client, "run_python", {"notebook_path": path, "code": "1 / 0"}, approved=True)
         assert raised.is_error
         assert "ZeroDivisionError: division by zero" in text_of(raised)
 
@@ -160,9 +175,7 @@ async def test_a_call_that_waits_gives_a_handle_and_a_repeat_finds_it_until_its_
         assert "calls: 1" in text_of(found)
         later = await client.call_tool("wait_for_call", {"handle": handle})
         assert text_of(later) == "calls: 1"
-        asked = asyncio.create_task(client.call_tool("run_python", arguments))  # another call, once it was delivered
-        await decide(api, await api.next_approval(), approved=True)
-        assert "calls: 2" in text_of(await asked)
+        assert "calls: 2" in text_of(await decided(api, client, "run_python", arguments, approved=True))
     async with connected(server, "Another") as client:
         strange = await client.call_tool("wait_for_call", {"handle": handle})
         assert strange.is_error
@@ -246,9 +259,7 @@ async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(
     nbformat.write(nbformat.v4.new_notebook(), server.root / "other.ipynb")
     here = {"notebook_path": path}
     async with connected(server) as client:
-        asked = asyncio.create_task(client.call_tool("run_python", {**here, "code": "1"}))
-        await decide(api, await api.next_approval(), approved=True, scope="conversation")
-        await asked
+        await decided(api, client, "run_python", {**here, "code": "1"}, approved=True, scope="conversation")
         assert text_of(await client.call_tool("run_python", {**here, "code": "2"})) == "2"
         elsewhere = asyncio.create_task(client.call_tool("run_python", {"notebook_path": "other.ipynb", "code": "3"}))
         async with connected(server, "Another") as another:
@@ -284,9 +295,7 @@ async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(
 async def test_the_audit_trail_names_the_client(server: Server, api: Api, path: str) -> None:
     before = max((entry["number"] for entry in (await api("GET", "audit"))[1]), default=0)
     async with connected(server) as client:
-        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1"}))
-        await decide(api, await api.next_approval(), approved=True)
-        await asked
+        await decided(api, client, "run_python", {"notebook_path": path, "code": "1"}, approved=True)
     status, entries = await api("GET", "audit", params={"after": str(before)})
     assert status == 200
     assert [(entry["kind"], entry["client"]) for entry in entries] == [
@@ -369,9 +378,7 @@ print("a line of the output\\n" * 3000)
 
 async def test_pictures_come_as_pictures_and_long_texts_in_pages(server: Server, api: Api, path: str) -> None:
     async with connected(server) as client:
-        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": PLOT}))
-        await decide(api, await api.next_approval(), approved=True)
-        done = await asked
+        done = await decided(api, client, "run_python", {"notebook_path": path, "code": PLOT}, approved=True)
         assert [block.mime_type for block in done.content if isinstance(block, ImageContent)] == ["image/png"]
         first = text_of(done)
         assert len(first.encode()) <= 25_000
@@ -402,9 +409,9 @@ async def test_a_cell_is_changed_only_as_the_client_has_read_it(server: Server, 
         unread = await client.call_tool("edit_cell", {**here, "cell_id": "one", "source": "price = 4"})
         assert unread.is_error
         await client.call_tool("read_notebook", here)
-        asked = asyncio.create_task(client.call_tool("edit_cell", {**here, "cell_id": "one", "source": "price = 4"}))
-        await decide(api, await api.next_approval(), approved=True)
-        assert not (await asked).is_error
+        assert not (
+            await decided(api, client, "edit_cell", {**here, "cell_id": "one", "source": "price = 4"}, approved=True)
+        ).is_error
     assert nbformat.read(server.root / path, 4).cells[0].source == "price = 4"
 
 

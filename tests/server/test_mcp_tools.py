@@ -286,6 +286,7 @@ async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
     status, _ = await api("POST", "approvals", waiting["approval_id"], body={"approved": True, "scope": "user"})
     assert status == 200
     assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 409
+    await ready(api)
     await api.start_run(conversation_id)
     call_waits = await api.next_approval()
     assert call_waits["tool_name"] == "ours__add"

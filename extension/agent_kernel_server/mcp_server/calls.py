@@ -151,7 +151,7 @@ class ClientCalls:
                 raise ToolFailed(f"{MOST_OPEN} calls of yours are open in {place.name}. Wait for some of them first.")
             spec = RunSpec(
                 run_id=new_run_id(),
-                prompt=f"{caller.client} asks (by MCP; nobody has verified this name)",
+                prompt=f"{caller.client} asks (unverified name, by MCP)",
                 tools=(TOOLS[tool_name],),
                 notebook_path=place.notebook_path,
                 client_call=ClientCall(caller.client, home, tool_name, text, digest(text)),

@@ -20,7 +20,7 @@ from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.version import __version__
 from agent_kernel_server.mcp_server.calls import TOOLS, Caller, ClientCalls
 from agent_kernel_server.mcp_server.notebooks import Place
-from agent_kernel_server.mcp_server.results import Result, open_text, read_result
+from agent_kernel_server.mcp_server.results import open_text, read_result
 
 WAIT_SECONDS = 25.0
 """The longest that a request is held up. Clients give up on a silent call, some after 60 s."""
@@ -73,7 +73,8 @@ class _Tools:
         arguments = dict(params.arguments or {})
         try:
             if params.name == "list_notebooks":
-                return _list_result(await self._calls.notebooks.listed())
+                found = {"notebooks": await self._calls.notebooks.listed()}
+                return _text_result(json.dumps(found, ensure_ascii=False), structured_content=found)
             if not _request(context).may_execute:
                 raise ToolFailed("This user may look, but not run anything here.")
             if params.name == "wait_for_call":
@@ -103,23 +104,15 @@ class _Tools:
         self, context: Context, handle: str, place: Place, began: float, *, repeated: bool = False, page: int = 1
     ) -> types.CallToolResult:
         """The result of a call, or its handle where it does not end in time."""
-        while not await self._calls.wait(handle, min(PROGRESS_SECONDS, _left(began))):
-            if _left(began) <= 0:
+        while not await self._calls.wait(handle, min(PROGRESS_SECONDS, began + WAIT_SECONDS - time.monotonic())):
+            if (waited := time.monotonic() - began) >= WAIT_SECONDS:
                 runtime = await self._calls.runtime()
                 run = await runtime.run(handle)
                 calls = [call for call, _, _ in await runtime.calls_with_pictures(run)]
-                return _text_result(open_text(run, calls, place, repeated=repeated), failed=False)
-            waited = time.monotonic() - began
+                return _text_result(open_text(run, calls, place, repeated=repeated))
             await context.session.report_progress(waited, WAIT_SECONDS, f"Waits for the user in {place.name}.")
-        return self._delivered(context, handle, await self._result(handle), page, repeated=repeated)
-
-    async def _result(self, handle: str) -> Result:
         runtime = await self._calls.runtime()
-        return await read_result(runtime, await runtime.run(handle), self._secrets)
-
-    def _delivered(
-        self, context: Context, handle: str, result: Result, page: int, *, repeated: bool
-    ) -> types.CallToolResult:
+        result = await read_result(runtime, await runtime.run(handle), self._secrets)
         _request(context).delivers.add(handle)
         text = result.page(page, f'wait_for_call with {{{{"handle": "{handle}", "page": {{}}}}}}')
         if repeated:
@@ -183,11 +176,6 @@ def _contents(uri: str, block: types.ContentBlock) -> types.TextResourceContents
     return types.TextResourceContents(uri=uri, mime_type="text/plain", text=block.text)
 
 
-def _left(began: float) -> float:
-    """Seconds until a request is answered."""
-    return max(0.0, began + WAIT_SECONDS - time.monotonic())
-
-
 def _request(context: Context) -> Request:
     assert context.request is not None  # all come over HTTP
     request: Request = context.request.scope[CALLER]
@@ -200,14 +188,8 @@ def _caller(context: Context) -> Caller:
     return Caller(said[:NAME_CHARACTERS] or "An agent without a name", _request(context).user)
 
 
-def _text_result(text: str, *, failed: bool) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)
-
-
-def _list_result(notebooks: list[dict[str, Any]]) -> types.CallToolResult:
-    found = {"notebooks": notebooks}
-    text = types.TextContent(text=json.dumps(found, ensure_ascii=False))
-    return types.CallToolResult(content=[text], structured_content=found)
+def _text_result(text: str, *, failed: bool = False, **more: Any) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed, **more)
 
 
 def _declared() -> list[types.Tool]:

@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,12 +86,9 @@ class Found:
     def and_(self, other: "Found") -> "Found":
         """With the servers of another one whose names are not taken."""
         taken = {server.name for server in self.servers}
-        twice = [one.name for one in other.servers if one.name in taken]
-        said = [
-            f"The {one.origin}'s server {one.name} is left out: there is one of that name." for one in other.servers
-        ]
-        more = tuple(one for one in other.servers if one.name not in taken)
-        left_out = tuple(text for text, one in zip(said, other.servers, strict=True) if one.name in twice)
+        said = "The {0.origin}'s server {0.name} is left out: there is one of that name."
+        left_out = [said.format(one) for one in other.servers if one.name in taken]
+        more = [one for one in other.servers if one.name not in taken]
         return Found((*self.servers, *more), (*self.faults, *other.faults, *left_out))
 
 
@@ -163,15 +161,11 @@ def _server(
     if (read.command is None) == (read.url is None):
         raise ConfigurationError('it needs either a "command" or a "url".')
 
-    def filled(text: str) -> str:
-        return _filled(text, environ, secrets)
-
-    command: tuple[str, ...] = ()
-    if read.command is not None:
-        program = filled(read.command)
-        if shutil.which(program, path=read.env.get("PATH", environ.get("PATH"))) is None:
-            raise ConfigurationError(f"there is no program {program[:100]!r}.")
-        command = (program, *map(filled, read.args))
+    filled = partial(_filled, environ=environ, secrets=secrets)
+    command = tuple(map(filled, [read.command, *read.args])) if read.command is not None else ()
+    if command and shutil.which(command[0], path=read.env.get("PATH", environ.get("PATH"))) is None:
+        raise ConfigurationError(f"there is no program {command[0][:100]!r}.")
+    variables = (read.env | read.headers).items()
     return ServerConfig(
         name=name,
         origin=origin,
@@ -181,14 +175,8 @@ def _server(
         url=filled(read.url or ""),
         headers={key: filled(value) for key, value in read.headers.items()},
         timeout=read.timeout,
-        shown=_shown(read),
+        shown=" ".join([read.command or read.url or "", *read.args, *map("=".join, variables)])[:1_000],
     )
-
-
-def _shown(read: _Entry) -> str:
-    parts = [read.command or read.url or "", *read.args]
-    parts += [f"{name}={value}" for name, value in (read.env | read.headers).items()]
-    return " ".join(parts)[:1_000]
 
 
 def _filled(text: str, environ: Mapping[str, str], secrets: Collection[str]) -> str:

@@ -26,16 +26,13 @@ def main(most: int, command: list[str]) -> None:
         sys.stderr.write(f"{command[0]}: {error.strerror}")
         return
     tail = bytearray()
-    threads = [
-        threading.Thread(target=feed, args=(server,), daemon=True),
-        threading.Thread(target=keep_end, args=(server, tail), daemon=True),
-        threading.Thread(target=pass_on, args=(server, most, tail), daemon=True),
-    ]
+    work = ((feed, (server,)), (keep_end, (server, tail)), (pass_on, (server, most, tail)))
+    threads = [threading.Thread(target=target, args=arguments, daemon=True) for target, arguments in work]
     for thread in threads:
         thread.start()
     server.wait()
-    threads[1].join(0.5)
-    threads[2].join(0.5)
+    for thread in threads[1:]:
+        thread.join(0.5)
     with contextlib.suppress(OSError):
         os.write(2, bytes(tail[-TAIL:]))
 

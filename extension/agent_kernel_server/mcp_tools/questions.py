@@ -38,17 +38,15 @@ async def answer_to(
         return types.ErrorData(code=types.INVALID_REQUEST, message=f"More than {MOST_FIELDS} fields at once.")
     message = f"The server {server} asks: {params.message[:2_000]}"
     if not fields:
-        said = await ask(message, ["Yes", "No"])
-        return types.ElicitResult(
-            action="accept" if said == "Yes" else "decline", content={} if said == "Yes" else None
-        )
+        if await ask(message, ["Yes", "No"]) == "Yes":
+            return types.ElicitResult(action="accept", content={})
+        return types.ElicitResult(action="decline")
     required = params.requested_schema.get("required", [])
     content: dict[str, Any] = {}
     for number, (name, described) in enumerate(fields.items(), start=1):
         described = described if isinstance(described, Mapping) else {}
-        about = str(described.get("title") or name) + (
-            f" ({described['description']})" if described.get("description") else ""
-        )
+        more = f" ({described['description']})" if described.get("description") else ""
+        about = f"{described.get('title') or name}{more}"
         which = f", {number} of {len(fields)}" if len(fields) > 1 else ""
         said = await ask(f"{message} ({about[:500]}{which})", choices_of(described))
         if said is None or said == "":
@@ -86,9 +84,7 @@ def value_of(said: str, field: Mapping[str, Any]) -> Any:
     """Raises `ValueError` for a text that is no such value."""
     match field.get("type"):
         case "boolean":
-            if said.strip().lower() not in ("yes", "no", "true", "false"):
-                raise ValueError(said)
-            return said.strip().lower() in ("yes", "true")
+            return ("no", "false", "yes", "true").index(said.strip().lower()) > 1
         case "integer":
             return int(said)
         case "number":

@@ -39,10 +39,6 @@ START_SECONDS = 5.0
 _READ_SECONDS = 5.0
 
 
-def _import_package() -> None:
-    importlib.import_module("agent_kernel_server.mcp_tools.server")
-
-
 class McpServers:
     """Implements `agent_kernel.tools.executor.ServerTools`."""
 
@@ -107,7 +103,7 @@ class McpServers:
             return False, ""
         await self._ready(file)
         states = [f"{one.config.name} is {one.state}" for (folder, _), one in self._servers.items() if folder]
-        return False, f"Started: {', '.join(states)}. The next run has their tools."
+        return False, f"Started: {', '.join(states)}. The next request has the tools of those that are ready."
 
     async def _folder_file(self, notebook_path: str | None) -> FolderFile | None:
         folder = self._folder_of(notebook_path)
@@ -179,7 +175,7 @@ class McpServers:
                 wanted |= {(file.path.parent, one.name): one for one in both.servers if one.origin == "folder"}
             if wanted.keys() - self._servers.keys():
                 try:
-                    await in_own_thread(_import_package)
+                    await in_own_thread(lambda: importlib.import_module("agent_kernel_server.mcp_tools.server"))
                 except ImportError:
                     self._faults = (*self._faults, NO_PACKAGE)
                     return

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 import httpx2
@@ -33,15 +32,8 @@ class _Reading:
         self._stream = stream
         self._on_end = on_end
 
-    @property
-    def last_context(self) -> Any:
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> Any:
-        return await self._stream.receive()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
     def __aiter__(self) -> "_Reading":
         return self
@@ -57,12 +49,9 @@ class _Reading:
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
+    async def __aexit__(self, *error: Any) -> Any:
         self._on_end()
-        left: bool | None = await self._stream.__aexit__(kind, error, trace)
-        return left
+        return await self._stream.__aexit__(*error)
 
 
 @asynccontextmanager

@@ -29,7 +29,7 @@ export class RunEntry {
     this.head.append(this.stand);
     this.head.addEventListener("click", () => (this.isOpen ? this.close() : this.open()));
     this.cell.className = "agent-kernel-run-cell";
-    this.cell.textContent = "Go to cell";
+    this.cell.textContent = run.cell_id === null ? "Go to notebook" : "Go to cell";
     this.cell.hidden = run.notebook === null;
     this.cell.addEventListener("click", () => void goTo(this.run, waitingRuns([this.run]).length > 0));
     this.cards.hidden = true;
