@@ -187,26 +187,20 @@ def _search_of(theirs: Sequence[ToolDeclaration]) -> tuple[ToolDeclaration, Tool
     find_tools = ToolDeclaration(
         name=FIND_TOOLS,
         description=f"Find tools of the connected servers by what they do. Servers and their tools: {named}.",
-        parameters={
-            "type": "object",
-            "properties": {"query": {"type": "string", "description": "Words of what you want to do."}},
-            "required": ["query"],
-            "additionalProperties": False,
-        },
+        parameters=_object("query", query={"type": "string", "description": "Words of what you want to do."}),
         approval="allow",
         read_only=True,
     )
     call_tool = ToolDeclaration(
         name=CALL_TOOL,
         description="Call a tool that find_tools has found, by its name.",
-        parameters={
-            "type": "object",
-            "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
-            "required": ["name"],
-            "additionalProperties": False,
-        },
+        parameters=_object("name", name={"type": "string"}, arguments={"type": "object"}),
     )
     return find_tools, call_tool
+
+
+def _object(required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [required], "additionalProperties": False}
 
 
 def find(tools: Iterable[ToolDeclaration], query: str) -> str:

@@ -23,6 +23,7 @@ from agent_kernel.protocol.json_once import loads_once
 from agent_kernel.runtime.clients.dispatch import reply_for
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.identity import AUTH_RESOURCE, Action, may, person_of
+from agent_kernel_server.mcp_server.calls import STOPS
 from agent_kernel_server.notebooks.paths import ListedT
 from agent_kernel_server.service import Service
 
@@ -149,7 +150,10 @@ class AgentKernelHandler(ExtensionHandlerMixin, BodyHandler):
 
     @property
     def service(self) -> Service:
-        service: Service = self.settings[self.name].service
+        """Raises `LogUnavailable` once the server stops."""
+        service: Service | None = self.settings[self.name].service
+        if service is None:
+            raise LogUnavailable(STOPS)
         return service
 
     @property

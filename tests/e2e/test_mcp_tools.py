@@ -100,9 +100,10 @@ def test_two_agents_outside_ask_in_an_open_notebook_and_each_gets_its_own_answer
     notebook.run(0)
     asked = {"Claude Code": "print('first', price + 1)", "Codex": "print('second', price + 2)"}
     with ThreadPoolExecutor() as threads:
-        answers = {
-            name: threads.submit(ask_from_outside, lab, name, notebook.path.name, code) for name, code in asked.items()
-        }
+        answers = {}
+        for waiting, (name, code) in zip(("1 call waits", "2 calls wait"), asked.items(), strict=True):
+            answers[name] = threads.submit(ask_from_outside, lab, name, notebook.path.name, code)
+            expect(page.get_by_role("button", name=f"{waiting} for you")).to_be_visible()
         page.get_by_role("button", name="2 calls wait for you").click()
         panel = page.get_by_role("region", name="What Waits and What Ran")
         first, second = (panel.locator("li", has_text=f"{name} asks (unverified name, by MCP)") for name in asked)

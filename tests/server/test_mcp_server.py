@@ -104,7 +104,10 @@ async def test_a_client_of_either_age_sees_the_tools_and_reads_a_notebook(server
     assert server.app.kernel_manager.list_kernel_ids() == ([server._kernel.kernel_id] if server._kernel else [])
 
 
-async def test_a_call_of_a_client_is_a_card_that_a_person_approves(server: Server, api: Api, path: str) -> None:
+async def test_a_call_of_a_client_is_a_card_that_a_person_approves_and_is_in_the_audit_trail(
+    server: Server, api: Api, path: str
+) -> None:
+    before = max((entry["number"] for entry in (await api("GET", "audit"))[1]), default=0)
     async with connected(server) as client:
         asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "6 * 7"}))
         call = await api.next_approval()
@@ -118,6 +121,12 @@ async def test_a_call_of_a_client_is_a_card_that_a_person_approves(server: Serve
     assert (run["client"], run["status"], run["usage"]["total_tokens"]) == ("Claude Code", "complete", 0)
     assert run["kernel_id"] in server.app.kernel_manager.list_kernel_ids()
     assert (await api("GET", "usage"))[1]["totals"]["turns"] == 0
+    status, entries = await api("GET", "audit", params={"after": str(before)})
+    assert [(one["kind"], one["client"]) for one in entries] == [
+        (kind, "Claude Code") for kind in ("outcome", "decision")
+    ]
+    assert (status, entries[1]["by"]) == (200, "user")
+    assert (await api("GET", "audit", params={"after": "x"}))[0] == 400
 
 
 async def test_a_denial_says_why_and_an_edit_says_what_ran(server: Server, api: Api, path: str) -> None:
@@ -292,20 +301,6 @@ async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(
     assert (await api("DELETE", "clients", "none"))[0] == 404
 
 
-async def test_the_audit_trail_names_the_client(server: Server, api: Api, path: str) -> None:
-    before = max((entry["number"] for entry in (await api("GET", "audit"))[1]), default=0)
-    async with connected(server) as client:
-        await decided(api, client, "run_python", {"notebook_path": path, "code": "1"}, approved=True)
-    status, entries = await api("GET", "audit", params={"after": str(before)})
-    assert status == 200
-    assert [(entry["kind"], entry["client"]) for entry in entries] == [
-        ("outcome", "Claude Code"),
-        ("decision", "Claude Code"),
-    ]
-    assert entries[1]["by"] == "user"
-    assert (await api("GET", "audit", params={"after": "x"}))[0] == 400
-
-
 async def test_a_program_that_starts_programs_is_led_to_the_server(server: Server, api: Api, path: str) -> None:
     address = server.url("http", (), None).rstrip("?")
     program = StdioServerParameters(
@@ -444,10 +439,14 @@ async def test_a_server_that_stops_says_so_to_its_clients(server: Server, api: A
         await api.next_approval()
         [one] = (await api("GET", "clients"))[1]
         leaving = asyncio.create_task(api("DELETE", "clients", one["client_id"]))
-        await service_of(server.extension).aclose()
+        await server.extension.stop_extension()
         assert (await leaving)[0] in (204, 503)
         await asyncio.gather(asked, return_exceptions=True)
-        for method in ("DELETE", "GET"):
+        for method, *way in (
+            ("DELETE", "mcp"),
+            ("DELETE", "api", "clients", one["client_id"]),
+            ("GET", "api", "status"),
+        ):
             with pytest.raises(HTTPClientError) as error:
-                await server.fetch("agent-kernel", "mcp", method=method)
+                await server.fetch("agent-kernel", *way, method=method)
             assert error.value.code == 503

@@ -3,8 +3,8 @@
 import asyncio
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from logging import Logger
@@ -233,18 +233,24 @@ class McpServer:
     async def _send(
         self, client: Client, call: ApprovedCall, name: str, opened_call: OpenCall, emit: OutputSink
     ) -> Outcome:
-        with self._open(opened_call):
-            try:
-                await self._show_roots(client, opened_call.folder)
-                on_progress = opened_call.display.on_progress
-                result = await client.call_tool(name, parse(call.arguments_json), progress_callback=on_progress)
-            except MCPError as error:
-                return self._failed(error)
-            except ValidationError:
-                return Outcome("error", "The server's answer is not one that the protocol has.")
-            except (RuntimeError, OSError) as error:
-                return Outcome("unknown", f"{_LOST} {words_of(error)}")
-            return outcome_of(result, emit)
+        token = _current.set(opened_call)
+        self._calls.append(opened_call)
+        try:
+            await self._show_roots(client, opened_call.folder)
+            on_progress = opened_call.display.on_progress
+            result = await client.call_tool(name, parse(call.arguments_json), progress_callback=on_progress)
+        except MCPError as error:
+            return self._failed(error)
+        except ValidationError:
+            return Outcome("error", "The server's answer is not one that the protocol has.")
+        except (RuntimeError, OSError) as error:
+            return Outcome("unknown", f"{_LOST} {words_of(error)}")
+        finally:
+            self._calls.remove(opened_call)
+            _current.reset(token)
+            for question in list(opened_call.questions):  # their cards end with the call
+                question.cancel()
+        return outcome_of(result, emit)
 
     def _failed(self, error: MCPError) -> Outcome:
         if error.code == types.CONNECTION_CLOSED or self._client is None:
@@ -253,18 +259,6 @@ class McpServer:
             self._on_end()
             return Outcome("error", "The server had ended the session. Nothing ran; it is connected anew.")
         return Outcome("error", error.message[:10_000] or f"The server answered with the error {error.code}.")
-
-    @contextmanager
-    def _open(self, one: OpenCall) -> Iterator[None]:
-        token = _current.set(one)
-        self._calls.append(one)
-        try:
-            yield
-        finally:
-            self._calls.remove(one)
-            _current.reset(token)
-            for question in list(one.questions):  # their cards end with the call
-                question.cancel()
 
     def _asking(self) -> OpenCall | None:
         """The call for which a server says or asks something: that of the same task, or the latest."""

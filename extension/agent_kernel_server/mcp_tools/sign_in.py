@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
-from pydantic import AnyUrl, ValidationError
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from agent_kernel.own_thread import in_own_thread
 
@@ -29,9 +29,6 @@ class _Tokens:
     async def _read(self, key: str) -> Any:
         return (await in_own_thread(self._content)).get(key)
 
-    async def _write(self, key: str, value: Any) -> None:
-        await in_own_thread(lambda: self._put(key, value))
-
     def _content(self) -> dict[str, Any]:
         try:
             found = json.loads(self._path.read_bytes())
@@ -39,8 +36,8 @@ class _Tokens:
             return {}
         return found if isinstance(found, dict) else {}
 
-    def _put(self, key: str, value: Any) -> None:
-        content = json.dumps(self._content() | {key: value})
+    def _put(self, key: str, value: BaseModel) -> None:
+        content = json.dumps(self._content() | {key: value.model_dump(mode="json", exclude_none=True)})
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         beside = self._path.with_suffix(".new")
         beside.unlink(missing_ok=True)
@@ -54,7 +51,7 @@ class _Tokens:
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        await self._write("tokens", tokens.model_dump(mode="json", exclude_none=True))
+        await in_own_thread(lambda: self._put("tokens", tokens))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         with suppress(ValidationError):
@@ -64,7 +61,7 @@ class _Tokens:
         return None  # also where it was registered to come back elsewhere, as before a change of the port
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        await self._write("client", client_info.model_dump(mode="json", exclude_none=True))
+        await in_own_thread(lambda: self._put("client", client_info))
 
 
 class SignIn:
