@@ -1,15 +1,16 @@
-"""One JupyterLab and one browser for all browser tests; a page, a notebook and a model's script for each."""
+"""One JupyterLab, one browser and one page for all browser tests; a notebook and a model's script for each."""
 
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, WebSocket, expect, sync_playwright
 
 from agent_kernel.testing import say
 from tests.e2e.browser import find_browser
-from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.lab import LabServer, NotebookPage, close_notebooks
 from tests.e2e.model import Gate, WrittenModel
 
 RESULTS = Path(__file__).parents[2] / "test-results"
@@ -21,6 +22,7 @@ CHROMIUM = [
     "--no-first-run",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # no page of ours needs the network
 ]
+VIEWPORT: ViewportSize = {"width": 1200, "height": 900}
 OpenNotebook = Callable[..., NotebookPage]
 PATIENCE_MS = 60_000
 """Longest wait for anything that has to come: a busy machine may take long."""
@@ -38,7 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     given: dict[str, object] = getattr(item, "funcargs", {})
-    if report.when == "call" and report.failed and isinstance(page := given.get("page"), Page):
+    page = given.get("fresh_page") or given.get("page")
+    if report.when == "call" and report.failed and isinstance(page, Page):
         RESULTS.mkdir(exist_ok=True)
         page.screenshot(path=RESULTS / f"{re.sub(r'[^A-Za-z0-9]+', '-', item.name)}.png", full_page=True)
         report.sections.append(("browser console and channel", "\n".join(getattr(page, "console_lines", []))))
@@ -103,9 +106,10 @@ def _note_frames(socket: WebSocket, lines: list[str]) -> None:
         socket.on("close", lambda _: lines.append("  closed"))
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
+@contextmanager
+def new_page(browser: Browser) -> Iterator[Page]:
+    """A page of a person who has opened none yet."""
+    context = browser.new_context(viewport=VIEWPORT)
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     lines: list[str] = []
@@ -118,6 +122,34 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
+def fresh_page(browser: Browser) -> Iterator[Page]:
+    with new_page(browser) as page:
+        yield page
+
+
+@pytest.fixture(scope="package")
+def shared_page(browser: Browser) -> Iterator[Page]:
+    with new_page(browser) as page:
+        yield page
+
+
+@pytest.fixture
+def page(shared_page: Page, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The page of all tests, as the last one left it but for its notebooks: to load JupyterLab takes seconds."""
+    shared_page.console_lines.clear()  # type: ignore[attr-defined]
+    failed = request.session.testsfailed
+    yield shared_page
+    for other in shared_page.context.pages:
+        if other is not shared_page:
+            other.close()
+    shared_page.unroute_all()
+    shared_page.set_viewport_size(VIEWPORT)
+    shared_page.emulate_media(media="null")
+    if request.session.testsfailed > failed:
+        shared_page.goto("about:blank")
+
+
+@pytest.fixture
 def open_notebook(lab: LabServer, page: Page, request: pytest.FixtureRequest) -> Iterator[OpenNotebook]:
     """`open_notebook([...cells])` writes a notebook named after the test and opens it, in this page or another."""
 
@@ -126,4 +158,5 @@ def open_notebook(lab: LabServer, page: Page, request: pytest.FixtureRequest) ->
         return NotebookPage(lab, page, path)
 
     yield open_it
+    close_notebooks(page)
     lab.close_kernels()

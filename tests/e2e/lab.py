@@ -29,9 +29,24 @@ SETTINGS: dict[str, dict[str, Any]] = {
     # Outputs off screen are rendered too, so that a test need not scroll.
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
 }
-_READY = """() => {
+_CLOSE = """
+  for (const widget of [...(window.jupyterapp?.shell.widgets('main') ?? [])]) {
+    if (widget.context) widget.context.model.dirty = false; // else it would ask
+    widget.close();
+  }
+"""
+_OPEN = (
+    """async ([url, path]) => {
+  const app = window.jupyterapp;
+  if (app?.name !== 'JupyterLab' || new URL(url).origin !== location.origin) return false;"""
+    + _CLOSE
+    + """  await app.commands.execute('docmanager:open', { path });
+  return true;
+}"""
+)
+_READY = """path => {
   const widget = window.jupyterapp?.shell?.currentWidget;
-  return Boolean(widget?.content?.widgets && widget.sessionContext);
+  return Boolean(widget?.content?.widgets && widget.sessionContext && widget.context.path === path);
 }"""
 KERNEL_SECONDS = 60
 _KERNEL_READY = """async seconds => {
@@ -199,8 +214,14 @@ class LabServer:
             self.api("DELETE", f"api/kernels/{kernel['id']}")
 
 
+def close_notebooks(page: Page) -> None:
+    page.evaluate(f"() => {{{_CLOSE}}}")
+
+
 class Places(Protocol):
     """A server that has notebooks."""
+
+    root: Path
 
     def page_url(self, path: Path) -> str: ...
 
@@ -209,12 +230,19 @@ class NotebookPage:
     """One notebook in one page, and what a person sees and does there."""
 
     def __init__(self, lab: Places, page: Page, path: Path) -> None:
+        """Opens it where the page shows JupyterLab already, in place of what is open there."""
         self.lab, self.page, self.path = lab, page, path
-        page.goto(lab.page_url(path))
+        url = lab.page_url(path)
+        if not page.evaluate(_OPEN, [url, self._name]):
+            page.goto(url)
         self._wait_for_kernel()
 
+    @property
+    def _name(self) -> str:
+        return str(self.path.relative_to(self.lab.root))
+
     def _wait_for_kernel(self) -> None:
-        self.page.wait_for_function(_READY, timeout=60_000)
+        self.page.wait_for_function(_READY, arg=self._name, timeout=60_000)
         self.wait_until_heard()
 
     def wait_until_heard(self, seconds: float = KERNEL_SECONDS) -> None:

@@ -3,7 +3,7 @@ it, or can't."""
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
-from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.lab import LabServer, NotebookPage, close_notebooks
 from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
 
@@ -90,94 +90,62 @@ def expect_typing_goes_to(notebook: NotebookPage, index: int, prompt: str) -> No
     wait_until(lambda: source(notebook, index) == f"{prompt}Why?", "what was typed at the end")
 
 
+@pytest.fixture(autouse=True)
+def close(lab: LabServer, page: Page) -> Iterator[None]:
+    yield
+    close_notebooks(page)
+    lab.close_kernels()
+
+
 @pytest.fixture
-def set_settings(lab: LabServer) -> Iterator[Callable[..., None]]:
-    """`set_settings(policy="plan")` before a page is opened."""
-
-    def put(**values: Any) -> None:
-        lab.api("PUT", "lab/api/settings/agent-kernel:prompts", {"raw": json.dumps(values)})
-
-    yield put
-    put()
+def settings(lab: LabServer) -> Iterator[None]:
+    """For pages that are opened from now on."""
+    values = {"policy": "plan", "wait": True, "notifications": True, "desktopNotifications": True}
+    lab.api("PUT", "lab/api/settings/agent-kernel:prompts", {"raw": json.dumps(values)})
+    yield
+    lab.api("PUT", "lab/api/settings/agent-kernel:prompts", {"raw": "{}"})
 
 
-@pytest.fixture(params=["lab", "notebook_7"])
-def place(request: pytest.FixtureRequest) -> Iterator[LabServer]:
-    server: LabServer = request.getfixturevalue(request.param)
-    yield server
-    server.close_kernels()
-
-
-def test_an_error_from_before_the_agent_was_loaded_is_fixed_by_a_press(
-    place: LabServer, model: WrittenModel, page: Page
+def test_errors_cells_and_outputs_are_asked_about_from_buttons_toolbar_menu_and_keyboard(
+    lab: LabServer, model: WrittenModel, page: Page
 ) -> None:
     model.says(say("It is a typing error."), say("It still is."))
-    notebook = NotebookPage(place, page, write_failed(place, "failed"))
+    notebook = NotebookPage(lab, page, write_failed(lab, "failed"))  # whose kernel has not loaded the agent
+    first, second = cell_id(notebook, 0), cell_id(notebook, 1)
     button(notebook, "Fix").focus()
     page.keyboard.press("Enter")
-    prompt = f"%%agent\nFix the error of @cell:{cell_id(notebook, 0)}"
+    prompt = f"%%agent\nFix the error of @cell:{first}"
     wait_until(lambda: source(notebook, 1) == prompt, f"the prompt, not {source(notebook, 1)!r}")
     expect(notebook.record()).to_contain_text("It is a typing error.")
     button(notebook, "Fix").click()
     expect(notebook.record()).to_contain_text("It still is.")
-    assert [source(notebook, index) for index in (1, 2)] == [prompt, "mine = 1"], (
-        "the cell is run again, not made twice"
-    )
-    saved = notebook.save()
-    assert saved.cells[0].outputs == [ERROR], "buttons are not saved"
-    notebook.reload()
-    expect(button(notebook, "Fix")).to_have_count(1)
+    assert source(notebook, 2) == "mine = 1", "the cell is run again, not made twice"
+    assert notebook.save().cells[0].outputs == [ERROR], "buttons are not saved"
 
-
-def test_explain_makes_a_cell_with_the_cursor_in_it(place: LabServer, page: Page) -> None:
-    notebook = NotebookPage(place, page, write_failed(place, "explained"))
     button(notebook, "Explain").click()
-    expect_typing_goes_to(notebook, 1, f"%%agent\nExplain the error of @cell:{cell_id(notebook, 0)}\nChange nothing.")
+    expect_typing_goes_to(notebook, 1, f"%%agent\nExplain the error of @cell:{first}\nChange nothing.")
     assert notebook.outputs(1) == []
-
-
-def test_cells_and_outputs_are_asked_about_from_toolbar_menu_and_keyboard(
-    open_notebook: OpenNotebook, page: Page
-) -> None:
-    notebook = open_notebook(["1 + 1", "2 + 2"])
-    notebook.run(0)
-    first, second = cell_id(notebook, 0), cell_id(notebook, 1)
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 3")
     page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Ask the Agent…").click()
-    expect_typing_goes_to(notebook, 1, f"%%agent\nAbout @cell:{first}\n")
+    expect_typing_goes_to(notebook, 4, f"%%agent\nAbout @cell:{second}\n")
     page.evaluate(
         """() => {
           const { content } = window.jupyterapp.shell.currentWidget;
           content.mode = 'command';
-          content.activeCellIndex = 0;
-          content.extendContiguousSelectionTo(2);
-          content.widgets[2].node.focus();
+          content.activeCellIndex = 3;
+          content.extendContiguousSelectionTo(4);
+          content.widgets[4].node.focus();
         }"""
     )
+    made = cell_id(notebook, 4)
     page.keyboard.press("Alt+j")
-    made = cell_id(notebook, 1)
-    expect_typing_goes_to(notebook, 3, f"%%agent\nAbout @cell:{first}, @cell:{made} and @cell:{second}\n")
+    expect_typing_goes_to(notebook, 5, f"%%agent\nAbout @cell:{second} and @cell:{made}\n")
     page.locator(".jp-OutputArea-output").first.click(button="right")
     page.get_by_role("menuitem", name="Ask the Agent… About This Output").click()
     expect_typing_goes_to(notebook, 1, f"%%agent\nAbout the output of @cell:{first}\n")
 
 
-def test_a_prompt_is_run_in_a_kernel_that_has_not_loaded_the_agent(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    model.says(say("Here I am."))
-    notebook = open_notebook(
-        ["before = set(dir())", "%%agent\nHello?", "[name for name in set(dir()) - before if name[0] != '_']"]
-    )
-    for index in range(3):
-        notebook.run(index)
-    expect(notebook.record()).to_contain_text("Here I am.")
-    assert [notebook.prompt_number(index) for index in range(3)] == [1, 2, 3]
-    assert notebook.text(2) == "['before']"
-
-
-def test_a_kernel_that_lacks_the_package_is_named_with_the_command_that_installs_it_there(
-    lab: LabServer, page: Page
-) -> None:
+def test_a_kernel_that_can_have_no_agent_is_told_from_one_that_lacks_the_package(lab: LabServer, page: Page) -> None:
     add_kernel(lab, "bare", WITHOUT_THE_PACKAGE, "python")
     notebook = NotebookPage(lab, page, write_failed(lab, "lacking", "bare"))
     for cell in ("a prompt's", "the user's"):
@@ -192,47 +160,16 @@ def test_a_kernel_that_lacks_the_package_is_named_with_the_command_that_installs
         page.evaluate(SET_SOURCE, [2, "%load_ext agent_kernel"])
     expect(page.locator(".agent-kernel-missing")).to_have_count(2)
     assert "pip install" not in str(notebook.save())
-    lab.close_kernels()
 
-
-def test_another_language_has_no_agent(lab: LabServer, page: Page) -> None:
     add_kernel(lab, "other", ANOTHER_LANGUAGE, "R")
     notebook = NotebookPage(lab, page, write_failed(lab, "another", "other", "R"))
     notebook.run(1)
     expect(page.get_by_text("name 'prise' is not defined")).to_be_visible()
     for name in ("Fix", "Explain", "Ask the Agent…"):
         expect(button(notebook, name)).not_to_be_visible()
-    lab.close_kernels()
 
 
 RUN_ALL = ["first = 1", "%%agent\nMake radius.", "radius * 2", "'the last'"]
-
-
-def test_the_rest_of_run_all_runs_when_the_run_that_it_needs_has_ended(
-    place: LabServer, model: WrittenModel, page: Page
-) -> None:
-    model.says(call("run_python", code="radius = 2"), say("Made."))
-    notebook = NotebookPage(place, page, place.write_notebook("all.ipynb", RUN_ALL))
-    notebook.start("notebook:run-all-cells")
-    notebook.wait_for_state("awaiting_approval")
-    button(notebook, "Run from here when it ends").click()
-    notebook.press("Approve")
-    wait_until(lambda: notebook.text(3) == "'the last'", "the last cell to be run")
-    assert notebook.text(2) == "4"
-
-
-def test_run_all_waits_for_prompts_where_that_is_set(
-    open_notebook: OpenNotebook, model: WrittenModel, set_settings: Callable[..., None]
-) -> None:
-    set_settings(wait=True)
-    model.says(call("run_python", code="radius = 2"), say("Made."))
-    notebook = open_notebook(RUN_ALL)
-    notebook.start("notebook:run-all-cells")
-    notebook.wait_for_state("awaiting_approval")
-    assert notebook.outputs(2) == []
-    notebook.press("Approve")
-    wait_until(lambda: notebook.text(3) == "'the last'", "the last cell to be run")
-    assert [notebook.prompt_number(index) for index in range(4)] == [1, 2, 3, 4]
 
 
 def run_failing(notebook: NotebookPage, index: int) -> None:
@@ -276,21 +213,7 @@ def test_a_notebook_with_an_agent_begins_with_its_prompt(lab: LabServer, model: 
     page.keyboard.press("Control+Enter")
     expect(page.locator("[data-agent-record]")).to_contain_text("Hello.")
     assert model.requests()[0][-1]["content"].startswith("Hello?")
-    lab.close_kernels()
-
-
-def test_settings_hold_for_every_prompt_of_the_page_and_a_prompts_own_options_win(
-    set_settings: Callable[..., None], open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    model.says(say("Planned."), call("run_python", code="1"))
-    set_settings(policy="plan", wait=True)
-    notebook = open_notebook(["%%agent\nPlan it.", "%agent config", "%%agent --wait=false --policy ask\nAsk."])
-    notebook.run(0)
-    assert notebook.record().count() == 1, "the cell has waited for its run"
-    notebook.run(1)
-    assert "this page's settings: policy=plan wait=true" in notebook.text(1)
-    notebook.run(2)
-    notebook.wait_for_state("awaiting_approval")
+    page.goto("about:blank")  # it was in a workspace of its own
 
 
 DESKTOP = """window.told = [];
@@ -300,19 +223,23 @@ window.Notification = class {
 };"""
 
 
-def test_a_notification_tells_what_begins_to_wait_in_a_notebook_that_is_not_in_view(
-    set_settings: Callable[..., None], lab: LabServer, open_notebook: OpenNotebook, model: WrittenModel, page: Page
+def test_settings_hold_for_every_prompt_of_the_page_and_notify_of_what_waits_out_of_view(
+    settings: None, lab: LabServer, model: WrittenModel, fresh_page: Page
 ) -> None:
     gate = Gate(call("run_python", code="1"))
-    model.says(gate)
-    set_settings(notifications=True, desktopNotifications=True)
-    page.add_init_script(DESKTOP)
-    notebook = open_notebook(["%%agent\nAsk."])
+    model.says(say("Planned."), gate)
+    fresh_page.add_init_script(DESKTOP)
+    cells = ["%%agent\nPlan it.", "%agent config", "%%agent --wait=false --policy ask\nAsk."]
+    notebook = NotebookPage(lab, fresh_page, lab.write_notebook("settings.ipynb", cells))
     notebook.run(0)
+    assert notebook.record().count() == 1, "the cell has waited for its run"
+    notebook.run(1)
+    assert "this page's settings: policy=plan wait=true" in notebook.text(1)
+    notebook.run(2)
     notebook.command("docmanager:open", path=lab.write_notebook("front.ipynb", ["1 + 1"]).name)
     gate.open()
-    page.wait_for_function("() => window.told.length === 1")
-    assert page.evaluate("window.told[0]").startswith("Waiting for you: run_python, in ")
-    page.locator(".jp-Notification-Status").click()
-    page.get_by_role("button", name="Show", exact=True).click()
+    fresh_page.wait_for_function("() => window.told.length === 1")
+    assert fresh_page.evaluate("window.told[0]").startswith("Waiting for you: run_python, in ")
+    fresh_page.locator(".jp-Notification-Status").click()
+    button(notebook, "Show").click()
     expect(notebook.card()).to_be_in_viewport()

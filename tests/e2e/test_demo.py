@@ -1,4 +1,5 @@
-"""`agent-kernel demo` as a newcomer gets it: JupyterLab with settings of nobody, on the copy of the notebook."""
+"""`agent-kernel demo` as a newcomer gets it: JupyterLab with settings of nobody, on the copy of the notebook, with the
+recorded model, in light and dark."""
 
 import json
 import sys
@@ -6,16 +7,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.programs import Program
+from tests.e2e.conftest import RESULTS
+from tests.e2e.lab import NotebookPage
+from tests.programs import Program, wait_until
 
+SUMMARY, PLOT = 5, 7
 RESTORED = "async () => { await window.jupyterapp.restored; }"
 
 
+class Demo:
+    """The demo's server, of a person who has never opened JupyterLab."""
+
+    def __init__(self, root: Path, url: str) -> None:
+        self.root, self.url = root, url
+
+    def page_url(self, path: Path) -> str:
+        """The address that the demo prints."""
+        return self.url.replace("NAME", path.name)
+
+
 @pytest.fixture
-def demo_url(tmp_path: Path) -> Iterator[str]:
-    """The address that the demo prints, of a person who has never opened JupyterLab."""
+def demo(tmp_path: Path) -> Iterator[Demo]:
     places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
     variables = {"HOME": str(tmp_path)} | {f"JUPYTER_{name}": str(tmp_path / place) for name, place in places.items()}
     program = "import sys; from agent_kernel.cli import main; sys.exit(main())"
@@ -29,18 +43,55 @@ def demo_url(tmp_path: Path) -> Iterator[str]:
                 info = json.loads(file.read_text())
             except ValueError:
                 return None  # still being written
-            return f"{info['url']}lab/tree/quickstart.ipynb?token={info['token']}"
+            return f"{info['url']}lab/tree/NAME?token={info['token']}"
         return None
 
-    yield server.wait_until(find, "the demo's server")
+    yield Demo(tmp_path / "demo", server.wait_until(find, "the demo's server"))
     server.stop()
 
 
-def test_the_demo_opens_its_notebook_and_asks_nothing(demo_url: str, page: Page) -> None:
-    page.goto(demo_url)
-    expect(page.get_by_text("Press Shift+Enter in the next cell")).to_be_visible(timeout=60_000)
-    page.evaluate(RESTORED)
-    page.wait_for_load_state("networkidle")  # what is asked comes when the settings are there
-    expect(page.locator("body")).to_contain_text("quickstart.ipynb")
-    said = page.locator("body").inner_text()
-    assert "news" not in said.lower(), said
+def waiting(notebook: NotebookPage) -> Locator:
+    return notebook.page.locator("[data-state=awaiting_approval][role=group]")
+
+
+def approve_all(notebook: NotebookPage, records: int) -> None:
+    def approved() -> bool:
+        buttons = notebook.page.get_by_role("button", name="Approve", exact=True)
+        if buttons.count():
+            buttons.first.click()
+        return notebook.record().count() >= records
+
+    wait_until(approved, f"{records} records", 180)
+
+
+def screenshot(notebook: NotebookPage, name: str, cell: int) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0)  # a change of theme shows it for a moment
+    locator = notebook.page.locator(".jp-Notebook .jp-Cell").nth(cell)
+    locator.scroll_into_view_if_needed()
+    locator.screenshot(path=RESULTS / f"{name}.png")
+
+
+def test_the_demo_asks_nothing_is_run_through_and_looks_right_in_light_and_dark(demo: Demo, fresh_page: Page) -> None:
+    notebook = NotebookPage(demo, fresh_page, demo.root / "quickstart.ipynb")
+    expect(fresh_page.get_by_text("Press Shift+Enter in the next cell")).to_be_visible()
+    fresh_page.evaluate(RESTORED)
+    assert "news" not in fresh_page.locator("body").inner_text().lower()
+
+    notebook.start("notebook:run-all-cells")
+    expect(waiting(notebook)).to_have_count(1)
+    expect(waiting(notebook).first).to_contain_text("Recorded demo")
+    expect(fresh_page.get_by_role("group", name="Agent run").first).to_contain_text("no model is called")
+    for theme in ("Light", "Dark"):
+        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
+        expect(fresh_page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
+        screenshot(notebook, f"waiting-{theme.lower()}", SUMMARY)
+    approve_all(notebook, records=3)
+    expect(notebook.record().nth(0)).to_contain_text("344 penguins of three species")
+    expect(fresh_page.locator(".jp-RenderedImage img")).to_have_count(1)
+    expect(notebook.record().nth(2)).to_contain_text("333 of the 344 penguins")
+    assert (demo.root / "penguins_complete.csv").read_text().count("\n") == 334
+    for theme in ("Dark", "Light"):
+        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
+        expect(fresh_page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
+        screenshot(notebook, f"record-{theme.lower()}", PLOT)

@@ -13,16 +13,16 @@ FILES = re.compile("/agent-kernel/static/(cards|part)-")
 
 
 def test_cards_that_can_not_be_loaded_say_what_to_do_and_come_when_they_can(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page, end: Gate
+    open_notebook: OpenNotebook, model: WrittenModel, fresh_page: Page, end: Gate
 ) -> None:
-    page.route(FILES, lambda route: route.abort())
+    fresh_page.route(FILES, lambda route: route.abort())
     model.says(call("run_python", code="x = 1"), end)
     silent = "import agent_kernel_widgets.run as widgets\nwidgets._answer_loader = lambda *_: None"
-    notebook = open_notebook([f"{LOAD}\n{silent}", "%%agent\nAct."])
+    notebook = open_notebook([f"{LOAD}\n{silent}", "%%agent\nAct."], fresh_page)
     notebook.run_through(1)
-    expect(page.get_by_role("alert")).to_contain_text("Try again, reload the page, or restart the server.")
-    page.unroute(FILES)
-    page.get_by_role("button", name="Try again", exact=True).click()
+    expect(fresh_page.get_by_role("alert")).to_contain_text("Try again, reload the page, or restart the server.")
+    fresh_page.unroute(FILES)
+    fresh_page.get_by_role("button", name="Try again", exact=True).click()
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Approve")
     end.open()

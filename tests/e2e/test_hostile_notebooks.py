@@ -169,9 +169,13 @@ def test_a_saved_widget_of_a_notebook_that_is_not_trusted_runs_no_script(
     path = lab.root / "sent.ipynb"
     send_notebook(path, waiting, widgets=True)
     deny(lab, waiting)
+    page.goto("about:blank")
     NotebookPage(lab, page, path)
-    with pytest.raises(PageTimeoutError):
-        page.wait_for_function("window.pwned", timeout=60_000)
+    try:
+        with pytest.raises(PageTimeoutError):
+            page.wait_for_function("window.pwned", timeout=60_000)
+    finally:
+        page.goto("about:blank")
 
 
 def deny(lab: LabServer, waiting: dict[str, Any]) -> None:

@@ -47,13 +47,13 @@ def stopped(notebook: NotebookPage, number: int = 0) -> None:
     expect(record).not_to_contain_text("failed")
 
 
-def test_the_kernels_interrupt_stops_the_agent_while_it_writes_waits_or_runs_a_call(
-    open_notebook: OpenNotebook, model: WrittenModel
+def test_the_kernels_interrupt_stops_the_agent_unless_a_cell_of_ones_own_runs(
+    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
 ) -> None:
     words = streamed(say("One word and another. " * 200), pause=0.05)
     model.says(words, call("run_python", code="ran = 1"), call("run_python", code=ASLEEP))
     cells = ["%%agent\nThink about it.", "%%agent\nAsk me.", "%%agent --policy allow\nTake ten minutes."]
-    notebook = open_notebook([LOAD, *cells, "'ran' in globals()"])
+    notebook = open_notebook([LOAD, *cells, "'ran' in globals()", ASLEEP, "%%agent --wait\nAsk me.", "'behind'"])
     notebook.run_through(1)
     expect(notebook.page.locator("[data-role=answer]")).to_contain_text("One word and another.")
     press_keys(notebook)
@@ -61,6 +61,12 @@ def test_the_kernels_interrupt_stops_the_agent_while_it_writes_waits_or_runs_a_c
 
     notebook.run(2)
     notebook.wait_for_state("awaiting_approval")
+    notebook.run(5, wait=False)
+    wait_until(lambda: "asleep" in notebook.text(5), "the cell to begin")
+    press_toolbar(notebook)
+    wait_until(lambda: notebook.outputs(5)[-1].get("ename") == "KeyboardInterrupt", "the cell to be interrupted")
+    notebook.wait_until_idle()
+    expect(notebook.card()).to_have_attribute("data-state", "awaiting_approval")
     press_toolbar(notebook)
     stopped(notebook, 1)
     expect(notebook.record().nth(1)).to_contain_text("The user interrupted the kernel.")
@@ -73,49 +79,22 @@ def test_the_kernels_interrupt_stops_the_agent_while_it_writes_waits_or_runs_a_c
     notebook.run(4)
     assert notebook.text(4) == "False"
 
-
-def test_a_cell_of_ones_own_that_runs_is_interrupted_and_the_card_goes_on_waiting(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    model.says(call("run_python", code="ran = 1"))
-    notebook = open_notebook([LOAD, "%%agent\nAsk me.", ASLEEP])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval")
-    notebook.run(2, wait=False)
-    wait_until(lambda: "asleep" in notebook.text(2), "the cell to begin")
-    press_toolbar(notebook)
-    wait_until(lambda: notebook.outputs(2)[-1].get("ename") == "KeyboardInterrupt", "the cell to be interrupted")
-    notebook.wait_until_idle()
-    expect(notebook.card()).to_have_attribute("data-state", "awaiting_approval")
-    press_toolbar(notebook)
-    stopped(notebook)
-
-
-def test_a_cell_that_waits_ends_in_one_line_with_its_record_and_run_all_stops(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    model.says(call("run_python", code="ran = 1"))
-    notebook = open_notebook([LOAD, "%%agent --wait\nAsk me.", "'behind'"])
-    notebook.run(0)
-    notebook.run(1, wait=False)
-    notebook.run(2, wait=False)
+    model.says(call("run_python", code="ran = 1"), call("run_python", code="ran = 1"))
+    notebook.run(6, wait=False)
+    notebook.run(7, wait=False)
     notebook.wait_for_state("awaiting_approval")
     press_toolbar(notebook)
-    stopped(notebook)
-    wait_until(lambda: notebook.outputs(1)[-1]["output_type"] == "error", "the cell to end")
-    assert notebook.outputs(1)[-1]["traceback"] == ["KeyboardInterrupt: the agent's run was stopped."]
-    assert notebook.text(2) == ""
-    assert_record_is_saved(notebook.save(), 1)
+    stopped(notebook, 3)
+    wait_until(lambda: notebook.outputs(6)[-1]["output_type"] == "error", "the cell to end")
+    assert notebook.outputs(6)[-1]["traceback"] == ["KeyboardInterrupt: the agent's run was stopped."]
+    assert notebook.text(7) == "", "Run all stops"
+    assert_record_is_saved(notebook.save(), 6)
 
-
-def test_ones_own_restart_is_no_failure(open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer) -> None:
-    model.says(call("run_python", code="ran = 1"))
-    notebook = open_notebook([LOAD, "%%agent\nAsk me."])
-    notebook.run_through(1)
+    notebook.run(2)
     notebook.wait_for_state("awaiting_approval")
     (kernel,) = lab.api("GET", "api/kernels")
     lab.api("POST", f"api/kernels/{kernel['id']}/restart")
-    run = notebook.page.locator("[data-agent-record], .ak-run").first
+    run = notebook.page.locator(".jp-Cell").nth(2)
     # Whether the kernel's word of the interrupt before it or the new process is heard of first makes the words.
     expect(run).to_contain_text(re.compile(r"Stopped, because the kernel was restarted( or shut down)?\."))
     expect(notebook.page.locator(".ak-bad")).to_have_count(0)

@@ -163,7 +163,7 @@ def test_no_key_on_a_card_in_any_state_changes_the_notebook_and_the_focus_goes_o
     keyboard.press("Control+Enter")
     notebook.wait_for_state("executing")
     keyboard.free()
-    keyboard.press_for_nothing(notebook.card(), EVERY_KEY)
+    keyboard.press_for_nothing(notebook.card(), OF_NOTEBOOKS)
     notebook.wait_for_state("executing")
     (lab.root / "go").touch()
     notebook.wait_for_state("success")
@@ -221,7 +221,7 @@ def press_in_panels(keyboard: Keyboard) -> None:
     back = notebook.card().get_by_role("button", name="Back")
     back.focus()
     keyboard.wait_for_hints("Esc")  # Enter sends in the field
-    keyboard.press_for_nothing(back, [key for key in EVERY_KEY if key != "Enter"])
+    keyboard.press_for_nothing(back, [key for key in OF_NOTEBOOKS if key != "Enter"])
     keyboard.press("Escape")
     expect(reason).to_have_count(0)
 
@@ -239,7 +239,7 @@ def press_in_panels(keyboard: Keyboard) -> None:
     keyboard.press("l")
     radio = notebook.card().get_by_role("radio").first
     expect(radio).to_be_focused()
-    keyboard.press_for_nothing(radio, INERT_WHILE_ONE_WAITS)
+    keyboard.press_for_nothing(radio, [key for key in OF_NOTEBOOKS if key not in ON_CARDS])
     keyboard.press("Escape")
     expect(radio).to_have_count(0)
     assert keyboard.state() == before
@@ -258,7 +258,7 @@ def compose(keyboard: Keyboard, text: str) -> None:
     browser.detach()
 
 
-def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_notebooks(
+def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_notebooks_also_when_the_run_ends(
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
     done = Gate(say("All three."))
@@ -274,9 +274,6 @@ def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_not
     notebook = keyboard.notebook
     notebook.wait_for_state("awaiting_approval", card=2)
     ids = [notebook.card(index).get_attribute("data-tool-call-id") for index in range(3)]
-    keyboard.press_for_nothing(
-        notebook.card(1), [key for key in INERT_WHILE_ONE_WAITS if key not in ("Shift+A", "Shift+D")]
-    )
     before = keyboard.state()
     notebook.card(1).focus()
     keyboard.wait_for_hints("⇧A", "⇧D", "A", "R", "D", "E", "L")
@@ -297,6 +294,35 @@ def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_not
     expect(notebook.record()).to_contain_text("All three.")
     keyboard.wait_for_focus(cell=RUN, mode="command")
     assert keyboard.state()["cells"] == before["cells"]
+    keyboard.free()
+    type_reason_while_the_run_ends(keyboard, model)
+
+
+def type_reason_while_the_run_ends(keyboard: Keyboard, model: WrittenModel) -> None:
+    """What is typed never reaches the notebook."""
+    notebook = keyboard.notebook
+    model.says(call("run_python", code="first = 1"))
+    notebook.run(RUN)
+    notebook.wait_for_state("awaiting_approval")
+    before = keyboard.state()
+    notebook.card().focus()
+    keyboard.press("d")
+    expect(notebook.card().get_by_role("textbox", name="Reason")).to_be_focused()
+    notebook.page.keyboard.type("no")
+    notebook.page.evaluate(
+        "document.addEventListener('focusin', event => { window.cameBack ||= event.target.matches('.jp-Cell'); })"
+    )
+
+    def type_on() -> bool:
+        notebook.page.keyboard.type("diib")
+        return bool(notebook.page.evaluate("window.cameBack ?? false"))
+
+    with keyboard.in_one_breath():
+        notebook.page.get_by_role("button", name="Stop", exact=True).evaluate("button => button.click()")
+        wait_until(type_on, "the focus to come back to the cell")
+        notebook.page.keyboard.type("diibddii00")
+    expect(notebook.record()).to_be_visible()
+    assert keyboard.state() == before
 
 
 def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(
@@ -338,15 +364,15 @@ def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(
     assert keyboard.focus()["cell"] == MINE, "a record takes no focus that its run did not have"
 
 
-def test_after_an_approval_shift_enter_goes_on_from_the_cell_that_was_active_before(
-    open_notebook: OpenNotebook, model: WrittenModel
+def test_after_an_approval_the_active_cell_is_that_from_before_and_late_keys_of_a_card_do_nothing(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
-    done = Gate(say("There you are."))
+    done = Gate(say("All done."))
     model.says(call("run_python", code="first = 1"), call("run_python", code="second = 2"), done)
     notebook = open_notebook([*CELLS, "print('went on')"])
     keyboard = Keyboard(notebook)
     notebook.run(0)
-    notebook.page.locator(".jp-Notebook .jp-Cell").nth(RUN).locator(".jp-InputPrompt").click()
+    page.locator(".jp-Notebook .jp-Cell").nth(RUN).locator(".jp-InputPrompt").click()
     keyboard.press("Shift+Enter")
     notebook.wait_for_state("awaiting_approval")
     keyboard.wait_for_focus(cell=MINE, mode="command")
@@ -362,63 +388,14 @@ def test_after_an_approval_shift_enter_goes_on_from_the_cell_that_was_active_bef
         notebook.wait_for_state("success", card=1)
     keyboard.press("Shift+Enter")  # while the model still answers
     wait_until(lambda: notebook.prompt_number(MINE) == prompt_number + 1, "the next cell to have run")
-    done.open()
-    expect(notebook.record()).to_contain_text("There you are.")
-    keyboard.press("Shift+Enter")
-    wait_until(lambda: notebook.text(MINE + 1) == "went on", "the cell after it to have run")
-    assert notebook.prompt_number(RUN) == prompt_number
-    expect(notebook.record()).to_contain_text("There you are.")
-
-
-def test_when_the_record_comes_the_active_cell_is_that_from_before_and_late_keys_of_a_card_do_nothing(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    done = Gate(say("All done."))
-    model.says(call("run_python", code="first = 1"), done)
-    notebook = open_notebook(CELLS)
-    keyboard = Keyboard(notebook)
-    notebook.run(0)
-    notebook.run(RUN)
-    page.locator(".jp-Notebook .jp-Cell").nth(MINE).locator(".cm-content").click()
-    notebook.wait_for_state("awaiting_approval")
+    notebook.card(1).locator(".ak-head").focus()
     before = keyboard.state()
-    notebook.card().get_by_role("button", name="Approve").click()
-    notebook.wait_for_state("success")
     with keyboard.in_one_breath():
         done.open()
         expect(notebook.record()).to_contain_text("All done.")
-        keyboard.wait_for_focus(cell=MINE, mode="command")
+        keyboard.wait_for_focus(cell=MINE + 1, mode="command")
         keyboard.press("d", "d", "a", "a", "Shift+A", "e", "l", "l")
         assert keyboard.state()["cells"] == before["cells"]
-        assert keyboard.state()["active"] == MINE
-        page.evaluate("at => { Date.now = () => at; }", page.evaluate("Date.now()") + 2_001)
-        keyboard.press("a")
-        wait_until(lambda: len(keyboard.state()["cells"]) == len(CELLS) + 1, "A to be the notebook's again")
-
-
-def test_what_is_typed_into_a_reason_never_reaches_the_notebook_when_the_run_ends_meanwhile(
-    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
-) -> None:
-    model.says(call("run_python", code="first = 1"))
-    keyboard = start(open_notebook)
-    notebook = keyboard.notebook
-    notebook.wait_for_state("awaiting_approval")
-    before = keyboard.state()
-    notebook.card().focus()
-    keyboard.press("d")
-    expect(notebook.card().get_by_role("textbox", name="Reason")).to_be_focused()
-    notebook.page.keyboard.type("no")
-    notebook.page.evaluate(
-        "document.addEventListener('focusin', event => { window.cameBack ||= event.target.matches('.jp-Cell'); })"
-    )
-
-    def type_on() -> bool:
-        notebook.page.keyboard.type("diib")
-        return bool(notebook.page.evaluate("window.cameBack ?? false"))
-
-    with keyboard.in_one_breath():
-        notebook.page.get_by_role("button", name="Stop", exact=True).evaluate("button => button.click()")
-        wait_until(type_on, "the focus to come back to the cell")
-        notebook.page.keyboard.type("diibddii00")
-    expect(notebook.record()).to_be_visible()
-    assert keyboard.state() == before
+        keyboard.press("Shift+Enter")
+        wait_until(lambda: notebook.text(MINE + 1) == "went on", "the cell after it to have run")
+        assert notebook.prompt_number(RUN) == prompt_number

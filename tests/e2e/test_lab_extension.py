@@ -11,6 +11,8 @@ from tests.e2e.model import WrittenModel
 from tests.e2e.test_keys import CELLS, FOCUS, NOTEBOOK, RUN
 from tests.programs import wait_until
 
+WAITS = "Waiting for you: run_python"
+
 
 def sources(page: Page) -> list[tuple[str, int | None]]:
     """Each cell's source and the number of its run."""
@@ -27,7 +29,7 @@ def expect_inserted(page: Page, before: list[tuple[str, int | None]], below: int
     wait_until(lambda: sources(page) == before, "Z to take them back")
 
 
-def test_a_whole_run_becomes_cells_in_the_order_in_which_it_ran_without_what_failed_or_was_denied(
+def test_a_whole_run_becomes_cells_and_hidden_outputs_lead_to_what_waits(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
     model.says(
@@ -68,23 +70,14 @@ def test_a_whole_run_becomes_cells_in_the_order_in_which_it_ran_without_what_fai
     expect_inserted(page, before, RUN, code)
     assert notebook.outputs(RUN)[0] == record
     assert "Insert" not in "".join(notebook.save().cells[RUN].outputs[0]["data"]["text/html"])
+    hide_and_find(notebook, model)
 
 
-WAITS = "Waiting for you: run_python"
-
-
-def wait_for_card(notebook: NotebookPage) -> None:
-    """It is in view and has the focus, so that a key answers it."""
-    expect(notebook.card()).to_be_focused()
-    expect(notebook.card()).to_be_in_viewport()
-
-
-def test_hidden_outputs_say_what_waits_and_lead_to_it(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
+def hide_and_find(notebook: NotebookPage, model: WrittenModel) -> None:
+    """Hidden outputs say what waits, and lead to it."""
+    page = notebook.page
     model.says(call("run_python", code="first = 1"), say("There."))
-    notebook = open_notebook(CELLS)
-    notebook.run_through(RUN)
+    notebook.run(RUN)
     notebook.wait_for_state("awaiting_approval")
     page.evaluate("index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index; }", RUN)
     waits = page.locator(".jp-Cell").get_by_role("button", name=WAITS)
@@ -102,6 +95,12 @@ def test_hidden_outputs_say_what_waits_and_lead_to_it(
     notebook.command("notebook:hide-cell-outputs")
     expect(page.get_by_role("button", name="1 call waits for you")).not_to_be_visible()
     expect(waits).to_have_count(0)
+
+
+def wait_for_card(notebook: NotebookPage) -> None:
+    """It is in view and has the focus, so that a key answers it."""
+    expect(notebook.card()).to_be_focused()
+    expect(notebook.card()).to_be_in_viewport()
 
 
 def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_panel(
@@ -137,3 +136,4 @@ def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_pane
     card.get_by_role("button", name="Approve", exact=True).click()
     expect(run.locator(".agent-kernel-run-head")).to_contain_text("Done · ")
     expect(tab).to_have_count(0)
+    page.goto("about:blank")  # it was in a workspace of its own

@@ -1,29 +1,14 @@
 """A server whose log another process holds alone: the page says which file, and what to do."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "data" / "agent-kernel" / "agent-kernel.sqlite"
-
-
-@pytest.fixture
-def held(log: Path) -> Iterator[sqlite3.Connection]:
-    """The log as a server holds it on a network home."""
-    log.parent.mkdir(parents=True)
-    with closing(hold(log)) as connection:
-        yield connection
 
 
 def hold(log: Path) -> sqlite3.Connection:
@@ -35,25 +20,20 @@ def hold(log: Path) -> sqlite3.Connection:
     return connection
 
 
-@pytest.fixture
-def lab(tmp_path: Path, held: sqlite3.Connection) -> Iterator[LabServer]:
-    with LabServer(tmp_path, {"AGENT_KERNEL_MODEL": "demo"}) as server:
-        yield server
-
-
 def test_a_page_that_is_left_open_over_a_restart_is_told_why_nothing_answers(
-    tmp_path: Path, log: Path, page: Page, shared_model: WrittenModel
+    tmp_path: Path, fresh_page: Page, shared_model: WrittenModel
 ) -> None:
+    log = tmp_path / "data" / "agent-kernel" / "agent-kernel.sqlite"
     shared_model.begin()
     shared_model.says(call("run_python", code="1"))
     with LabServer(tmp_path, shared_model.server.environment()) as lab:
         path = lab.write_notebook("open.ipynb", ["%load_ext agent_kernel", "%%agent\nGo."])
-        notebook = NotebookPage(lab, page, path)
+        notebook = NotebookPage(lab, fresh_page, path)
         notebook.run_through(1)
         notebook.wait_for_state("awaiting_approval")
         lab.kill()
         with closing(hold(log)):
             lab.start_again()
-            bar = page.get_by_role("alert").filter(has_text="Agent Kernel does not work on this server")
+            bar = fresh_page.get_by_role("alert").filter(has_text="Agent Kernel does not work on this server")
             expect(bar).to_contain_text(str(log))
             expect(bar).to_contain_text("AgentKernelServer.data_dir")

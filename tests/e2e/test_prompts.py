@@ -1,12 +1,10 @@
 """Prompts in the page: their colours, the tab key, and what they mention."""
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, say
-from tests.e2e.lab import LOAD_READY, LabServer, NotebookPage
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.lab import LOAD_READY
 from tests.e2e.model import WrittenModel
 from tests.e2e.test_asking import SET_SOURCE, source
 from tests.programs import wait_until
@@ -25,23 +23,15 @@ KERNEL_COMPLETES = """async () => {
 }"""
 """The first time it takes a kernel seconds."""
 PROSE = "text/x-ipythongfm"
-SALES = "sales = {'price': 1.5}\nopen('sales.csv', 'w').write('price\\n1.5\\n');"
+SALES = "sales, sales_of_the_year = {'price': 1.5}, 1\nopen('sales.csv', 'w').write('price\\n1.5\\n');"
 
 
-@pytest.fixture(params=["lab", "notebook_7"])
-def place(request: pytest.FixtureRequest) -> Iterator[LabServer]:
-    server: LabServer = request.getfixturevalue(request.param)
-    yield server
-    server.close_kernels()
-
-
-def test_a_prompt_is_written_as_prose_completed_by_tab_and_sent_with_what_it_mentions(
-    place: LabServer, model: WrittenModel, page: Page
+def test_a_prompt_is_written_as_prose_completed_by_tab_and_sent_with_what_it_mentions_and_so_is_a_cards_code(
+    open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
-    model.says(say("It is 1.5."))
+    model.says(call("run_python", code="'😀'"), say("It is 1.5."))
     prompt = "%%agent --po\nWhat's the price in @sa"
-    path = place.write_notebook("prompts.ipynb", [LOAD_READY, SALES, prompt, "'it is a text'"])
-    notebook = NotebookPage(place, page, path)
+    notebook = open_notebook([LOAD_READY, SALES, prompt, "'it is a text'"])
 
     def mime_type(index: int) -> str:
         return str(page.evaluate(MIME_TYPE, index))
@@ -77,38 +67,6 @@ def test_a_prompt_is_written_as_prose_completed_by_tab_and_sent_with_what_it_men
     page.evaluate(SET_SOURCE, [2, "%%agent\nWhat's the price in @sales.csv and @sales?"])
     assert mime_type(2) == PROSE
     notebook.run(2)
-    expect(notebook.record()).to_contain_text("It is 1.5.")
-    expect(notebook.record()).to_contain_text("read with the prompt: @sales.csv, @sales")
-    [asked] = model.requests()
-    assert "@sales.csv is the file sales.csv (10 bytes), the whole file:\nprice\n1.5" in str(asked[-1]["content"])
-    assert "@sales is the variable sales: dict of length 1 = {'price': 1.5}" in str(asked[-1]["content"])
-
-
-def test_a_mentioned_cell_from_before_the_agent_was_loaded_is_told_as_the_page_shows_it_and_can_be_edited(
-    lab: LabServer, model: WrittenModel, page: Page
-) -> None:
-    path = lab.write_notebook("mentioned.ipynb", ["print('so far')\nprise * 2", ""])
-    notebook = NotebookPage(lab, page, path)
-    cell_id = page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets[0].model.id")
-    model.says(call("edit_cell", cell_id=f"cell:{cell_id}", source="price = 2"), say("A typing error."))
-    notebook.run(0)
-    page.evaluate(SET_SOURCE, [0, "print('so far')\nprise * 2  # typed"])
-    page.evaluate(SET_SOURCE, [1, f"%%agent\nFix @cell:{cell_id}"])
-    notebook.run(1)
-    notebook.press("Approve")
-    expect(notebook.record()).to_contain_text("A typing error.")
-    assert source(notebook, 0) == "price = 2"
-    mentioned = str(model.requests()[0][-1]["content"]).partition("What the prompt mentions:")[2]
-    for text in ("prise * 2  # typed", "so far", "name 'prise' is not defined", f"[1] cell:{cell_id} (code"):
-        assert text in mentioned
-    lab.close_kernels()
-
-
-def test_tab_completes_the_code_in_a_cards_editor(place: LabServer, model: WrittenModel, page: Page) -> None:
-    model.says(call("run_python", code="'😀'"), say("Done."))
-    path = place.write_notebook("edited.ipynb", [LOAD_READY, "sales_of_the_year = 1", "%%agent\nHello?"])
-    notebook = NotebookPage(place, page, path)
-    notebook.run_through(2)
     notebook.wait_for_state("awaiting_approval")
     notebook.press("Edit")
     editor = notebook.card().locator(".cm-content")
@@ -122,5 +80,9 @@ def test_tab_completes_the_code_in_a_cards_editor(place: LabServer, model: Writt
     page.keyboard.press("Enter")
     expect(editor).to_contain_text("sales_of_the_year")
     page.keyboard.press("Control+Enter")
-    expect(notebook.record()).to_contain_text("Done.")
+    expect(notebook.record()).to_contain_text("It is 1.5.")
     assert r"'😀'\nsales_of_the_year" in model.tool_results()[0]
+    expect(notebook.record()).to_contain_text("read with the prompt: @sales.csv, @sales")
+    asked, _ = model.requests()
+    assert "@sales.csv is the file sales.csv (10 bytes), the whole file:\nprice\n1.5" in str(asked[-1]["content"])
+    assert "@sales is the variable sales: dict of length 1 = {'price': 1.5}" in str(asked[-1]["content"])

@@ -8,7 +8,6 @@ from playwright.sync_api import Locator, expect
 
 from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
-from tests.e2e.lab import NotebookPage
 from tests.e2e.model import Gate, WrittenModel
 
 TABLE = "import pandas as pd\npd.DataFrame({'week': [46, 47], 'orders': [312, 298]})"
@@ -16,7 +15,6 @@ ANSWER = (
     "It fell from $5 to $10, so $x^2$ and \\(y_1\\) hold:\n\n$$\n\\frac{a}{b}\n+ c\n$$\n\n"
     "Type `\\alpha` or `$x$`, in C:\\new\\table.\n\n```python\nprice = '$5 to $10'\n```\n"
 )
-CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nHow did it go?"]
 ASKING = ["%load_ext agent_kernel", "%%agent\nHow did it go?"]
 FORMULAS = 3
 
@@ -36,40 +34,24 @@ def assert_reads_well(answer: Locator) -> None:
     expect(answer.locator("pre code")).to_have_text("price = '$5 to $10'")
 
 
-def test_formulas_are_typeset_and_money_is_not_live_and_kept(
+def test_answers_are_typeset_and_what_earlier_steps_showed_is_in_view_while_the_next_asks(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate
-) -> None:
-    assert_read_well_live_and_kept(open_notebook(CELLS), model, end)
-
-
-def assert_read_well_live_and_kept(notebook: NotebookPage, model: WrittenModel, end: Gate) -> None:
-    model.says(calls(call("run_python", call_id="c1", code=TABLE), text=ANSWER), end)
-    notebook.run_through(1)
-    notebook.wait_for_state("success")
-    assert_reads_well(notebook.page.locator(".ak-run [data-role=answer]").first)
-    end.open()
-    expect(notebook.record()).to_be_visible()
-    assert_reads_well(notebook.record().locator("[data-role=answer]"))
-    assert "mjx" not in notebook.save().cells[1].outputs[0]["data"]["text/html"]
-
-
-def test_what_earlier_steps_showed_is_in_view_while_the_next_asks(
-    open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
     plot = (
         "import matplotlib.pyplot as plt\nfigure, axes = plt.subplots(figsize=(4, 2))\naxes.plot([1, 3, 2])\nplt.show()"
     )
     model.says(
         call("run_python", call_id="c1", code="print('312 duplicates')"),
-        calls(call("run_python", call_id="c2", code=TABLE), call("run_python", call_id="c3", code=plot)),
+        calls(call("run_python", call_id="c2", code=TABLE), call("run_python", call_id="c3", code=plot), text=ANSWER),
         call("run_python", call_id="c4", code="del orders"),
-        say("Left as it is."),
+        end,
     )
     notebook = open_notebook(ASKING)
     notebook.run_through(1)
     notebook.press("Approve")
     notebook.wait_for_state("awaiting_approval", card=1)
     expect(notebook.card(0)).to_contain_text("312 duplicates")
+    assert_reads_well(notebook.page.locator(".ak-run [data-role=answer]").first)
     notebook.press("Approve", card=1)
     notebook.wait_for_state("success", card=1)
     notebook.press("Approve", card=2)
@@ -80,7 +62,10 @@ def test_what_earlier_steps_showed_is_in_view_while_the_next_asks(
     expect(notebook.card(1).locator(".ak-head")).to_have_attribute("aria-expanded", "false")
     notebook.press("Deny", card=3)
     notebook.card(3).get_by_role("button", name="Deny", exact=True).last.click()
+    end.open()
     expect(notebook.record()).to_be_visible()
+    assert_reads_well(notebook.record().locator("[data-role=answer]"))
+    assert "mjx" not in notebook.save().cells[1].outputs[0]["data"]["text/html"]
     # Beside the record, under no fold.
     results = notebook.page.locator(".jp-OutputArea-child:not(:has(.agent-record))")
     expect(results.locator("table")).to_be_visible()

@@ -44,11 +44,6 @@ def shown(notebook: NotebookPage, model: WrittenModel, end: Gate, *codes: str) -
     return notebook.page.locator(".ak-run")
 
 
-def finish(notebook: NotebookPage, end: Gate) -> None:
-    end.open()
-    expect(notebook.record()).to_be_visible()
-
-
 CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it."]
 
 
@@ -64,11 +59,12 @@ def look(notebook: NotebookPage, run: Locator, name: str) -> None:
     notebook.page.set_viewport_size({"width": 1200, "height": 900})
 
 
-def test_charts_formulas_tables_and_drawings_look_as_they_do_below_a_cell(
+def test_what_calls_show_looks_as_it_does_below_a_cell_and_widgets_are_live_over_a_reload(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate, page: Page
 ) -> None:
-    notebook = open_notebook(CELLS)
-    run = shown(notebook, model, end, PLOTLY, STYLED, FORMULA, VEGA, DRAWING, SCRIPT, WIDE)
+    notebook = open_notebook([*CELLS, "slider.value", "look.set()\nprint('mine')"])
+    codes = PLOTLY, STYLED, FORMULA, VEGA, DRAWING, SCRIPT, WIDE, SLIDER, PROGRESS, INTERACT, LATE
+    run = shown(notebook, model, end, *codes)
     plot = notebook.card(0).locator(".js-plotly-plot .main-svg").first
     expect(plot).to_be_visible()
     expect(notebook.card(0).locator(".js-plotly-plot")).to_contain_text("Weights")
@@ -95,42 +91,25 @@ def test_charts_formulas_tables_and_drawings_look_as_they_do_below_a_cell(
         heads.nth(0).click()
     expect(plot).to_be_visible()
     assert page.evaluate("window.ran") == 1
-    finish(notebook, end)
-    expect(notebook.record().locator("[data-agent-record] script")).to_have_count(0)
 
+    # What is drawn after a call's end is in its card, and not below the cell that runs then.
+    notebook.run(3)
+    expect(notebook.card(10)).to_contain_text("drawn late")
+    assert (notebook.text(3), len(notebook.outputs(3))) == ("mine", 1)
 
-def test_widgets_of_a_call_are_live_and_survive_a_reload_while_the_run_goes_on(
-    open_notebook: OpenNotebook, model: WrittenModel, end: Gate, page: Page
-) -> None:
-    notebook = open_notebook([*CELLS, "slider.value"])
-    run = shown(notebook, model, end, SLIDER, PROGRESS, INTERACT)
-    handle = notebook.card(0).get_by_role("slider")
-    expect(notebook.card(1)).to_contain_text("100%")
-    expect(notebook.card(1)).to_contain_text("50/50")
-    look(notebook, run, "widgets")
-    handle.press("ArrowRight")
-    expect(notebook.card(0).locator(".widget-readout")).to_have_text("4")
+    expect(notebook.card(8)).to_contain_text("50/50")
+    notebook.card(7).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(7).locator(".widget-readout")).to_have_text("4")
     notebook.run_until(2, "4")
-    expect(notebook.card(2).locator(".widget-output")).to_have_text("x is 3")
-    notebook.card(2).get_by_role("slider").press("ArrowRight")
-    expect(notebook.card(2).locator(".widget-output")).to_have_text("x is 4")
+    expect(notebook.card(9).locator(".widget-output")).to_have_text("x is 3")
+    notebook.card(9).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(9).locator(".widget-output")).to_have_text("x is 4")
     notebook.save()
     notebook.reload()
-    expect(notebook.card(0).locator(".widget-readout")).to_have_text("4")
-    expect(notebook.card(1)).to_contain_text("100%")
-    notebook.card(0).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(7).locator(".widget-readout")).to_have_text("4")
+    expect(notebook.card(8)).to_contain_text("100%")
+    notebook.card(7).get_by_role("slider").press("ArrowRight")
     notebook.run_until(2, "5")
     end.open()
-    expect(page.locator("[data-role=answer]")).to_have_text("There it is.")
-
-
-def test_what_a_call_draws_after_its_end_is_in_its_card_and_not_below_another_cell(
-    open_notebook: OpenNotebook, model: WrittenModel, end: Gate
-) -> None:
-    notebook = open_notebook([*CELLS, "look.set()\nprint('mine')"])
-    shown(notebook, model, end, LATE)
-    notebook.run(2)
-    expect(notebook.card(0)).to_contain_text("drawn late")
-    assert notebook.text(2) == "mine"
-    assert len(notebook.outputs(2)) == 1
-    finish(notebook, end)
+    expect(notebook.record()).to_be_visible()
+    expect(notebook.record().locator("[data-agent-record] script")).to_have_count(0)

@@ -9,30 +9,48 @@ from tests.e2e.model import Gate, WrittenModel
 LOAD = "%load_ext agent_kernel"
 
 
-def test_the_policy_is_switched_mid_run_and_the_next_call_is_not_asked_about(
+def test_a_folders_instructions_are_switched_off_and_the_policy_is_switched_mid_run(
     open_notebook: OpenNotebook, model: WrittenModel
 ) -> None:
     both = calls(*(call("run_python", code=f"a = {one}", call_id=f"c{one}") for one in (1, 2)))
     answer = Gate(say("All done."))
-    model.says(both, call("run_python", code="b = 3"), answer)
-    notebook = open_notebook([LOAD, "%%agent\nCount.", "print(a + b)"])
-    notebook.run_through(1)
-    notebook.wait_for_state("awaiting_approval", 1)
-    page = notebook.page
-    page.get_by_role("button", name="Policy: Asks before acting", exact=True).click()
-    panel = page.get_by_role("group", name="Policy in force")
-    panel.get_by_text("Allow", exact=True).click()
-    expect(panel).to_contain_text("2 calls still wait for you, unless they are decided by the switch.")
-    panel.get_by_role("button", name="Switch to Allow").click()
-    expect(page.get_by_role("button", name="Policy: Acts without asking", exact=True)).to_be_visible()
-    notebook.wait_for_state("awaiting_approval", 0)  # those on screen are the person's still
-    notebook.wait_for_state("awaiting_approval", 1)
-    notebook.press("Approve", 0)
-    notebook.press("Approve", 1)
-    notebook.wait_for_state("success", 2)
-    answer.open()
-    expect(notebook.record()).to_contain_text("All done.")
-    expect(notebook.record()).to_contain_text("The policy was switched")
+    model.says(both, call("run_python", code="b = 3"), answer, say("As you like."))
+    notebook = open_notebook([LOAD, "%%agent\nCount.", "%%agent\nAgain."])
+    path = notebook.path.parent / "AGENTS.md"
+    path.write_text("Plots are blue.")
+    try:
+        notebook.run_through(1)
+        notebook.wait_for_state("awaiting_approval", 1)
+        page = notebook.page
+        header = page.get_by_role("group", name="Agent run")
+        expect(header).to_contain_text("follows AGENTS.md")
+        page.get_by_role("button", name="Policy: Asks before acting", exact=True).click()
+        files = page.get_by_role("group", name="Instructions")
+        files.get_by_text("What it says").click()
+        expect(files.get_by_text("Plots are blue.")).to_be_visible()
+        files.get_by_role("button", name="Switch off").click()
+        expect(files).to_contain_text("AGENTS.md switched off for the next prompts of this conversation")
+        expect(header).not_to_contain_text("follows")
+
+        panel = page.get_by_role("group", name="Policy in force")
+        panel.get_by_text("Allow", exact=True).click()
+        expect(panel).to_contain_text("2 calls still wait for you, unless they are decided by the switch.")
+        panel.get_by_role("button", name="Switch to Allow").click()
+        expect(page.get_by_role("button", name="Policy: Acts without asking", exact=True)).to_be_visible()
+        notebook.wait_for_state("awaiting_approval", 0)  # those on screen are the person's still
+        notebook.press("Approve", 0)
+        expect(page.locator("[data-guarded]")).to_have_count(0)
+        notebook.press("Approve", 1)
+        notebook.wait_for_state("success", 2)
+        answer.open()
+        expect(notebook.record()).to_contain_text("All done.")
+        expect(notebook.record()).to_contain_text("The policy was switched")
+        notebook.run(2)
+        expect(notebook.record().filter(has_text="As you like.")).to_be_visible()
+    finally:
+        path.unlink()
+    told = ["Plots are blue." in str(request[0]["content"]) for request in model.requests()]
+    assert (told[0], told[-1]) == (True, False)
 
 
 def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_prompts_continue_there(

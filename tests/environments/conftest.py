@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import browser, model, page, pytest_runtest_makereport, shared_model
+from tests.e2e.conftest import browser, model, pytest_runtest_makereport, shared_model
+from tests.e2e.conftest import fresh_page as page
 from tests.e2e.lab import LabServer
 from tests.environments.cells import Cells
 from tests.environments.embedded import ANSWER, IMPORTS

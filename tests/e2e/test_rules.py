@@ -1,4 +1,4 @@
-"""What a person lets run unasked, and takes back: rules and written files."""
+"""What a person lets run unasked, and takes back."""
 
 from playwright.sync_api import expect
 
@@ -60,31 +60,3 @@ def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
     assert [(folder / name).exists() for name in ("exports/a.csv", "exports/b.csv", "b.csv", "exports/d.csv")] == [
         True
     ] * 4
-
-
-def test_a_folders_instructions_are_named_and_switched_off_for_the_next_prompts(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    answer = Gate(say("In blue."))
-    model.says(answer, say("As you like."))
-    notebook = open_notebook([LOAD_READY, "%%agent\nPlot the weeks.", "%%agent\nAgain."])
-    path = notebook.path.parent / "AGENTS.md"
-    path.write_text("Plots are blue.")
-    try:
-        notebook.run_through(1)
-        header = notebook.page.get_by_role("group", name="Agent run")
-        expect(header).to_contain_text("follows AGENTS.md")
-        notebook.page.get_by_role("button", name="Policy: Asks before acting").click()
-        panel = notebook.page.get_by_role("group", name="Instructions")
-        panel.get_by_text("What it says").click()
-        expect(panel.get_by_text("Plots are blue.")).to_be_visible()
-        panel.get_by_role("button", name="Switch off").click()
-        expect(panel).to_contain_text("AGENTS.md switched off for the next prompts of this conversation")
-        expect(header).not_to_contain_text("follows")
-        answer.open()
-        expect(notebook.record()).to_contain_text("In blue.")
-        notebook.run(2)
-        expect(notebook.record().filter(has_text="As you like.")).to_be_visible()
-    finally:
-        path.unlink()
-    assert ["Plots are blue." in str(request[0]["content"]) for request in model.requests()] == [True, False]
