@@ -147,6 +147,8 @@ def test_errors_cells_and_outputs_are_asked_about_from_buttons_toolbar_menu_and_
 
 def test_a_kernel_that_can_have_no_agent_is_told_from_one_that_lacks_the_package(lab: LabServer, page: Page) -> None:
     add_kernel(lab, "bare", WITHOUT_THE_PACKAGE, "python")
+    add_kernel(lab, "other", ANOTHER_LANGUAGE, "R")
+    page.goto("about:blank")  # a page that is open learns of new kernels within a minute
     notebook = NotebookPage(lab, page, write_failed(lab, "lacking", "bare"))
     for cell in ("a prompt's", "the user's"):
         if cell == "a prompt's":
@@ -161,7 +163,6 @@ def test_a_kernel_that_can_have_no_agent_is_told_from_one_that_lacks_the_package
     expect(page.locator(".agent-kernel-missing")).to_have_count(2)
     assert "pip install" not in str(notebook.save())
 
-    add_kernel(lab, "other", ANOTHER_LANGUAGE, "R")
     notebook = NotebookPage(lab, page, write_failed(lab, "another", "other", "R"))
     notebook.run(1)
     expect(page.get_by_text("name 'prise' is not defined")).to_be_visible()

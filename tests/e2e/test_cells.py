@@ -170,6 +170,7 @@ def test_after_a_reload_the_tab_that_was_looked_at_last_is_changed_which_gives_o
     other.page.bring_to_front()
     other.page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
     notebook.press("Approve", card=1)
-    expect(notebook.record()).to_contain_text("I see.")
+    expect(notebook.page.get_by_text("I see.").first).to_be_visible()
+    notebook.wait_for_end()
     assert (source(notebook, 1), source(other, 1)) == ("broken = 0", "mended = 1")
     assert other.page.evaluate(TRUSTED, 2) is False

@@ -2,9 +2,8 @@
 import { h, render as mount } from "preact";
 import { Drawings } from "./card/drawings";
 import { keepsFocus } from "./ui/focus";
-import { KernelTransport, type MessageModel } from "./channel/kernel";
+import { KernelTransport, type MessageModel, SocketTransport, channelAddress } from "./channel/transport";
 import { leaseChannel, type Lease } from "./channel/registry";
-import { channelAddress, SocketTransport } from "./channel/socket";
 import { keepsKeysInRecords, keepsTyping } from "./ui/notebook";
 import type { WidgetManager } from "./card/notebookRenderers";
 import { keepsPlace } from "./ui/keepPlace";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fromSnapshot } from "../src/state";
+import { fromSnapshot } from "../src/state/reduce";
 import type { ClientCommand, ConversationView } from "../src/protocol";
 import {
   accessibleName,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { channelAddress, SocketTransport } from "../src/channel/socket";
+import { channelAddress, SocketTransport } from "../src/channel/transport";
 import {
   runtime,
   button,

@@ -1,7 +1,7 @@
 import { completionStatus, currentCompletions } from "@codemirror/autocomplete";
 import { EditorView } from "@codemirror/view";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { COMPLETE, type Complete, type Completions } from "../src/ui/complete";
+import { COMPLETE, type Complete, type Completions } from "../src/ui/events";
 import { asks } from "./cards";
 import { card, key, show, usePage } from "./page";
 

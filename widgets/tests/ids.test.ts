@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fromSnapshot, reduce } from "../src/state";
+import { fromSnapshot, reduce } from "../src/state/reduce";
 import { PYTHON } from "./cards";
 import { buttons, card, decisions, kernelView, press, Recording, settle, show, usePage, type KernelView } from "./page";
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { INSERT_CELLS, type InsertCells } from "../src/ui/makeCells";
+import { INSERT_CELLS, type InsertCells } from "../src/ui/events";
 import { asks, PYTHON } from "./cards";
 import { buttons, card, press, show, usePage } from "./page";
 

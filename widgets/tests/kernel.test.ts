@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { KernelTransport, type MessageModel } from "../src/channel/kernel";
+import { KernelTransport, type MessageModel } from "../src/channel/transport";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { keyName, type Field, type Key } from "../src/ui/keyboard";
+import { keyName, type Field, type Key } from "../src/ui/keys";
 import {
   button,
   card,

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { codeOf, decorateRecords } from "../lab/src/records";
-import { BEGIN_CONVERSATION } from "../src/run/newConversation";
-import { INSERT_CELLS, type InsertCells } from "../src/ui/makeCells";
+import { BEGIN_CONVERSATION, INSERT_CELLS, type InsertCells } from "../src/ui/events";
 
 const code = (text: string, cell = ""): string =>
   `<details><pre><code class="agent-code ${cell}">${text}</code></pre></details>`;

@@ -1,6 +1,6 @@
 /** Runs of hundreds of calls: they come into the page in slices, and are there before their past is read again. */
 import { expect, test } from "vitest";
-import { keepEndedCalls, type RunState } from "../src/state";
+import { keepEndedCalls, type RunState } from "../src/state/model";
 import { happens, PlayedSocket, Recording, runtime, settle, show, usePage, view } from "./page";
 
 usePage();

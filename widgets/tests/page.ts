@@ -6,7 +6,7 @@ import { editing } from "../src/card/edit";
 import type { WidgetManager } from "../src/card/notebookRenderers";
 import type { ClientCommand, ServerEvent } from "../src/protocol";
 import { highlighting, shellHighlighting } from "../src/text/code";
-import { Recording } from "./gallery/frames.js";
+import { Recording } from "./frames.js";
 
 type Options = NonNullable<ConstructorParameters<typeof Recording>[1]>;
 

@@ -1,6 +1,6 @@
 /** A page whose highlighter and editor have not come yet, or do not come. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Part } from "../src/text/part";
+import { Part } from "../src/text/code";
 
 let linesOf: typeof import("../src/text/code").linesOf;
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ConversationView, ServerEvent } from "../src/protocol";
-import { emptyRun, fromSnapshot, reduce, type RunState } from "../src/state";
+import { emptyRun, type RunState } from "../src/state/model";
+import { fromSnapshot, reduce } from "../src/state/reduce";
 import { events, Recording } from "./page";
 
 const CONTEXT = { live: true, own: new Set<string>() };

@@ -1,7 +1,7 @@
 /** Which components render when a token comes. A conversation with many cards must stream as fast as an empty one. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { button, card, decisions, happens, key, onRender, PlayedSocket, runtime, settle, show, usePage } from "./page";
-import type { Recording } from "./gallery/frames.js";
+import type { Recording } from "./frames.js";
 
 usePage();
 

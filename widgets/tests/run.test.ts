@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { BEGIN_CONVERSATION, type BeginConversation } from "../src/run/newConversation";
+import { BEGIN_CONVERSATION, type BeginConversation } from "../src/ui/events";
 import type { ConversationView } from "../src/protocol";
-import { fromSnapshot } from "../src/state";
+import { fromSnapshot } from "../src/state/reduce";
 import { asks, PYTHON, shown } from "./cards";
 import {
   accessibleName,

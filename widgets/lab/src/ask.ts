@@ -1,12 +1,14 @@
-/** Makes a cell below others that asks the agent about them. */
+/** Cells that ask the agent: made by commands about other cells, or in a new notebook, and coloured as the prose that they
+ * are, since in Python's colours an apostrophe makes all the rest a text in quotes. */
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ICommandPalette } from "@jupyterlab/apputils";
-import type { Cell, CodeCell } from "@jupyterlab/cells";
-import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
+import type { Cell, CodeCell, ICellModel } from "@jupyterlab/cells";
+import type { ILauncher } from "@jupyterlab/launcher";
+import { type INotebookTracker, type Notebook, NotebookActions, NotebookPanel } from "@jupyterlab/notebook";
 import { LabIcon } from "@jupyterlab/ui-components";
-import { insertBelow } from "./insert";
+import { insertBelow } from "./answers";
 import { isPython } from "./loading";
-import { cellsPrompt, explainPrompt, fixPrompt, outputPrompt } from "./prompts";
+import { cellsPrompt, explainPrompt, fixPrompt, isPrompt, outputPrompt } from "./prompts";
 
 export const FIX = "agent-kernel:fix-error";
 export const EXPLAIN = "agent-kernel:explain-error";
@@ -136,4 +138,76 @@ export async function placeCursor(notebook: Notebook, index: number): Promise<vo
   const editor = cell?.editor;
   const line = (editor?.lineCount ?? 1) - 1;
   editor?.setCursorPosition({ line, column: editor.getLine(line)?.length ?? 0 });
+}
+
+const CREATE = "agent-kernel:create-notebook";
+const CELLS = ["%load_ext agent_kernel", "%%agent\n"];
+
+export function addLauncher(
+  { commands, serviceManager }: JupyterFrontEnd,
+  launcher: ILauncher | null,
+  palette: ICommandPalette | null,
+  category: string,
+): void {
+  commands.addCommand(CREATE, {
+    label: "Notebook with an agent",
+    caption: "Create a notebook that begins with a prompt for an agent",
+    execute: async ({ cwd }) => {
+      const { contents, kernelspecs } = serviceManager;
+      await kernelspecs.ready;
+      const known = Object.values(kernelspecs.specs?.kernelspecs ?? {});
+      const python = known.filter((spec) => spec?.language.toLowerCase() === "python");
+      const spec = python.find((one) => one?.name === kernelspecs.specs?.default) ?? python[0];
+      const { name = "python3", display_name: title = "Python 3" } = spec ?? {};
+      const { path } = await contents.newUntitled({ path: typeof cwd === "string" ? cwd : "", type: "notebook" });
+      const content = {
+        cells: CELLS.map((source) => ({ cell_type: "code", source, metadata: {}, outputs: [], execution_count: null })),
+        metadata: { kernelspec: { name, display_name: title, language: "python" } },
+        nbformat: 4,
+        nbformat_minor: 4, // ids of cells come with 4.5, and JupyterLab makes them
+      };
+      await contents.save(path, { type: "notebook", format: "json", content });
+      const panel: unknown = await commands.execute("docmanager:open", { path, factory: "Notebook" });
+      if (!(panel instanceof NotebookPanel)) return; // Notebook 7 opens it in a tab of the browser
+      await panel.revealed;
+      await placeCursor(panel.content, CELLS.length - 1);
+    },
+  });
+  // A card among those of kernels has a picture, or a letter.
+  launcher?.add({ command: CREATE, category: "Notebook", rank: 100, kernelIconUrl: AGENT_PICTURE });
+  palette?.addItem({ command: CREATE, category });
+}
+
+/** As Markdown cells have it. */
+const PROSE = "text/x-ipythongfm";
+
+/** Watches all notebooks in the page. */
+export function coloursPrompts(tracker: INotebookTracker): void {
+  tracker.widgetAdded.connect((_, { content }) => {
+    colourCells(content);
+    content.modelChanged.connect(() => colourCells(content));
+  });
+}
+
+function colourCells(notebook: Notebook): void {
+  const cells = notebook.model?.cells;
+  if (cells === undefined) return;
+  for (const cell of cells) colour_(notebook, cell);
+  cells.changed.connect((_, { type, newValues }) => {
+    if (type !== "remove") newValues.forEach((cell) => colour_(notebook, cell));
+  });
+}
+
+function colour_(notebook: Notebook, cell: ICellModel): void {
+  if (cell.type !== "code") return;
+  const colour = (): void => {
+    if (isPython(notebook) && isPrompt(cell.sharedModel.getSource())) cell.mimeType = PROSE;
+    else if (cell.mimeType === PROSE) cell.mimeType = notebook.codeMimetype;
+  };
+  cell.sharedModel.changed.connect((_, { sourceChange }) => {
+    if (sourceChange !== undefined) colour();
+  });
+  // The notebook sets it when it learns its kernel's language, and in each new cell.
+  cell.mimeTypeChanged.connect(colour);
+  colour();
 }

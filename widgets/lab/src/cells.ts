@@ -1,8 +1,7 @@
 /** Reads, changes and runs cells of an open notebook for the server, by JupyterLab's shared models. What the model has
  * seen of a cell is compared and replaced in one go, so that nothing that the user types meanwhile is lost. */
 import type { ICellModel, ICodeCellModel } from "@jupyterlab/cells";
-import type { INotebookCellExecutor, NotebookPanel } from "@jupyterlab/notebook";
-import { runCell } from "@jupyterlab/notebook";
+import { type INotebookCellExecutor, type NotebookPanel, runCell } from "@jupyterlab/notebook";
 import type { CellChange, CellState, PageAnswer, ReadCells, RunCell } from "../../src/protocol";
 
 export type Answer = Omit<PageAnswer, "type" | "request_id">;

@@ -1,5 +1,5 @@
 /** The changes of files and cells by a kernel's calls, from the server, in the words of a record. */
-import { wayBack } from "../../src/text/undo";
+import { wayBack } from "../../src/text/words";
 import { visible } from "../../src/text/invisible";
 
 export interface Change {

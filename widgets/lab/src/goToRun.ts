@@ -4,7 +4,7 @@ import { Dialog, showDialog } from "@jupyterlab/apputils";
 import type { Cell, MarkdownCell } from "@jupyterlab/cells";
 import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { isCode } from "./ask";
-import { insertBelow } from "./insert";
+import { insertBelow } from "./answers";
 import type { RunPlace } from "./listedRuns";
 
 const FIND_MS = 5_000;

@@ -7,31 +7,22 @@ import { IRenderMimeRegistry } from "@jupyterlab/rendermime";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { keepsKeysInRecords, RECORD } from "../../src/ui/notebook";
-import { answerActivations } from "./activate";
+import { answersCards, insertBelow } from "./answers";
 import { offersTheRest } from "./afterRun";
-import { addQuestions, EXPLAIN, FIX } from "./ask";
+import { EXPLAIN, FIX, addLauncher, addQuestions, coloursPrompts } from "./ask";
 import { watchErrors } from "./errors";
-import { tellsOfGoneWidgets } from "./goneWidgets";
-import { answerCompletions } from "./complete";
-import { answerInsertions, insertBelow } from "./insert";
+import { rendersRuns, tellsOfGoneWidgets } from "./runOutput";
 import { waysToRuns } from "./goToRun";
-import { addLauncher } from "./launcher";
 import { loadsWhereAsked } from "./loading";
-import { answerBeginnings } from "./newConversation";
 import { notifiesOfWaits } from "./notifications";
 import { OpenRuns } from "./openRuns";
-import { OpenNotebooks, runsBegan } from "./pages";
-import { coloursPrompts } from "./prose";
+import { OpenNotebooks, reportsRemoved, runsBegan } from "./pages";
 import { codeOf, decorateRecords } from "./records";
-import { reportsRemoved } from "./removed";
-import { rendersRuns } from "./runOutput";
 import { RunsPanel } from "./runsPanel";
 import { Settings } from "./settings";
-import { StatusItem } from "./statusItem";
+import { StatusItem, marksWhatWaits } from "./waitingMarks";
 import style from "./style.css";
 import { UndoOffers } from "./undo";
-import { marksWhatWaits } from "./waitingMarks";
-import { answerWatches } from "./watchCells";
 
 const CATEGORY = "Agent Kernel";
 
@@ -49,11 +40,7 @@ const cells: JupyterFrontEndPlugin<void> = {
   requires: [INotebookTracker],
   optional: [ICommandPalette],
   activate: ({ commands }, tracker: INotebookTracker, palette: ICommandPalette | null) => {
-    answerInsertions(tracker);
-    answerBeginnings(tracker);
-    answerCompletions(tracker);
-    answerActivations(tracker);
-    answerWatches(tracker);
+    answersCards(tracker);
     tracker.widgetAdded.connect((_, panel) => decorateRecords(panel.content.node));
     const command = "agent-kernel:insert-run";
     const recorded = (): string[] => {

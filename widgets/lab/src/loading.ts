@@ -1,7 +1,6 @@
 /** Loads the agent before a cell that asks it, and says what to do below one whose kernel can't. */
 import { CodeCell } from "@jupyterlab/cells";
-import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
-import { NotebookActions } from "@jupyterlab/notebook";
+import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import type { Kernel, KernelMessage } from "@jupyterlab/services";
 import { copyButton } from "../../src/ui/copying";
 import { ASK_ENVIRONMENT, type Lacking, loadCode, readLacking, wordsOf } from "./environment";

@@ -1,10 +1,10 @@
 /** The runs that have not ended, as the server knows them: it is asked as long as there is one. */
+import { URLExt } from "@jupyterlab/coreutils";
 import type { INotebookTracker } from "@jupyterlab/notebook";
-import type { ServerConnection } from "@jupyterlab/services";
+import { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
 import { type ISignal, Signal } from "@lumino/signaling";
 import { type ListedRun, type Waiting, waitingRuns } from "./listedRuns";
-import { listRuns } from "./listRuns";
 import type { Settings } from "./settings";
 
 /** The kernel's own messages to the server pass through the page, too: a run begins, or goes on. */
@@ -65,4 +65,16 @@ export class OpenRuns {
     this.listedSignal.emit(open);
     if (open.length === 0 && Date.now() > this.expectUntil) void this.poll.stop();
   }
+}
+
+/** As the server filters and limits them, the oldest first. None where it can't say. */
+export async function listRuns(
+  settings: ServerConnection.ISettings,
+  query: Readonly<Record<string, string>>,
+): Promise<readonly ListedRun[]> {
+  const address = URLExt.join(settings.baseUrl, "agent-kernel/api/runs") + URLExt.objectToQueryString(query);
+  const response = await ServerConnection.makeRequest(address, {}, settings);
+  // Without the server extension, or its log, there is nothing to show.
+  const runs: unknown = response.ok ? await response.json() : [];
+  return Array.isArray(runs) ? (runs as ListedRun[]) : [];
 }

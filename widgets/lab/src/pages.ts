@@ -1,6 +1,6 @@
 /** The page's connection to the server: it says which notebooks are open here, and answers what is asked of them. */
 import { URLExt } from "@jupyterlab/coreutils";
-import type { INotebookCellExecutor, INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
+import type { INotebookCellExecutor, INotebookModel, INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import type { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
 import { Signal } from "@lumino/signaling";
@@ -109,4 +109,35 @@ export class OpenNotebooks {
     }
     this.socket?.send(JSON.stringify({ type: "answer", request_id, ...answer }));
   }
+}
+
+/** Watches all notebooks in the page. */
+export function reportsRemoved(tracker: INotebookTracker): void {
+  tracker.widgetAdded.connect((_, panel) => {
+    void panel.context.ready.then(() => {
+      if (!panel.isDisposed && panel.content.model !== null) reportRemoved(panel.content.model);
+    });
+  });
+}
+
+function reportRemoved(model: INotebookModel): void {
+  let known = idsOf(model);
+  let due = false;
+  model.cells.changed.connect(() => {
+    if (due) return;
+    due = true;
+    // A cell that is moved is taken out and put in again.
+    queueMicrotask(() => {
+      due = false;
+      if (model.isDisposed) return;
+      const now = idsOf(model);
+      const gone = [...known].filter((id) => !now.has(id) && !model.deletedCells.includes(id));
+      model.deletedCells.push(...gone);
+      known = now;
+    });
+  });
+}
+
+function idsOf(model: INotebookModel): ReadonlySet<string> {
+  return new Set(Array.from(model.cells, (cell) => cell.id));
 }

@@ -2,9 +2,8 @@
  * reader's own time, and Try again where the run was lost with its kernel.
  *
  * A record comes from the file. Of it only text is taken, and what is added stands in the page, not in the notebook. */
-import { beginConversation } from "../../src/run/newConversation";
+import { beginConversation, insertCells } from "../../src/ui/events";
 import { SHARED } from "../../src/text/words.gen";
-import { insertCells } from "../../src/ui/makeCells";
 import { copyButton } from "../../src/ui/copying";
 import { RECORD } from "../../src/ui/notebook";
 

@@ -1,7 +1,7 @@
 /** A run in the panel: its prompt, how it stands, the way to its cell, and its cards once it is opened. */
 import type { GoToRun } from "./goToRun";
 import { type ListedRun, standOf, waitingRuns } from "./listedRuns";
-import { showRun } from "./showRun";
+import { showRun } from "./runOutput";
 
 const PROMPT_CHARACTERS = 200;
 const NO_CARDS = "The cards could not be loaded. Reload the page, or restart the server.";

@@ -1,15 +1,16 @@
 /** Draws a run in its cell's output, trusted or not, without a widget and before a kernel has started: from the server
  * alone. Only where that says that the run belongs to this notebook, as the output comes from a file. */
 import type { JupyterFrontEnd } from "@jupyterlab/application";
+import type { CodeCell } from "@jupyterlab/cells";
 import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import type { IRenderMimeRegistry } from "@jupyterlab/rendermime";
 import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
 import { Panel, Widget } from "@lumino/widgets";
-import { WIDGET_VIEW } from "../../src/card/notebookRenderers";
-import { fromServer } from "../../src/served";
+import { GONE, WIDGET_VIEW, type WidgetManager } from "../../src/card/notebookRenderers";
+import { fromServer, widgetManagers } from "../../src/served";
+import { isCode } from "./ask";
 import type { ListedRun } from "./listedRuns";
-import { listRuns } from "./listRuns";
-import { notebookWidgets, showRun } from "./showRun";
+import { listRuns } from "./openRuns";
 
 export const RUN_VIEW = "application/vnd.agent-kernel.run+json";
 /** Before widgets, whose rank is -10. */
@@ -126,4 +127,66 @@ function trustOffer({ shell, commands }: JupyterFrontEnd, panel: NotebookPanel):
     void commands.execute("notebook:trust");
   });
   return row;
+}
+
+/** Ends by what it gives back. Throws where the server has no front end of this version. */
+export async function showRun(
+  el: HTMLElement,
+  { run_id, conversation_id, prompt }: ListedRun,
+  widget_manager?: WidgetManager,
+): Promise<() => void> {
+  // A browser remembers that a module could not be loaded.
+  const { default: frontEnd } = await fromServer().catch(() => fromServer(`?${Date.now()}`));
+  const traits: Readonly<Record<string, string>> = { run_id, conversation_id, prompt, transport: "server" };
+  const nothing = (): void => undefined;
+  const model = { get: (name: string) => traits[name] ?? "", widget_manager, on: nothing, off: nothing, send: nothing };
+  return frontEnd.render({ model, el });
+}
+
+/** What a notebook draws outputs with; its widgets, once its kernel has told it of the run's own one. */
+export function notebookWidgets(runId: string, { content }: NotebookPanel): WidgetManager {
+  const manager = (): WidgetManager => widgetManagers.get(runId) ?? {};
+  return {
+    rendermime: content.rendermime as unknown as NonNullable<WidgetManager["rendermime"]>,
+    has_model: (id) => manager().has_model?.(id) ?? manager().get_model !== undefined,
+    get_model: (id) => manager().get_model?.(id),
+    create_view: (model) => manager().create_view?.(model) ?? Promise.resolve({}),
+  };
+}
+
+/** What an output of a run has in its metadata: `RESULT_MARK` in Python. */
+const RESULT_MARK = "agent_kernel";
+/** ipywidgets leaves it with a text of its own ("model not found") and nothing else. */
+const NOT_SHOWN = ".jp-OutputArea-output.jupyter-widgets";
+
+type Output = ReturnType<CodeCell["outputArea"]["model"]["get"]>;
+
+/** Watches all notebooks in the page. */
+export function tellsOfGoneWidgets(tracker: INotebookTracker): void {
+  tracker.widgetAdded.connect((_, panel) => {
+    const changes = new MutationObserver((records) => {
+      for (const { target } of records) {
+        const gone = target instanceof HTMLElement && target.matches(NOT_SHOWN) && target.firstElementChild === null;
+        const output = gone ? outputOf(panel, target) : undefined;
+        if (gone && output !== undefined && RESULT_MARK in output.metadata) void showText(panel, target, output);
+      }
+    });
+    changes.observe(panel.content.node, { childList: true, subtree: true });
+    panel.disposed.connect(() => changes.disconnect());
+  });
+}
+
+function outputOf({ content }: NotebookPanel, node: HTMLElement): Output | undefined {
+  const cell = content.widgets.find((one) => one.node.contains(node));
+  if (cell === undefined || !isCode(cell)) return undefined;
+  const { widgets, model } = cell.outputArea;
+  return model.get(widgets.findIndex((one) => one.node.contains(node)));
+}
+
+async function showText({ content }: NotebookPanel, node: HTMLElement, output: Output): Promise<void> {
+  const text = content.rendermime.createRenderer("text/plain");
+  await text.renderModel(output);
+  const note = document.createElement("p");
+  note.textContent = GONE;
+  node.replaceChildren(text.node, note);
 }

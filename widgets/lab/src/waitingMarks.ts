@@ -1,8 +1,10 @@
-/** Shows what waits where its card can't be seen: in place of hidden outputs, and on the notebook's tab. */
+/** Shows what waits where its card can't be seen: in place of hidden outputs, on the notebook's tab, in the status bar. */
+import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
+import { Widget } from "@lumino/widgets";
 import { isCode } from "./ask";
-import { frame, type GoToRun, headingOf, indexOf, isIn } from "./goToRun";
-import { countOf, type ListedRun, type Waiting } from "./listedRuns";
+import { type GoToRun, frame, headingOf, indexOf, isIn } from "./goToRun";
+import { type ListedRun, type Waiting, countOf, summary } from "./listedRuns";
 import type { OpenRuns } from "./openRuns";
 
 const MARK = "agent-kernel-waits";
@@ -74,4 +76,41 @@ function coverOf(notebook: Notebook, index: number): Element | null {
   if (cell.isHidden) return headingOf(notebook, index)?.node ?? null;
   if (!isCode(cell) || !cell.outputHidden) return null;
   return cell.node.querySelector(`${cell.inputHidden ? ".jp-InputPlaceholder" : ".jp-OutputPlaceholder"} ${COVER}`);
+}
+
+export class StatusItem extends Widget {
+  private shown: string | null = null;
+
+  constructor(
+    private readonly app: JupyterFrontEnd,
+    private readonly tracker: INotebookTracker,
+    private readonly runs: OpenRuns,
+    private readonly goTo: GoToRun,
+    private readonly showList: () => void,
+  ) {
+    super({ node: document.createElement("button") });
+    this.id = "agent-kernel-waits";
+    this.addClass("agent-kernel-waits-item");
+    this.node.title = "Show what waits";
+    this.node.addEventListener("click", () => void this.showNext());
+    this.hide();
+    runs.listed.connect(() => {
+      this.node.textContent = summary(runs.waiting);
+      this.setHidden(!this.any);
+    });
+  }
+
+  get any(): boolean {
+    return this.runs.waiting.length > 0;
+  }
+
+  async showNext(): Promise<void> {
+    const front = this.tracker.find((panel) => panel === this.app.shell.currentWidget);
+    const here = this.runs.waiting.filter(({ run }) => front !== undefined && isIn(front, run));
+    const next = here[here.findIndex(({ run }) => run.run_id === this.shown) + 1]?.run;
+    this.shown = next?.run_id ?? null;
+    // The card of an agent outside is in no cell.
+    if (next === undefined || next.cell_id === null) this.showList();
+    else await this.goTo(next, true);
+  }
 }

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
-import type { Call } from "../state";
+import type { Call } from "../state/model";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { Choices } from "../ui/choices";

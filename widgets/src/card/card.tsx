@@ -2,7 +2,7 @@
 import { h, type JSX } from "preact";
 import { memo } from "preact/compat";
 import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
-import { needsYou, type Call } from "../state";
+import { needsYou, type Call } from "../state/model";
 import { pictureCount } from "../state/outputs";
 import { lineCount, ON_CELLS, parseArguments, shownCall, summary } from "../text/arguments";
 import { duration, plural, wholeSeconds } from "../text/format";
@@ -11,24 +11,20 @@ import { seenWords, storedWords, titleOf } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Icon, icon } from "../ui/icon";
-import { usePageId } from "../ui/ids";
+import { usePageId, useSeconds } from "../ui/hooks";
 import { KeyScope, KeyScopeContext } from "../ui/keys";
-import { useSeconds } from "../ui/seconds";
 import { Plain, plain } from "../ui/untrustedText";
 import { AllowPanel } from "./allow";
-import { CallBody, changeCount } from "./code";
+import { CallBody, StaleCell, changeCount } from "./code";
 import { useRun, type CallSignals, type CardRun, type RunSignals } from "./context";
-import { DecisionRow, SentRow } from "./decision";
+import { DecisionRow, ReasonPanel, SentRow } from "./decision";
 import { Draft, EditActions, EditPanel } from "./edit";
 import { folds } from "./folding";
 import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "./looks";
 import { OutputList, OutputNote } from "./outputs";
 import { ProblemWords } from "./problem";
 import { Question } from "./question";
-import { ReasonPanel } from "./reason";
-import { StaleCell } from "./staleCell";
-import { decidedBy, statusLine, timedOut } from "./statusLine";
-import { UndoRow } from "./undo";
+import { UndoRow, decidedBy, statusLine, timedOut } from "./statusLine";
 
 /** The reason that the log has where a cell was run again: see `stop_for`. */
 const RUN_AGAIN = "Its cell was run again.";

@@ -1,16 +1,17 @@
 /** A call's code, in full: numbered, wrapped, highlighted, with nothing hidden in it. */
-import { memo } from "preact/compat";
-import { useState } from "preact/hooks";
-import { parsePatch, type StructuredPatch } from "diff";
+import { type StructuredPatch, parsePatch } from "diff";
 import type { JSX } from "preact";
+import { memo } from "preact/compat";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Preview, Warning } from "../protocol";
+import type { Call } from "../state/model";
 import { lineCount, parseArguments, prettyJson, shownCall } from "../text/arguments";
-import { plural } from "../text/format";
 import { linesOf } from "../text/code";
+import { plural } from "../text/format";
 import { Copy } from "../ui/copy";
+import { canInsertCells, insertCells, watchCell } from "../ui/events";
+import { usePageId } from "../ui/hooks";
 import { Icon } from "../ui/icon";
-import { usePageId } from "../ui/ids";
-import { InsertBelow } from "./insert";
 import { Plain } from "../ui/untrustedText";
 
 export const CallBody = memo(function CallBody(props: {
@@ -216,4 +217,48 @@ function Hunk({
 /** The parser counts a side without lines from the line after; the diff itself from the line before. */
 function from(start: number, lines: number): number {
   return lines === 0 ? start - 1 : start;
+}
+
+export function InsertBelow({ code }: { code: string }): JSX.Element | null {
+  const [failed, fail] = useState(false);
+  if (code.trim() === "" || !canInsertCells()) return null;
+  return (
+    <>
+      <button type="button" class="ak-copy" onClick={(event) => fail(!insertCells(event.currentTarget, [code]))}>
+        Insert below as a cell
+      </button>
+      {failed && (
+        <div class="ak-line ak-note" role="alert">
+          There is no cell around this output.
+        </div>
+      )}
+    </>
+  );
+}
+
+export function StaleCell({ call }: { call: Call }): JSX.Element | null {
+  const place = useRef<HTMLDivElement>(null);
+  const [isStale, setStale] = useState(false);
+  const digest = call.preview?.base ?? "";
+  const named = parseArguments(call.input)?.["cell_id"];
+  const cellId = typeof named === "string" && digest !== "" ? named.replace(/^cell:/, "") : null;
+  useEffect(() => {
+    if (cellId === null || place.current === null) return;
+    const ends = new AbortController();
+    watchCell(place.current, { cellId, digest, onState: setStale, signal: ends.signal });
+    return () => ends.abort();
+  }, [cellId, digest]);
+  if (cellId === null) return null;
+  return (
+    <div ref={place} role="status" class={isStale ? "ak-line" : undefined} data-stale={isStale ? "" : undefined}>
+      {isStale && (
+        <span>
+          <Icon name="warn" tone="ak-warn" />
+          <span>
+            <b>The cell has changed.</b> Approving changes and runs nothing: the model is told how the cell is now.
+          </span>
+        </span>
+      )}
+    </div>
+  );
 }

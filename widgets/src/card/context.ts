@@ -5,7 +5,7 @@ import { useContext } from "preact/hooks";
 import type { PendingDecision } from "../channel/decisions";
 import type { Receives } from "../channel/transport";
 import type { ClientCommand, Scope } from "../protocol";
-import type { Call } from "../state";
+import type { Call } from "../state/model";
 import type { Typeset } from "../ui/typesetting";
 import { Drawings } from "./drawings";
 import type { Fold } from "./folding";

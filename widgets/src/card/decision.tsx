@@ -1,13 +1,13 @@
-/** The row of buttons on a waiting call, and what stands there once one was pressed. */
+/** The row of buttons on a waiting call, what stands there once one was pressed, and the field for a reason. */
 import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
+import { usePageId } from "../ui/hooks";
 import { Icon } from "../ui/icon";
-import { usePageId } from "../ui/ids";
 import { ACTIONS } from "./actions";
-import { maySaveRule, type RulePanel } from "./allow";
-import { useRun, type CallSignals } from "./context";
-import { useHeldBack } from "./kernelBusy";
+import { type RulePanel, maySaveRule } from "./allow";
+import { type CallSignals, useRun } from "./context";
 
 export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
   const run = useRun();
@@ -81,6 +81,67 @@ export function SentRow({ choice, queued, onTakeBack }: SentProps): JSX.Element 
           <Button name="Take back" onPress={onTakeBack} />
         </span>
       )}
+    </div>
+  );
+}
+
+export function ReasonPanel({ card, draft }: { card: CallSignals; draft: { text: string } }): JSX.Element {
+  const run = useRun();
+  const field = useRef<HTMLTextAreaElement>(null);
+  const id = usePageId();
+  useLayoutEffect(() => field.current?.focus(), []);
+  return (
+    <>
+      <div class="ak-panel">
+        <label for={id}>{SHARED.card.reason}</label>{" "}
+        <span class="ak-note" id={`${id}-hint`}>
+          {SHARED.card.reasonNote}
+        </span>
+        <textarea
+          id={id}
+          ref={field}
+          class="ak-field"
+          rows={1}
+          maxLength={10_000}
+          data-enter="send"
+          aria-describedby={`${id}-hint`}
+          defaultValue={draft.text}
+          onInput={(event) => (draft.text = event.currentTarget.value)}
+        />
+      </div>
+      <div class="ak-actions">
+        <Button {...ACTIONS.denyForReason} onPress={() => run.decide(card, { kind: "deny", reason: draft.text })} />
+        <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
+      </div>
+    </>
+  );
+}
+
+/** A click that a kernel receives at once is answered long before. */
+const LATE_MS = 1_000;
+
+/** Whether a click that was made as this view appeared waits for the kernel. */
+export function useHeldBack(): boolean {
+  const { receives } = useRun().store;
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    if (receives === "always") return;
+    const timer = setTimeout(() => setLate(true), LATE_MS);
+    return () => clearTimeout(timer);
+  }, [receives]);
+  return late;
+}
+
+/** Under the header, once Stop or Cancel was pressed and while something runs. */
+export function InterruptNote(): JSX.Element | null {
+  if (!useHeldBack()) return null;
+  return (
+    <div class="ak-bar" role="status">
+      <Icon name="clock" tone="ak-calm" />
+      <span class="ak-grow">
+        <b>Not stopped yet.</b> This kernel hears Stop and Cancel when what it runs has ended. To end that now,
+        interrupt the kernel.
+      </span>
     </div>
   );
 }

@@ -2,11 +2,11 @@
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Call } from "../state";
+import type { Call } from "../state/model";
 import { editable, lineCount } from "../text/arguments";
 import { changedLines } from "../text/changedLines";
 import { plural } from "../text/format";
-import { Part } from "../text/part";
+import { Part } from "../text/code";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { SUPPRESS_SHORTCUTS } from "../ui/notebook";

@@ -24,7 +24,7 @@ import { changedLines } from "../text/changedLines";
 import { highlighter } from "../text/highlight";
 import { HIDDEN_CHARACTERS, marker } from "../text/invisible";
 import { shellLanguage } from "../text/shell";
-import { canComplete, complete } from "../ui/complete";
+import { canComplete, complete } from "../ui/events";
 import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 
 interface Props {

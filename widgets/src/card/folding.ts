@@ -1,7 +1,7 @@
 /** What folds when. A waiting, running or unknown card never does. When the next step starts, a done card folds its call; what
  * it has shown stays in view, so that the person who is asked next can look at it. */
 import type { CallState } from "../protocol";
-import { callsInOrder, needsYou, type Call, type RunState } from "../state";
+import { callsInOrder, needsYou, type Call, type RunState } from "../state/model";
 import { hasRichOutput } from "../state/outputs";
 
 /** `shown`: what came out, without the call. */

@@ -1,7 +1,7 @@
 /** Errors in words: what happened, what it means. */
 import type { JSX } from "preact";
 import type { ErrorCode } from "../protocol";
-import type { Problem } from "../state";
+import type { Problem } from "../state/model";
 import { timeOfDay } from "../text/format";
 import { visible } from "../text/invisible";
 import { SHARED } from "../text/words.gen";

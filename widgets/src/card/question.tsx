@@ -8,7 +8,7 @@ import { Button } from "../ui/button";
 import { useKeys } from "../ui/keys";
 import { ACTIONS } from "./actions";
 import { useRun, type CallSignals } from "./context";
-import { usePageId } from "../ui/ids";
+import { usePageId } from "../ui/hooks";
 import { Plain } from "../ui/untrustedText";
 
 export function Question({ card }: { card: CallSignals }): JSX.Element {

@@ -1,14 +1,16 @@
 /** The line that says who decided, why, and what it means. */
 import type { JSX } from "preact";
-import type { Call } from "../state";
+import type { Call } from "../state/model";
 import { streamText } from "../state/outputs";
+import { ON_CELLS } from "../text/arguments";
 import { timeOfDay } from "../text/format";
 import { errorLine } from "../text/traceback";
-import { byWhom, filled } from "../text/words";
+import { byWhom, filled, wayBack } from "../text/words";
 import { SHARED } from "../text/words.gen";
-import { Button } from "../ui/button";
-import { useRun, type CallSignals } from "./context";
+import { Button, PressedButton } from "../ui/button";
+import { Icon } from "../ui/icon";
 import { Plain } from "../ui/untrustedText";
+import { type CallSignals, useRun } from "./context";
 
 export function statusLine(card: CallSignals, folded: boolean): JSX.Element | null {
   const call = card.call.value;
@@ -211,4 +213,30 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
 
 function sentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+/** Below what a call wrote: who allowed it, and the way back while there is one. */
+export function UndoRow({ card }: { card: CallSignals }): JSX.Element | null {
+  const run = useRun();
+  const call = card.call.value;
+  const undo = card.undo.value;
+  const by = call.preview?.kind === "diff" ? decidedBy(call) : null;
+  if (undo === "no" && by === null) return null;
+  return (
+    <div class="ak-actions">
+      {undo === "offered" && <Button name="Undo" small icon={<Icon name="undo" />} onPress={() => run.undo(card)} />}
+      {undo === "offered" && <span class="ak-note ak-beside">{wayBack(call.name, call.undo)}</span>}
+      {run.store.undoesAll.value === card.id && <Button name="Undo this run" small onPress={() => run.undoAll()} />}
+      {undo === "asked" && <PressedButton name={call.undone ? "Redoing…" : "Undoing…"} />}
+      {(undo === "redo" || undo === "done") && (
+        <>
+          <span>
+            <b>Undone.</b> The {ON_CELLS.includes(call.name) ? "cell" : "file"} is as it was before. The model is told.
+          </span>
+          {undo === "redo" && <Button name="Redo" small onPress={() => run.undo(card)} />}
+        </>
+      )}
+      {by !== null && <span class="ak-note">{by}</span>}
+    </div>
+  );
 }

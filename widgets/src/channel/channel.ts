@@ -7,18 +7,9 @@ import {
   type ServerEvent,
   type SessionEvent,
 } from "../protocol";
-import {
-  callOf,
-  emptyRun,
-  fromSnapshot,
-  keepEndedCalls,
-  patchCall,
-  reduce,
-  runEnded,
-  type Decider,
-  type RunState,
-} from "../state";
-import { randomId } from "../text/ids";
+import { callOf, emptyRun, keepEndedCalls, runEnded, type Decider, type RunState } from "../state/model";
+import { fromSnapshot, patchCall, reduce } from "../state/reduce";
+import { randomId } from "../text/format";
 import { Decisions } from "./decisions";
 import { Sequence } from "./sequence";
 import type { Receives, Transport } from "./transport";

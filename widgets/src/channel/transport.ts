@@ -1,4 +1,5 @@
-/** Carries frames between the runtime and a channel. Order and loss are the channel's business. */
+/** Carries frames between the runtime and a channel, over a WebSocket or as messages of the widget. Order and loss are the
+ * channel's business. */
 import type { ClientCommand } from "../protocol";
 
 export interface TransportListener {
@@ -26,4 +27,235 @@ export interface Transport {
   send(command: ClientCommand): boolean;
   retryNow(): void;
   close(): void;
+}
+
+type ModelEvent = "msg:custom" | "comm_live_update";
+
+export interface MessageModel {
+  on(event: ModelEvent, callback: (message: unknown) => void): void;
+  off(event: ModelEvent, callback: (message: unknown) => void): void;
+  send(content: unknown): void;
+}
+
+/** A page's first message may leave before Jupyter has given it a subshell; it then waits for the cell, which waits for it. */
+const ASK_AGAIN_MS = 1_000;
+
+export class KernelTransport implements Transport {
+  readonly receives = "usually";
+  readonly greets = false;
+  private asking: ReturnType<typeof setInterval> | undefined;
+  private receive: ((message: unknown) => void) | null = null;
+  private gone: (() => void) | null = null;
+
+  constructor(private readonly model: MessageModel) {}
+
+  start(listener: TransportListener): void {
+    this.receive = (message) => {
+      clearInterval(this.asking);
+      for (const frame of framesOf(message)) listener.frame(frame);
+    };
+    this.model.on("msg:custom", this.receive);
+    // Jupyter's widget manager says so when the kernel restarts: the run was in that kernel, and ended with it.
+    this.gone = () => {
+      clearInterval(this.asking);
+      listener.gone();
+    };
+    this.model.on("comm_live_update", this.gone);
+    listener.opened();
+  }
+
+  send(command: ClientCommand): boolean {
+    this.model.send({ command });
+    if (command.type === "resume") {
+      clearInterval(this.asking);
+      this.asking = setInterval(() => this.model.send({ command }), ASK_AGAIN_MS);
+    }
+    return true;
+  }
+
+  retryNow(): void {
+    // A kernel's messages have no connection of their own to try again.
+  }
+
+  close(): void {
+    clearInterval(this.asking);
+    if (this.receive) this.model.off("msg:custom", this.receive);
+    if (this.gone) this.model.off("comm_live_update", this.gone);
+    this.receive = this.gone = null;
+  }
+}
+
+function framesOf(message: unknown): string[] {
+  if (typeof message !== "object" || message === null || !("frames" in message)) return [];
+  const frames = message.frames;
+  return Array.isArray(frames) ? frames.filter((frame) => typeof frame === "string") : [];
+}
+
+const PING_EVERY_MS = 20_000;
+/** No frame of any kind for this long after a ping: the line is dead, whatever the browser thinks. */
+const ANSWER_WITHIN_MS = 10_000;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 15_000;
+const OPEN = 1;
+/** How the server closes the channel of a page that may not read any more (RFC 6455). */
+const NOT_PERMITTED = 1008;
+const FORBIDDEN = 403;
+
+/** The address of a conversation's channel, from Jupyter's configuration in the page. */
+export interface Address {
+  readonly url: string;
+  /** Where the server says how it is. */
+  readonly status: string;
+  /** Used when cookies alone do not open the channel. */
+  readonly token: string | null;
+  /** The page asks for the token in every URL. */
+  readonly tokenFirst: boolean;
+}
+
+type Page = Pick<Document, "getElementById" | "location">;
+
+export function channelAddress(conversationId: string, page: Page = document): Address {
+  const config = pageConfig(page);
+  const base = typeof config["baseUrl"] === "string" ? config["baseUrl"] : "/";
+  const path = `agent-kernel/api/conversations/${encodeURIComponent(conversationId)}/channel`;
+  const url = new URL(base + path, page.location.href);
+  const status = new URL(`${base}agent-kernel/api/status`, page.location.href).href;
+  url.protocol = url.protocol.replace("http", "ws");
+  const token = typeof config["token"] === "string" && config["token"] !== "" ? config["token"] : null;
+  const append = config["appendToken"];
+  return { url: url.href, status, token, tokenFirst: append === true || append === "true" || append === "True" };
+}
+
+function pageConfig(page: Page): Record<string, unknown> {
+  const text = page.getElementById("jupyter-config-data")?.textContent;
+  if (!text) return {};
+  const config: unknown = JSON.parse(text);
+  return typeof config === "object" && config !== null ? (config as Record<string, unknown>) : {};
+}
+
+export class SocketTransport implements Transport {
+  readonly greets = true;
+  readonly receives = "always";
+  private socket: WebSocket | null = null;
+  private listener: TransportListener | null = null;
+  private failures = 0;
+  private useToken: boolean;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private ping: ReturnType<typeof setInterval> | undefined;
+  private deadline: ReturnType<typeof setTimeout> | undefined;
+  private readonly wake = (): void => {
+    if (this.retry !== undefined) this.retryNow();
+  };
+
+  constructor(private readonly address: Address) {
+    this.useToken = address.tokenFirst && address.token !== null;
+  }
+
+  start(listener: TransportListener): void {
+    this.listener = listener;
+    window.addEventListener("online", this.wake);
+    this.connect();
+  }
+
+  send(command: ClientCommand): boolean {
+    if (this.socket?.readyState !== OPEN) return false;
+    this.socket.send(JSON.stringify(command));
+    return true;
+  }
+
+  retryNow(): void {
+    if (this.socket !== null) return;
+    clearTimeout(this.retry);
+    this.connect();
+  }
+
+  close(): void {
+    window.removeEventListener("online", this.wake);
+    this.listener = null;
+    clearTimeout(this.retry);
+    this.release();
+  }
+
+  private connect(): void {
+    this.retry = undefined;
+    const url = new URL(this.address.url);
+    if (this.useToken && this.address.token !== null) url.searchParams.set("token", this.address.token);
+    const socket = new WebSocket(url.href);
+    this.socket = socket;
+    let opened = false;
+    socket.onopen = () => {
+      opened = true;
+      this.failures = 0;
+      this.ping = setInterval(() => this.sendPing(), PING_EVERY_MS);
+      this.listener?.opened();
+    };
+    socket.onmessage = (message) => {
+      this.clearDeadline();
+      if (typeof message.data === "string") this.listener?.frame(message.data);
+    };
+    socket.onclose = ({ code }) => {
+      if (this.socket !== socket) return;
+      this.dropped(opened);
+      if (code === NOT_PERMITTED) this.refused();
+    };
+  }
+
+  private sendPing(): void {
+    this.deadline ??= setTimeout(() => this.dropped(true), ANSWER_WITHIN_MS);
+    this.send({ type: "ping" });
+  }
+
+  private clearDeadline(): void {
+    clearTimeout(this.deadline);
+    this.deadline = undefined;
+  }
+
+  private dropped(wasOpen: boolean): void {
+    this.release();
+    // Cookies are tried first. A refused attempt looks like any other failure, so the next one brings the token.
+    if (!wasOpen && this.address.token !== null) this.useToken = !this.useToken || this.address.tokenFirst;
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.failures) * (0.75 + Math.random() / 2);
+    this.failures += 1;
+    this.retry = setTimeout(() => this.connect(), pause);
+    this.listener?.lost(Date.now() + pause);
+    if (!wasOpen) void this.askWhy();
+  }
+
+  private refused(): void {
+    clearTimeout(this.retry);
+    this.retry = undefined;
+    this.listener?.refused();
+  }
+
+  /** A browser does not say why a socket was refused, so the server is asked in another way. */
+  private async askWhy(): Promise<void> {
+    let why: string | null = null;
+    try {
+      const { token } = this.address;
+      const answer = await fetch(
+        this.address.status,
+        token === null ? {} : { headers: { Authorization: `token ${token}` } },
+      );
+      if (answer.status === FORBIDDEN) {
+        if (this.socket === null) this.refused();
+        return;
+      }
+      const status: unknown = await answer.json();
+      const trouble = typeof status === "object" && status !== null && "trouble" in status ? status.trouble : null;
+      why = typeof trouble === "string" ? trouble : null;
+    } catch {
+      // It is out of reach as well.
+    }
+    this.listener?.trouble(why);
+  }
+
+  private release(): void {
+    clearInterval(this.ping);
+    this.clearDeadline();
+    const socket = this.socket;
+    this.socket = null;
+    if (socket === null) return;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close();
+  }
 }

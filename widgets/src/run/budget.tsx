@@ -10,7 +10,7 @@ import { KeyScope, KeyScopeContext } from "../ui/keys";
 import type { RunController } from "./controller";
 import type { RunStore } from "./store";
 import { Icon } from "../ui/icon";
-import { usePageId } from "../ui/ids";
+import { usePageId } from "../ui/hooks";
 import { Plain } from "../ui/untrustedText";
 import { filled, raisedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";

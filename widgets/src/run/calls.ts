@@ -1,10 +1,9 @@
 /** One call on one view, as signals. */
-import { computed, signal, type ReadonlySignal } from "@preact/signals";
-import type { CallSignals, Panel } from "../card/context";
-import { isLine, type Fold } from "../card/folding";
+import { type ReadonlySignal, computed, signal } from "@preact/signals";
+import type { CallSignals, Panel, Retry, Undo } from "../card/context";
+import { type Fold, isLine } from "../card/folding";
 import type { PendingDecision } from "../channel/decisions";
-import { asksWhatNow, callOf, emptyCall, needsYou, type RunState } from "../state";
-import { retryOf, undoOf, type Asked } from "./endedCalls";
+import { type Call, type RunState, asksWhatNow, callOf, emptyCall, needsYou } from "../state/model";
 
 /** The signals of a run that its calls depend on. */
 interface CallsRun {
@@ -48,4 +47,32 @@ export class CallModel implements CallSignals {
     return this.run.folds.value.get(this.id) ?? "open";
   });
   readonly line = computed(() => isLine(this.call.value, this.fold.value));
+}
+
+/** The person's choice for a call whose outcome is an error, unknown, or a stored one. */
+export type Asked = "retry" | "continue" | null;
+
+/** Offered only where it works: `goesOn` says whether the run does, over a line that is there. */
+export function retryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
+  if (call.state === "unknown") return unknownRetryOf(call, state, asked, goesOn);
+  if (call.state !== "error" && call.cachedAt === null) return "no";
+  if (asked === "retry") return "asked";
+  return goesOn ? "offered" : "no";
+}
+
+/** An answer that the runtime did not take makes room for another. */
+function unknownRetryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
+  const answered = call.step !== state.step || call.unknownAnswer === "continue";
+  if (call.unknownAnswer === "retry" || (answered && asked === "retry")) return "asked";
+  if (asked !== null && !answered && call.problem === null) return "sent";
+  return (answered || asksWhatNow(call, state)) && goesOn ? "offered" : "no";
+}
+
+/** `asked`: for which state of the call (`undone`) this page has asked to turn it. */
+export function undoOf(call: Call, asked: boolean | null, goesOn: boolean): Undo {
+  const no = call.undone ? "done" : "no";
+  // A problem is the answer to an undo: the file is no longer as it was left.
+  if (call.undo === null || call.problem !== null) return no;
+  if (asked === call.undone) return "asked";
+  return goesOn ? (call.undone ? "redo" : "offered") : no;
 }

@@ -1,9 +1,8 @@
 /** Controller for one rendered run: what a person does becomes commands, and the focus goes on. */
 import { batch } from "@preact/signals";
-import { commandFor } from "../card/choice";
 import type { CardRun, Choice, Panel } from "../card/context";
 import type { Channel } from "../channel/channel";
-import type { BudgetLimits, ClientCommand, DelayView, PauseView } from "../protocol";
+import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, DelayView, PauseView } from "../protocol";
 import { KeyScope } from "../ui/keys";
 import type { CallModel } from "./calls";
 import { FocusOrder } from "./focusOrder";
@@ -181,5 +180,21 @@ export class RunController implements CardRun {
     clearTimeout(this.guardTimer);
     this.store.guarded.value = true;
     this.guardTimer = setTimeout(() => (this.store.guarded.value = false), GUARD_MS);
+  }
+}
+
+export function commandFor(choice: Choice, approvalId: string, digest: string): ApprovalResponseCommand {
+  const answer = { type: "approval_response", approval_id: approvalId, digest } as const;
+  switch (choice.kind) {
+    case "approve":
+      return { ...answer, approved: true };
+    case "deny":
+      return choice.reason.trim() === ""
+        ? { ...answer, approved: false }
+        : { ...answer, approved: false, reason: choice.reason.trim() };
+    case "edit":
+      return { ...answer, approved: true, edited_input: choice.input };
+    case "always":
+      return { ...answer, approved: true, scope: choice.scope, rule: choice.rule };
   }
 }

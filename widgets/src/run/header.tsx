@@ -3,18 +3,17 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import { byTheService, count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
-import { approvedByRecordingWords, filled, modelWords, policyWords, recordedWords } from "../text/words";
 import { visible } from "../text/invisible";
+import { approvedByRecordingWords, filled, modelWords, policyWords, recordedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
-import { Continues } from "./continues";
-import { followed, Instructions } from "./instructions";
-import { useSeconds } from "../ui/seconds";
-import type { RunController } from "./controller";
-import type { RunStore } from "./store";
+import { beginConversation, canBeginConversation } from "../ui/events";
+import { useSeconds } from "../ui/hooks";
 import { Icon, type IconName } from "../ui/icon";
-import { Rules } from "./rules";
 import { Plain } from "../ui/untrustedText";
+import type { RunController } from "./controller";
+import { Instructions, Rules, followed } from "./rules";
+import type { RunStore } from "./store";
 
 /** Characters of a prompt: those that one line shows, the number from which on the whole can be opened, and what is shown then. */
 const PROMPT_LINE = 400;
@@ -218,4 +217,36 @@ function details({ usage, recorded }: RunView): string | undefined {
   if (usage.estimated) parts.push("some estimated, because the service did not count them");
   if (usage.cost_is_partial) parts.push(usage.cost === null ? "no price is known" : "a price is not known in full");
   return recorded || parts.length === 0 ? undefined : `Of these: ${parts.join(", ")}.`;
+}
+
+const CONTINUES =
+  "The model is told what was said before. %agent new, or --new on the prompt’s own line, begins a new conversation.";
+const ANEW = "Start this prompt again in a new conversation";
+
+export function Continues({ run, gone }: { run: RunView; gone: boolean }): JSX.Element | null {
+  const [failed, fail] = useState(false);
+  const cell = run.cell_id;
+  if (typeof run.continues !== "number") return null;
+  return (
+    <>
+      <span class="ak-continues" title={CONTINUES}>
+        {filled(SHARED.continues, { cell: run.continues })}
+      </span>
+      {!gone && typeof cell === "string" && canBeginConversation() && (
+        <button
+          type="button"
+          class="ak-btn ak-small"
+          title={ANEW}
+          onClick={(event) => fail(!beginConversation(event.currentTarget, cell))}
+        >
+          New conversation
+        </button>
+      )}
+      {failed && (
+        <span class="ak-note" role="alert">
+          Its cell can’t be run from here now. Put --new on the prompt’s own line, and run it again.
+        </span>
+      )}
+    </>
+  );
 }

@@ -1,16 +1,19 @@
-/** Notices of the run or the connection, not of a call: what happened, what it means, what can be done. */
+/** What a run says beside its items: bars for its connection, the run ahead, several waiting calls and a delay; notices. */
 import type { JSX } from "preact";
-import { useId, useState } from "preact/hooks";
-import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
-import type { Problem } from "../state";
-import type { RunController } from "./controller";
-import { wholeSeconds } from "../text/format";
-import { visible } from "../text/invisible";
-import { Button } from "../ui/button";
+import { useId, useMemo, useState } from "preact/hooks";
+import { ACTIONS } from "../card/actions";
 import { ProblemWords } from "../card/problem";
-import { useSeconds } from "../ui/seconds";
+import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
+import { type Call, type Problem, type RunState, asksWhatNow, callsInOrder, needsYou, pauseOf } from "../state/model";
+import { oneLine, wholeSeconds } from "../text/format";
+import { visible } from "../text/invisible";
+import { delayWords, filled } from "../text/words";
+import { SHARED } from "../text/words.gen";
+import { Button, PressedButton } from "../ui/button";
+import { useSeconds } from "../ui/hooks";
 import { Icon } from "../ui/icon";
 import { Message, Plain } from "../ui/untrustedText";
+import type { RunController } from "./controller";
 
 export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {
   const quiet = problem.code === "CONFLICT";
@@ -143,4 +146,121 @@ export function ConnectionBar({ controller }: { controller: RunController }): JS
 function NextTry({ at }: { at: number | null }): JSX.Element | null {
   const left = at === null ? 0 : Math.ceil((at - Date.now()) / 1_000);
   return left < 2 ? null : <span class="ak-muted ak-num">next try in {left} s</span>;
+}
+
+export function DelayBar({ controller }: { controller: RunController }): JSX.Element | null {
+  const { store } = controller;
+  const delay = store.delay.value;
+  useSeconds(delay !== null);
+  if (delay === null) return null;
+  const { what, when, waits } = delayWords(delay, controller.now());
+  // The words change every second: they are read out once, by the announcer.
+  return (
+    <div class="ak-bar" role="group" aria-label={what} data-delay={delay.kind}>
+      <Icon name="clock" tone="ak-calm" />
+      <span class="ak-grow">
+        <b>{what}</b>
+        <span class="ak-num">, {when}.</span>{" "}
+        <span class="ak-muted">
+          <Message text={visible(delay.cause)} />
+        </span>
+      </span>
+      {waits && <Button name={SHARED.actions.tryNow} small onPress={() => controller.tryNow(delay)} />}
+      <Button name={SHARED.actions.stop} small icon={<Icon name="stop" />} onPress={() => controller.stop()} />
+    </div>
+  );
+}
+
+const PROMPT_CHARACTERS = 60;
+
+interface Props {
+  /** The runs before this one, the one that goes on first. */
+  ahead: readonly RunState[];
+  shown: boolean;
+  onShow: () => void;
+  onStop: (runId: string) => void;
+}
+
+export function RunAheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element | null {
+  const [stopped, setStopped] = useState("");
+  const first = ahead[0];
+  if (first === undefined) return null;
+  const prompt = first.run?.prompt ?? "";
+  const more = ahead.length - 1;
+  const stop = (): void => {
+    setStopped(first.runId);
+    onStop(first.runId);
+  };
+  return (
+    <div class="ak-bar" role="status" data-role="ahead">
+      <Icon name="clock" tone="ak-calm" />
+      <span class="ak-grow">
+        Behind <i title={visible(prompt)}>{visible(oneLine(prompt, PROMPT_CHARACTERS))}</i>, which {standing(first)}
+        {more > 0 && `, and ${more} more`}.
+      </span>
+      <Button name={shown ? "Hide" : "Show here"} small expanded={shown} onPress={onShow} />
+      {stopped === first.runId ? (
+        <PressedButton name="Stopping it…" />
+      ) : (
+        <Button name="Stop it and go on" small onPress={stop} />
+      )}
+    </div>
+  );
+}
+
+/** The cards of the run ahead, live. `run` makes its view, once for each run. */
+export function RunAheadView({ runId, run }: { runId: string; run: (runId: string) => JSX.Element }): JSX.Element {
+  return <div class="ak-ahead">{useMemo(() => run(runId), [runId])}</div>;
+}
+
+function standing(state: RunState): string {
+  const asks = callsInOrder(state).some((call) => needsYou(call) || asksWhatNow(call, state));
+  if (asks || pauseOf(state) !== null) return "waits for you";
+  return state.run?.status === "queued" ? "is about to begin" : "is running";
+}
+
+export function BatchBar({ controller }: { controller: RunController }): JSX.Element {
+  const { answerable, guarded } = controller.store;
+  const calls = answerable.value.map((card) => card.call.value);
+  const offBecause = guarded.value ? "" : undefined;
+  return (
+    <div
+      class="ak-bar ak-batch"
+      role="group"
+      aria-label="Waiting calls"
+      data-guarded={guarded.value ? "" : undefined}
+      onKeyDown={(event) => controller.keys.take(event)}
+    >
+      <Icon name="wait" tone="ak-turn" />
+      <span class="ak-grow">
+        <b>{filled(SHARED.card.several, { count: calls.length })}</b> <span class="ak-muted">{warningsOf(calls)}</span>
+      </span>
+      <Button
+        {...ACTIONS.approveAll}
+        after={` (${calls.length})`}
+        offBecause={offBecause}
+        onPress={() => controller.decideAll(true)}
+      />
+      <Button {...ACTIONS.denyAll} offBecause={offBecause} onPress={() => controller.decideAll(false)} />
+    </div>
+  );
+}
+
+const NUMBERS = ["No call", "One", "Two", "Three", "Four", "Five", "Six"];
+
+/** "One writes files. Two delete rows." */
+function warningsOf(calls: readonly Call[]): string {
+  const counts = new Map<string, number>();
+  for (const call of calls) {
+    for (const title of new Set(call.warnings.map((warning) => warning.title.replace(/:$/, "").toLowerCase()))) {
+      counts.set(title, (counts.get(title) ?? 0) + 1);
+    }
+  }
+  return [...counts]
+    .map(([title, count]) => `${NUMBERS[count] ?? count} ${count === 1 ? title : pluralVerb(title)}.`)
+    .join(" ");
+}
+
+function pluralVerb(title: string): string {
+  return title.replace(/^(\w+?)s\b/, "$1");
 }

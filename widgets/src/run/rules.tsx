@@ -1,9 +1,12 @@
 /** The panel of the policy badge: the mode in words, and every rule in force, with who made it. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { PolicyMode, RunView } from "../protocol";
 import { scopeWords } from "../card/allow";
 import { useRun } from "../card/context";
+import type { PolicyMode, RunView } from "../protocol";
+import { count } from "../text/format";
+import { filled } from "../text/words";
+import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Choices } from "../ui/choices";
 import { Plain } from "../ui/untrustedText";
@@ -187,5 +190,54 @@ function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.
         rule_id !== null &&
         (asked ? <PressedButton name="Removing…" /> : <Button name="Remove" small onPress={remove} />)}
     </li>
+  );
+}
+
+type Files = NonNullable<RunView["instructions"]>;
+
+/** `follows AGENTS.md, 2 skills`; empty where there is nothing to follow. */
+export function followed(run: RunView): string {
+  const used = (run.instructions ?? []).filter((one) => !one.off);
+  const names = used.flatMap((one) => (one.skill ? [] : [one.file]));
+  const skills = used.length - names.length;
+  if (skills > 0) names.push(skills === 1 ? "1 skill" : `${skills} skills`);
+  return names.length === 0 ? "" : filled(SHARED.instructions, { names: names.join(", ") });
+}
+
+export function Instructions({ files, open }: { files: Files; open: boolean }): JSX.Element | null {
+  const run = useRun();
+  if (files.length === 0) return null;
+  return (
+    <div class="ak-rules" role="group" aria-label="Instructions">
+      <p>The model is told what these files say. They change no rule.</p>
+      <ul>
+        {files.map(({ file, off, beginning = "", characters = 0 }) => (
+          <li key={file}>
+            <span class="ak-grow">
+              <code>
+                <Plain text={file} />
+              </code>
+              {off && " switched off for the next prompts of this conversation"}
+              {beginning !== "" && (
+                <details>
+                  <summary>What it says</summary>
+                  <pre class="ak-prompt-whole" dir="auto" tabIndex={0}>
+                    <Plain text={beginning} />
+                    {characters > beginning.length && `\n… ${count(characters - beginning.length)} more characters.`}
+                  </pre>
+                </details>
+              )}
+            </span>
+            {open && (
+              <Button
+                name={off ? "Switch on" : "Switch off"}
+                small
+                onPress={() => run.send({ type: "instructions", file, off: !off })}
+              />
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }

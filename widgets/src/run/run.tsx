@@ -3,27 +3,22 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Card } from "../card/card";
-import { RunContext, type CallSignals } from "../card/context";
-import { InterruptNote } from "../card/kernelBusy";
+import { type CallSignals, RunContext } from "../card/context";
+import { InterruptNote } from "../card/decision";
+import { CALL_STATES } from "../card/looks";
 import type { Channel } from "../channel/channel";
-import type { Item } from "../state";
-import { byWhom } from "../text/words";
+import { type Call, type Item, type RunState, callOf, callsInOrder, delayOf, pauseOf, runEnded } from "../state/model";
+import { visible } from "../text/invisible";
+import { byWhom, delayWords, pausedWords } from "../text/words";
 import { cellBefore } from "../ui/focus";
-import { fieldOf } from "../ui/keyboard";
-import { KeyScopeContext } from "../ui/keys";
-import { passOn, recipientOf, SUPPRESS_SHORTCUTS } from "../ui/notebook";
-import { RunAheadBar, RunAheadView } from "./runAhead";
-import { announcement } from "./screenReader";
-import { Message } from "./answer";
-import { BatchBar } from "./answerAll";
+import { KeyScopeContext, fieldOf } from "../ui/keys";
+import { SUPPRESS_SHORTCUTS, passOn, recipientOf } from "../ui/notebook";
+import { Message, Thinking } from "./answer";
 import { BudgetCard, RaiseLine } from "./budget";
 import { RunController } from "./controller";
-import { DelayBar } from "./delay";
-import { Groups } from "./cardGroups";
 import { Header } from "./header";
-import { ConnectionBar, Note, Notice, UnservedNote } from "./notices";
+import { BatchBar, ConnectionBar, DelayBar, Note, Notice, RunAheadBar, RunAheadView, UnservedNote } from "./notices";
 import type { RunStore } from "./store";
-import { Thinking } from "./thinking";
 
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
@@ -86,63 +81,28 @@ export function Run({ channel, runId, prompt, unserved = false }: Props): JSX.El
 
 function Items({ controller }: { controller: RunController }): JSX.Element {
   const { store } = controller;
-  const groups = useMemo(() => new Groups(), [controller]);
-  const pause = store.pause.value;
   const items = store.items.value;
-  const shown = useSlices(items.length);
-  const found = groups.of(items.slice(0, shown));
-  return (
-    <>
-      {found.map((group, index) => (
-        <ItemGroup
-          key={`group ${group.number}`}
-          controller={controller}
-          items={group.items}
-          before={found[index - 1]?.items.at(-1)}
-        />
-      ))}
-      {pause !== null && <BudgetCard controller={controller} pause={pause} />}
-      {store.thinking.value && <Thinking thought={store.thought} />}
-      <DelayBar controller={controller} />
-    </>
-  );
-}
-
-interface ItemGroupProps {
-  controller: RunController;
-  items: readonly Item[];
-  /** The item straight before them. */
-  before: Item | undefined;
-}
-
-function ItemGroup({ controller, items, before }: ItemGroupProps): JSX.Element {
-  const { store } = controller;
   const texts = store.texts.value;
   const firstWaiting = store.firstWaiting.value;
+  const pause = store.pause.value;
+  const shown = useSlices(items.length);
   const cardOf = (item: Item | undefined): CallSignals | undefined =>
     item?.kind === "call" ? store.call(item.id) : undefined;
-  const isLine = (item: Item | undefined): boolean => cardOf(item)?.line.value === true;
-  const lines = items.every(isLine);
   return (
-    <div
-      class="ak-group"
-      data-lines={lines ? "" : undefined}
-      data-joined={isLine(before) && isLine(items[0]) ? "" : undefined}
-      style={lines ? { "--ak-lines": items.length } : undefined}
-    >
-      {items.flatMap((item, index) => {
+    <>
+      {items.slice(0, shown).flatMap((item, index) => {
         switch (item.kind) {
           case "answer": {
             const text = store.writing.value === item.id ? null : (texts[item.id] ?? "");
-            return <Message key={item.id} text={text} growing={store.text} />;
+            return <Message key={`answer ${item.id}`} text={text} growing={store.text} />;
           }
           case "raise":
-            return <RaiseLine key={item.id} raise={item.raise} by={byWhom(item.by)} />;
+            return <RaiseLine key={`raise ${item.id}`} raise={item.raise} by={byWhom(item.by)} />;
           case "note":
-            return <Note key={item.id} text={item.text} detail={item.detail} />;
+            return <Note key={`note ${item.id}`} text={item.text} detail={item.detail} />;
           case "notice": {
             const retry = item.id === store.retryable.value ? () => controller.tryAgain() : null;
-            return <Notice key={item.id} problem={item.problem} onRetry={retry} />;
+            return <Notice key={`notice ${item.id}`} problem={item.problem} onRetry={retry} />;
           }
           case "call": {
             const card = <Card key={`call ${item.id}`} card={store.call(item.id)} before={cardOf(items[index - 1])} />;
@@ -151,7 +111,10 @@ function ItemGroup({ controller, items, before }: ItemGroupProps): JSX.Element {
           }
         }
       })}
-    </div>
+      {pause !== null && <BudgetCard controller={controller} pause={pause} />}
+      {store.thinking.value && <Thinking thought={store.thought} />}
+      <DelayBar controller={controller} />
+    </>
   );
 }
 
@@ -214,4 +177,38 @@ function handleKey(event: KeyboardEvent, controller: RunController, output: Elem
   // person was, and does not ask the prompt again.
   if (controller.store.guarded.peek()) return passOn(event, output, "nobody");
   passOn(event, output, "run", event.shiftKey && controller.focus.answered ? cellBefore(output) : undefined);
+}
+
+const RUN_WORDS = {
+  complete: "The agent has answered.",
+  cancelled: "The run was stopped.",
+  error: "The run failed.",
+} as const;
+
+/** `now` is the runtime's present moment in ms. */
+export function announcement(before: RunState, after: RunState, now: number): string | null {
+  const said = callsInOrder(after).flatMap((call) => callAnnouncement(callOf(before, call.id), call));
+  const status = after.run?.status;
+  if (runEnded(after) && !runEnded(before) && status !== undefined && status in RUN_WORDS) {
+    said.push(RUN_WORDS[status as keyof typeof RUN_WORDS]);
+  }
+  const pause = pauseOf(after);
+  if (pause !== null && pauseOf(before) === null)
+    said.push(`${pausedWords(pause)}. The run is paused and waits for you.`);
+  const delay = delayOf(after);
+  if (delay !== null && delay.since !== delayOf(before)?.since) {
+    const { what, when } = delayWords(delay, now);
+    said.push(`${what}, ${when}.`);
+  }
+  return said.length === 0 ? null : said.join(" ");
+}
+
+function callAnnouncement(before: Call | undefined, call: Call): string[] {
+  if (before === call || before?.state === call.state || call.state === "proposed" || call.state === "approved")
+    return [];
+  const name = visible(call.name);
+  if (call.state === "awaiting_approval") return [`${name} is waiting for you.`];
+  if (call.state === "executing")
+    return [call.name === "ask_user" ? "The agent asks you a question." : `${name} is running.`];
+  return [`${name}: ${CALL_STATES[call.state].word}.`];
 }

@@ -1,6 +1,4 @@
-/** One run on one view, as signals that follow its events: words and what asks the person at the next frame, all else
- * ten times a second at most, and five while it goes on so. Calls may follow each other faster than an eye does, and each
- * drawing takes its time from the kernel that runs them.
+/** One run on one view, as signals that follow its events, a frame at a time.
  *
  * A channel may be of another copy of this bundle (see `channel/registry`), whose signals would not reach this one's
  * components. So a channel calls back, and what it holds is copied. */
@@ -10,7 +8,6 @@ import type { Channel } from "../channel/channel";
 import type { Receives } from "../channel/transport";
 import {
   asksWhatNow,
-  callOf,
   callsInOrder,
   delayOf,
   isMoreText,
@@ -19,15 +16,11 @@ import {
   runEnded,
   waitingCalls,
   type RunState,
-} from "../state";
+} from "../state/model";
 import { foldsOf } from "../card/folding";
 import { SHARED } from "../text/words.gen";
 import { CallModel } from "./calls";
 
-/** The least time between a drawing and the next one of calls and status that nothing asks for at once: after a drawing
- * that did not wait, such as that of a click, and after one that did. */
-const SHOWN_AFTER_MS = 100;
-const SHOWN_EVERY_MS = 200;
 /** A page in the background paints no frames, and is still read out. */
 const HIDDEN_EVERY_MS = 200;
 
@@ -62,12 +55,8 @@ export class RunStore implements RunSignals {
   /** When the delay began that was hurried here last, and when that was. */
   readonly hurried = signal({ since: "", at: "" });
   private readonly models = new Map<string, CallModel>();
-  /** What will show the events that have come, and whether at once. */
-  private next: { readonly atOnce: boolean; cancel(): void } | null = null;
-  /** When calls and status were last shown (`performance.now`). */
-  private shownAt = -SHOWN_EVERY_MS;
-  /** The least time (ms) from then until they are shown again. */
-  private pace = SHOWN_AFTER_MS;
+  /** Cancels what will show the events that have come. */
+  private unschedule: (() => void) | null = null;
   private offTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -171,20 +160,15 @@ export class RunStore implements RunSignals {
     return () => {
       stop();
       document.removeEventListener("visibilitychange", turned);
-      this.unschedule();
+      this.unschedule?.();
       clearTimeout(this.offTimer);
     };
   }
 
   /** What the person has just done is seen before their next key is. */
   refresh(): void {
-    this.unschedule(); // it shows all that has come
-    this.show(SHOWN_AFTER_MS);
-  }
-
-  private show(pace: number): void {
-    this.shownAt = performance.now();
-    this.pace = pace;
+    this.unschedule?.();
+    this.unschedule = null;
     this.copy();
   }
 
@@ -215,59 +199,24 @@ export class RunStore implements RunSignals {
   }
 
   private schedule(): void {
-    const atOnce = this.hasNewWords() || this.hasNewQuestion();
-    if (this.next !== null && (this.next.atOnce || !atOnce)) return;
-    this.next?.cancel();
-    const show = (pace: number): void => {
-      this.next = null;
-      this.show(pace);
-    };
-    const wait = this.wait(atOnce);
-    if (wait > 0) {
-      const timer = setTimeout(() => show(SHOWN_EVERY_MS), wait);
-      this.next = { atOnce, cancel: () => clearTimeout(timer) };
+    if (this.unschedule !== null) return;
+    const show = (): void => this.refresh();
+    if (document.hidden) {
+      const timer = setTimeout(show, HIDDEN_EVERY_MS);
+      this.unschedule = () => clearTimeout(timer);
     } else {
-      const frame = requestAnimationFrame(() => show(SHOWN_AFTER_MS));
-      this.next = { atOnce, cancel: () => cancelAnimationFrame(frame) };
+      const frame = requestAnimationFrame(show);
+      this.unschedule = () => cancelAnimationFrame(frame);
     }
-  }
-
-  /** How long (ms) what has come waits to be shown; 0 for the next frame. */
-  private wait(atOnce: boolean): number {
-    if (document.hidden) return HIDDEN_EVERY_MS;
-    return atOnce ? 0 : Math.max(0, this.shownAt + this.pace - performance.now());
   }
 
   /** Also where a page was put into the background: frames that were asked for don't come there. */
   private reschedule(): void {
-    if (this.next === null) return;
+    if (this.unschedule === null) return;
     this.unschedule();
+    this.unschedule = null;
     this.schedule();
   }
-
-  private unschedule(): void {
-    this.next?.cancel();
-    this.next = null;
-  }
-
-  private hasNewWords(): boolean {
-    const { tail, thinking, texts } = this.channel.state(this.runId);
-    const { text, thought, state } = this;
-    return (tail?.text ?? "") !== text.peek() || (thinking ?? "") !== thought.peek() || texts !== state.peek().texts;
-  }
-
-  /** Whether the run waits for the person, or has ended, and this is not shown yet. */
-  private hasNewQuestion(): boolean {
-    const [come, shown] = [this.channel.state(this.runId), this.state.peek()];
-    if (come === shown) return false;
-    if (pauseOf(come)?.pause_id !== pauseOf(shown)?.pause_id || runEnded(come) !== runEnded(shown)) return true;
-    return callsInOrder(come).some((call) => needsYou(call) && !asksIn(shown, call.id));
-  }
-}
-
-function asksIn(state: RunState, id: string): boolean {
-  const call = callOf(state, id);
-  return call !== undefined && needsYou(call);
 }
 
 function isSame<T>(one: readonly T[], other: readonly T[]): boolean {

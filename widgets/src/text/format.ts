@@ -75,3 +75,8 @@ export function count(value: number): string {
 export function plural(count: number, one: string): string {
   return `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
 }
+
+export function randomId(): string {
+  // Not `randomUUID`, which a page that came over plain HTTP does not have.
+  return `ak-${[...crypto.getRandomValues(new Uint32Array(2))].map((part) => part.toString(36)).join("-")}`;
+}

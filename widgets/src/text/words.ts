@@ -1,6 +1,7 @@
 /** Words for a run's model, its policy, its pauses and who decided. */
 import type { BudgetRaise, DelayView, PauseView, RunView } from "../protocol";
-import { wholeSeconds } from "./format";
+import { ON_CELLS } from "./arguments";
+import { timeOfDay, wholeSeconds } from "./format";
 import { SHARED } from "./words.gen";
 
 /** The model, how much it was asked to reason, and whether it is sent less. A recording reasons as it did. */
@@ -95,4 +96,10 @@ export function filled(template: string, values: Readonly<Record<string, string 
 
 function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** `changedAt` is as `undo` of a call: when what comes back was there last; empty where it was not there. */
+export function wayBack(toolName: string, changedAt: string | null): string {
+  const what = ON_CELLS.includes(toolName) ? "cell" : "file";
+  return changedAt ? `Puts back the ${what} of ${timeOfDay(changedAt)}.` : `Removes the ${what} again.`;
 }

@@ -1,6 +1,6 @@
 /** A group of radio buttons, each with a note. */
 import type { JSX } from "preact";
-import { usePageId } from "./ids";
+import { usePageId } from "./hooks";
 import { Plain } from "./untrustedText";
 
 interface Option {

@@ -1,5 +1,5 @@
 /** The notebook around a run's output: which keys reach it, and when its cell gets the focus. */
-import { isComposing } from "./keyboard";
+import { isComposing } from "./keys";
 
 /** JupyterLab's mark of what takes its keys itself. Notebook 7 looks for it from the element with the focus upwards,
  * before that element gets the key, and its selectors match there: the mark has to be on that very element. */

@@ -1,4 +1,4 @@
-// Builds the frames of a run as the runtime would commit them. Used by the gallery page only.
+// Builds the frames of a run as the runtime would commit them.
 const SAME = {
   run_python: "same code",
   run_shell: "same command",

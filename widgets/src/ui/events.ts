@@ -1,0 +1,91 @@
+/** What a card asks of the notebook around it, by events that the JupyterLab extension answers (`lab/src/answers`). Neither
+ * imports the other, and in other front ends nobody answers. */
+/** Makes cells of a run's code: its card asks by an event, the JupyterLab extension answers. Neither imports the other. */
+
+export const INSERT_CELLS = "agent-kernel:insert-cells";
+
+export interface InsertCells {
+  /** The cells' sources, in order. Without any, the event asks whether a notebook would insert them. */
+  readonly cells: readonly string[];
+}
+
+/** Whether this page can make cells of code. */
+export function canInsertCells(): boolean {
+  return insertCells(document, []);
+}
+
+/** Puts cells below the one that has `place` in its output. False where none did: in other front ends. */
+export function insertCells(place: EventTarget, cells: readonly string[]): boolean {
+  const detail: InsertCells = { cells };
+  return !place.dispatchEvent(new CustomEvent(INSERT_CELLS, { bubbles: true, cancelable: true, detail }));
+}
+
+export const BEGIN_CONVERSATION = "agent-kernel:begin-conversation";
+
+/** In the metadata of the request to run the cell; the kernel reads it. */
+export const NEW_CONVERSATION = "agentKernelNewConversation";
+
+export interface BeginConversation {
+  /** The cell to run; "" is the one around. Without it, the event asks whether a notebook would. */
+  readonly cellId: string | null;
+}
+
+/** Whether this page can run cells. */
+export function canBeginConversation(): boolean {
+  return askToBegin(document, null);
+}
+
+/** Runs the cell again, in the notebook around `place`, by default the cell that `place` is in; its prompt begins a new
+ * conversation. False where none did. */
+export function beginConversation(place: EventTarget, cellId = ""): boolean {
+  return askToBegin(place, cellId);
+}
+
+function askToBegin(place: EventTarget, cellId: string | null): boolean {
+  const detail: BeginConversation = { cellId };
+  return !place.dispatchEvent(new CustomEvent(BEGIN_CONVERSATION, { bubbles: true, cancelable: true, detail }));
+}
+
+export const COMPLETE = "agent-kernel:complete";
+
+/** Places in `code` count UTF-16 units, as those of JavaScript's texts do. */
+export interface Completions {
+  readonly from: number;
+  readonly to: number;
+  readonly options: readonly { readonly label: string; readonly type?: string }[];
+}
+
+export interface Complete {
+  readonly code: string;
+  readonly position: number;
+  /** Called at most once; `null` where the kernel knows nothing. */
+  readonly answer: (found: Completions | null) => void;
+}
+
+/** Whether a kernel answers here. */
+export function canComplete(place: EventTarget): boolean {
+  return !place.dispatchEvent(new CustomEvent(COMPLETE, { bubbles: true, cancelable: true }));
+}
+
+/** What can stand at a place in code; `null` also where nobody answers, or too late. */
+export function complete(place: EventTarget, code: string, position: number): Promise<Completions | null> {
+  return new Promise((resolve) => {
+    const detail: Complete = { code, position, answer: resolve };
+    if (place.dispatchEvent(new CustomEvent(COMPLETE, { bubbles: true, cancelable: true, detail }))) resolve(null);
+  });
+}
+
+export const WATCH_CELL = "agent-kernel:watch-cell";
+
+export interface WatchCell {
+  readonly cellId: string;
+  /** The SHA-256 of the source, in hexadecimal digits. */
+  readonly digest: string;
+  readonly onState: (isStale: boolean) => void;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+export function watchCell(place: EventTarget, detail: WatchCell): void {
+  place.dispatchEvent(new CustomEvent(WATCH_CELL, { bubbles: true, detail }));
+}
