@@ -1,6 +1,5 @@
 /** Runs of hundreds of calls: they come into the page in slices, and are there before their past is read again. */
 import { expect, test } from "vitest";
-import { keepEndedCalls, type RunState } from "../src/state/model";
 import { happens, PlayedSocket, Recording, runtime, settle, show, usePage, view } from "./page";
 
 usePage();
@@ -102,22 +101,4 @@ test("a page reads again only what its snapshot lacks, and shows each of it once
     "An earlier answer.",
     "Half an ans",
   ]);
-});
-
-test("calls that have ended are not made again by their past, and others are", () => {
-  const call = (state: string, endedAt: string | null, step = 0): object => ({ state, endedAt, step });
-  const before = { calls: { a: call("success", "x"), b: call("executing", null), c: call("success", "x") } };
-  const after = {
-    calls: {
-      a: call("success", "x"),
-      b: call("executing", null),
-      c: call("success", "x", 1),
-      d: call("proposed", null),
-    },
-  };
-  const merged = keepEndedCalls(before as unknown as RunState, after as unknown as RunState);
-  expect(Object.keys(merged.calls)).toEqual(["a", "b", "c", "d"]);
-  expect(merged.calls["a"]).toBe(before.calls.a);
-  expect(merged.calls["b"]).toBe(after.calls.b);
-  expect(merged.calls["c"]).toBe(after.calls.c);
 });

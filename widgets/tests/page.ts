@@ -1,5 +1,4 @@
 /** A page with the real client in it. Only the socket is played: it has the browser's API and a runtime behind it. */
-import { options, type FunctionComponent, type VNode } from "preact";
 import { afterEach, beforeAll, beforeEach, vi } from "vitest";
 import client from "../src/index";
 import { editing } from "../src/card/edit";
@@ -208,19 +207,6 @@ export async function happens(build: (run: Recording) => void): Promise<void> {
 
 export async function settle(ms = 120): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
-}
-
-/** Preact's hook before a component renders; its own hooks and its developer tools hang there too. */
-const hooks = options as { __r?: ((vnode: VNode) => void) | undefined };
-
-/** Calls `see` with the name of each component that renders, until the function that it gives back is called. */
-export function onRender(see: (name: string) => void): () => void {
-  const before = hooks.__r;
-  hooks.__r = (vnode) => {
-    before?.(vnode);
-    if (typeof vnode.type === "function") see((vnode.type as FunctionComponent).displayName ?? vnode.type.name);
-  };
-  return () => void (hooks.__r = before);
 }
 
 export function accessibleName(element: Element): string {

@@ -1,19 +1,11 @@
-/** Which components render when a token comes. A conversation with many cards must stream as fast as an empty one. */
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { button, card, decisions, happens, key, onRender, PlayedSocket, runtime, settle, show, usePage } from "./page";
+/** When what has come is drawn. */
+import { expect, test, vi } from "vitest";
+import { button, card, decisions, happens, key, PlayedSocket, runtime, settle, show, usePage } from "./page";
 import type { Recording } from "./frames.js";
 
 usePage();
 
 const CARDS = 200;
-
-let renders: string[] = [];
-let stop = (): void => undefined;
-
-beforeEach(() => {
-  stop = onRender((name) => renders.push(name));
-});
-afterEach(() => stop());
 
 /** A conversation with many finished cards, in which an answer has begun. */
 async function longConversation(): Promise<HTMLElement> {
@@ -23,7 +15,6 @@ async function longConversation(): Promise<HTMLElement> {
     run.say("An earlier answer.").say("It begins.", false);
   });
   await settle(500); // it comes in slices
-  renders = [];
   return root;
 }
 
@@ -35,13 +26,6 @@ function goesOn(run: Recording, text: string): void {
   const { message_id } = run.frames.findLast((frame: { type: string }) => frame.type === "token");
   for (const content of text.match(/\S+\s*/g) ?? []) run.send({ type: "token", message_id, content });
 }
-
-test("a token renders the answer that is being written, and nothing else", async () => {
-  const root = await longConversation();
-  await happens((run) => goesOn(run, "And "));
-  expect(answer(root)).toBe("It begins.And");
-  expect(renders).toEqual(["Message", "Memo(Answer)", "Answer"]);
-});
 
 test("an answer is drawn before the next key or click is taken, which comes too soon for what is behind it", async () => {
   const root = await show((run) => {
