@@ -1,6 +1,5 @@
 """Cards grow and fold, and the record is short where they were long: a person reads on where they were."""
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from agent_kernel.testing import call, say
@@ -24,19 +23,20 @@ def test_a_page_that_is_scrolled_down_in_long_cards_shows_the_record_when_the_ru
     expect(notebook.record()).to_be_in_viewport()
 
 
-@pytest.mark.soak
 def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_and_the_record_comes(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
     second, answer = Gate(call("run_python", call_id="c2", code="for i in range(9): print(i)")), Gate(say("Done."))
     model.says(call("run_python", call_id="c1", code="for i in range(20): print(i)"), second, answer)
     other = "# one of many lines\n" * 40
-    notebook = open_notebook([f"%load_ext agent_kernel\n{other}", "%%agent --policy allow\nCount.", other, other])
+    cells = [f"%load_ext agent_kernel\n{other}", "%%agent --policy allow\nCount.", "# it is read", other, other]
+    notebook = open_notebook(cells)
     notebook.run_through(1)
     notebook.wait_for_state("success")
     read = page.locator(".jp-Cell").nth(2)
-    page.locator(".ak-run").evaluate("run => run.scrollIntoView({block: 'end'})")
-    read.locator(".cm-line").nth(1).click()
+    # All of it is in view: else JupyterLab scrolls to the cell that is clicked, some time after the click.
+    read.evaluate("cell => cell.scrollIntoView({block: 'center'})")
+    read.locator(".cm-line").click()
     top = _top(read)
 
     def stays() -> bool:
