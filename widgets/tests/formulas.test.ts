@@ -55,10 +55,10 @@ describe("formulas, money and code, as in the record", () => {
   test.each(["$a ", "${", "\\(", "\\({", "$$\n", "`$", "$a$", "\\[x", "\\[x\n", "$1 a", "$x\\!"])(
     "hostile text takes little time: %s",
     (text) => {
-      const before = performance.now();
+      const before = process.cpuUsage(); // whatever else the machine does
       renderMarkdown(text.repeat(20_000 / text.length));
-      expect(performance.now() - before).toBeLessThan(5_000);
+      expect(process.cpuUsage(before).user).toBeLessThan(5_000_000);
     },
-    30_000,
+    120_000,
   );
 });
