@@ -6,7 +6,7 @@ from agent_kernel.testing import call
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.model import Gate, WrittenModel
 
-CALLS = 60
+CALLS = 40
 LAID_OUT = """() => [...document.querySelectorAll('[data-tool-call-id] .ak-sum')]
     .map(one => one.checkVisibility({ contentVisibilityAuto: true }))"""
 
@@ -21,7 +21,7 @@ def test_folded_calls_off_screen_are_not_laid_out_and_are_found_all_the_same(
     model.says(*(call("run_python", call_id=f"c{n}", code=f"number_{n} = {n}") for n in range(CALLS)), end)
     notebook = open_notebook(["%load_ext agent_kernel", "%%agent --policy allow\nGo."])
     notebook.run_through(1)
-    expect(notebook.cards()).to_have_count(CALLS, timeout=180_000)
+    expect(notebook.cards()).to_have_count(CALLS, timeout=120_000)
     notebook.wait_for_state("success", CALLS - 1)
     notebook.save()
     page.set_viewport_size({"width": 1200, "height": 400})  # a browser lays out two and a half screens
@@ -32,8 +32,8 @@ def test_folded_calls_off_screen_are_not_laid_out_and_are_found_all_the_same(
     # The first is on screen; the one before the last, which is open, is far below.
     page.wait_for_function(f"() => {{ const shown = ({LAID_OUT})(); return shown[0] && !shown[{CALLS - 2}]; }}")
     kept = page.evaluate(HEIGHT)
-    page.wait_for_function("() => window.find('number_45')")
-    page.wait_for_function(f"() => ({LAID_OUT})()[45]")
+    page.wait_for_function("() => window.find('number_30')")
+    page.wait_for_function(f"() => ({LAID_OUT})()[30]")
     notebook.card(0).focus()
     for _ in range(CALLS - 1):
         page.keyboard.press("ArrowDown")
