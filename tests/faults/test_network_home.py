@@ -163,15 +163,6 @@ async def test_a_log_that_was_held_alone_and_left_by_a_kill_opens_as_any_other_a
     await log.aclose()
 
 
-OWNS = """
-import sys
-from pathlib import Path
-from agent_kernel.log.owners import Owner
-print(Owner(Path(sys.argv[1])).name, flush=True)
-sys.stdin.read()
-"""
-
-
 @pytest.fixture
 async def servers(tmp_path: Path, home: Path) -> AsyncIterator[tuple[Server, Server]]:
     """One that runs, with its log on the mount, and one that is to be started on the same log."""
