@@ -107,11 +107,11 @@ def test_two_agents_outside_ask_in_an_open_notebook_and_each_gets_its_own_answer
         page.get_by_role("button", name="2 calls wait for you").click()
         panel = page.get_by_role("region", name="What Waits and What Ran")
         first, second = (panel.locator("li", has_text=f"{name} asks (unverified name, by MCP)") for name in asked)
-        expect(first).to_contain_text(asked["Claude Code"])
+        expect(second).to_contain_text(asked["Codex"])  # the newest is open
         expect(second.get_by_role("button", name="Go to notebook")).to_be_visible()
-        first.get_by_role("button", name="Approve", exact=True).click()
-        second.locator(".agent-kernel-run-head").click()  # at once, while the other begins to run
         second.get_by_role("button", name="Approve", exact=True).click()
+        first.locator(".agent-kernel-run-head").click()  # at once, while the other begins to run
+        first.get_by_role("button", name="Approve", exact=True).click()
         said = {name: answer.result(60) for name, answer in answers.items()}
     assert {name: text.strip() for name, text in said.items()} == {"Claude Code": "first 21", "Codex": "second 22"}
     for run in (first, second):
