@@ -44,18 +44,21 @@ def text_of(result: CallToolResult) -> str:
 async def insist(server: Server, name: str, chance: random.Random, arguments: dict[str, Any]) -> CallToolResult:
     """Ask until there is a result, over as many connections as it takes."""
     handle: str | None = None
-    while True:
+    found: CallToolResult | None = None
+    while found is None:  # once it has the result it asks no more, also where its leave fails
         with contextlib.suppress(MCPError, OSError, BaseExceptionGroup):
             async with connected(server, name, chance.choice(["auto", "legacy"])) as client:
-                while True:
+                while found is None:
                     if handle is not None and chance.random() < 0.5:
                         result = await client.call_tool("wait_for_call", {"handle": handle})
                     else:
                         result = await client.call_tool("run_python", arguments)
-                    if HANDLE not in text_of(result):
-                        return result
-                    handle = text_of(result).partition(HANDLE)[2].split()[0]
+                    if HANDLE in text_of(result):
+                        handle = text_of(result).partition(HANDLE)[2].split()[0]
+                    else:
+                        found = result
         await asyncio.sleep(0.05)
+    return found
 
 
 async def decide(server: Server, chance: random.Random) -> None:

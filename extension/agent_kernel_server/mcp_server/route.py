@@ -48,7 +48,7 @@ class McpHandler(AgentKernelHandler):
         connection: Any = self.request.connection
         if not self._headers_written and not connection.stream.closed():  # it was ended from here
             raise LogUnavailable(STOPS)
-        if not self._gone.is_set():
+        if self._finished and not self._gone.is_set():  # else the client has not got the whole answer
             await calls.delivered(asked.delivers)
 
     post = delete = get
