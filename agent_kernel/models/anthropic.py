@@ -1,8 +1,9 @@
 """Anthropic's Messages API: requests, and what to change when one is refused. Ollama, vLLM, LM Studio speak it too."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from agent_kernel.models.anthropic_answer import MessagesReader
 from agent_kernel.models.anthropic_messages import (
@@ -17,7 +18,6 @@ from agent_kernel.models.provider_items import RefusedItems
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName, Effort
 
-_VERSION = "2026-10-21"
 Thinking = Literal["adaptive", "budget", "none"]
 """How a model is asked to think: adaptively, with a budget of tokens, or not at all."""
 
@@ -48,6 +48,7 @@ class MessagesApi:
 
     name: ApiName = "messages"
     path = "v1/messages"
+    headers: ClassVar[Mapping[str, str]] = {"anthropic-version": "2026-10-21"}
 
     def __init__(self) -> None:
         self._thinking: Thinking | None = None
@@ -56,9 +57,6 @@ class MessagesApi:
         self._takes_effort = True
         self._most_tokens: int | None = None
         self._refused_thoughts = RefusedItems()
-
-    def headers(self, key: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {key}", "anthropic-version": _VERSION}
 
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
         """The request body. Parts that change between requests are last, so that the service can cache the

@@ -1,7 +1,8 @@
 """The interface between an API of model services and the HTTP transport: path, headers, bodies, answer readers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from agent_kernel.models.answer_reading import AnswerReader
 from agent_kernel.models.base import ModelRequest
@@ -38,10 +39,8 @@ class Api(Protocol):
     path: str
     """The path below the endpoint's base URL. A leading version is dropped if the base URL ends with the same one,
     because providers document either form."""
-
-    def headers(self, key: str) -> dict[str, str]:
-        """Headers for authentication and the API's version."""
-        ...
+    headers: ClassVar[Mapping[str, str]]
+    """Headers beside the key's."""
 
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
         """The body of a request for a streamed answer."""

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError
@@ -39,19 +39,12 @@ _NUM_CTX = re.compile(r"(?m)^num_ctx\s+(\d+)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """One model of an endpoint."""
-
-    wire_name: str
-    capabilities: Capabilities
-
-
-@dataclass(frozen=True, slots=True)
 class Listing:
     """The models of one endpoint."""
 
     endpoint: str
-    offers: tuple[Offer, ...] = ()
+    offers: Mapping[str, Capabilities] = field(default_factory=dict)
+    """By the names that the service gives its models."""
     fault: str = ""
     """Why there are none, as a sentence."""
     loading: bool = False
@@ -60,11 +53,19 @@ class Listing:
     """How many models were dropped beyond `MOST_OFFERS`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Kept:
+    """What is known of one endpoint."""
+
     endpoint: Endpoint
-    listing: Listing
-    until: float
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    listing: Listing | None = None
+    """The latest, which counts `until` then."""
+    until: float = 0.0
+    known: Mapping[str, Capabilities] = field(default_factory=dict)
+    """From the latest that has no fault: it stays in use while the service is down."""
+    probed: bool = False
+    """Whether it was asked once more after a turn."""
 
 
 class Catalogue:
@@ -74,11 +75,7 @@ class Catalogue:
     def __init__(self, client: Callable[[Endpoint], SharedClient]) -> None:
         self._client = client
         self._kept: dict[str, _Kept] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
         self._probes: set[asyncio.Task[list[Listing]]] = set()
-        self._probed: dict[str, Endpoint] = {}
-        """The endpoints that were asked once more after a turn."""
-        self._known: dict[str, tuple[Endpoint, Mapping[str, Capabilities]]] = {}
 
     async def listings(self, endpoints: Iterable[Endpoint | BrokenEndpoint], *, fresh: bool = False) -> list[Listing]:
         """The lists of all endpoints, fetched at once. An endpoint that fails has its reason in `fault`."""
@@ -92,15 +89,15 @@ class Catalogue:
         with suppress(AgentKernelError, OSError, ValueError):  # its first import may take longer than the list
             await self._client(endpoint).get()
         fetching = self._fetch(endpoint, fresh=False)
-        if not self._known_of(endpoint):
+        if not self._of(endpoint).known:
             await asyncio.wait({fetching}, timeout=LEARN_SECONDS)
 
     def probe(self, endpoint: Endpoint, wire_name: str) -> None:
         """Fetch a near server's list once more, in the background, after a turn: Ollama and LM Studio tell a model's
         context once they have loaded it."""
-        known = self.capabilities(endpoint, wire_name).context_tokens is not None
-        if endpoint.is_near and not known and self._probed.get(endpoint.name) != endpoint:
-            self._probed[endpoint.name] = endpoint
+        kept = self._of(endpoint)
+        if endpoint.is_near and not kept.probed and self.capabilities(endpoint, wire_name).context_tokens is None:
+            kept.probed = True
             self._fetch(endpoint, fresh=True)
 
     def _fetch(self, endpoint: Endpoint, *, fresh: bool) -> asyncio.Task[list[Listing]]:
@@ -119,39 +116,34 @@ class Catalogue:
 
     def capabilities(self, endpoint: Endpoint, wire_name: str) -> Capabilities:
         """A model's capabilities: from the configuration, else from the fetched list, else by its name."""
-        listed = self._known_of(endpoint).get(wire_name, NOTHING_KNOWN)
-        return endpoint.capabilities.over(listed).over(capabilities_by_name(wire_name, endpoint.base_url))
+        return _combined(endpoint, wire_name, self._of(endpoint).known.get(wire_name, NOTHING_KNOWN))
 
     def names(self, endpoint: Endpoint) -> list[str]:
         """The endpoint's models, as far as they were fetched."""
-        return list(self._known_of(endpoint))
+        return list(self._of(endpoint).known)
 
     def with_tools(self, endpoint: Endpoint) -> list[str]:
         """The endpoint's models that take tools, as far as they were fetched."""
-        return [name for name, capabilities in self._known_of(endpoint).items() if capabilities.tools]
+        return [name for name, capabilities in self._of(endpoint).known.items() if capabilities.tools]
 
-    def _known_of(self, endpoint: Endpoint) -> Mapping[str, Capabilities]:
-        of, listed = self._known.get(endpoint.name, (None, {}))
-        return listed if of == endpoint else {}
+    def _of(self, endpoint: Endpoint) -> _Kept:
+        kept = self._kept.get(endpoint.name)
+        if kept is None or kept.endpoint != endpoint:
+            kept = self._kept[endpoint.name] = _Kept(endpoint)
+        return kept
 
     async def _listing(self, endpoint: Endpoint | BrokenEndpoint, fresh: bool) -> Listing:
         if isinstance(endpoint, BrokenEndpoint):
             return Listing(endpoint.name, fault=endpoint.fault)
-        async with self._locks.setdefault(
-            endpoint.name, asyncio.Lock()
-        ):  # a second caller finds the first one's result
-            kept = self._kept.get(endpoint.name)
-            if kept is not None and kept.endpoint == endpoint and not fresh and time.monotonic() < kept.until:
+        kept = self._of(endpoint)
+        async with kept.asking:  # a second caller finds the first one's result
+            if kept.listing is not None and not fresh and time.monotonic() < kept.until:
                 return kept.listing
-            return await self._ask_and_keep(endpoint)
-
-    async def _ask_and_keep(self, endpoint: Endpoint) -> Listing:
-        listing = await self._ask(endpoint)
-        seconds = KEPT_FAULT_SECONDS if listing.fault else KEPT_SECONDS
-        self._kept[endpoint.name] = _Kept(endpoint, listing, time.monotonic() + seconds)
-        if not listing.fault:  # an earlier list stays in use while the service is down
-            self._known[endpoint.name] = (endpoint, {offer.wire_name: offer.capabilities for offer in listing.offers})
-        return listing
+            listing = kept.listing = await self._ask(endpoint)
+            kept.until = time.monotonic() + (KEPT_FAULT_SECONDS if listing.fault else KEPT_SECONDS)
+            if not listing.fault:
+                kept.known = listing.offers
+            return listing
 
     async def _ask(self, endpoint: Endpoint) -> Listing:
         connection = endpoint.connection()
@@ -172,11 +164,12 @@ class Catalogue:
         except ConfigurationError as wrong:
             return Listing(endpoint.name, fault=str(wrong))
         await asyncio.to_thread(prices.load)
-        offers = [
-            Offer(name, endpoint.capabilities.over(said).over(capabilities_by_name(name, endpoint.base_url)))
-            for name, said in found[:MOST_OFFERS]
-        ]
-        return Listing(endpoint.name, tuple(offers), left_out=len(found) - len(offers))
+        offers = {name: _combined(endpoint, name, said) for name, said in found[:MOST_OFFERS]}
+        return Listing(endpoint.name, offers, left_out=len(found) - len(offers))
+
+
+def _combined(endpoint: Endpoint, wire_name: str, listed: Capabilities) -> Capabilities:
+    return endpoint.capabilities.over(listed).over(capabilities_by_name(wire_name, endpoint.base_url))
 
 
 class _ListQuery:

@@ -1,7 +1,8 @@
 """The Chat Completions API of OpenAI, which Ollama, vLLM, LM Studio and most hosted services speak too."""
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from agent_kernel.models.answer_reading import (
     CONNECTION_ENDED,
@@ -35,13 +36,11 @@ _FILTERED = re.compile(r"content_?filter|safety|prohibited|blocklist|recitation|
 class ChatApi:
     name: ApiName = "chat"
     path = "chat/completions"
+    headers: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self) -> None:
         self._takes_effort = True
         self._dialect: Dialect | None = None
-
-    def headers(self, key: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {key}"}
 
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
         body: dict[str, Any] = {

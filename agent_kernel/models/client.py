@@ -7,11 +7,13 @@ The openai client's `post` builds address and headers for each request, which co
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -19,7 +21,6 @@ import orjson
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.api import Api
 from agent_kernel.models.service_faults import Fault, status_fault
-from agent_kernel.models.unpacking import ACCEPTED, read_whole
 from agent_kernel.version import __version__
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ _PROXY_SETTINGS = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 CUT = "the connection was closed early"
 PIECE_BYTES = 262_144
 """The size of the pieces in which a long request is written, in bytes."""
+ACCEPTED = "gzip, deflate"
+"""The `Accept-Encoding` of requests. Python's decoders for other encodings can't limit their output."""
+_UNPACKED_BYTES = 65_536
+_EITHER = zlib.MAX_WBITS | 32
+"""Makes zlib accept gzip and zlib headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +149,7 @@ class Client:
     async def _all_headers(self, api: Api) -> dict[str, str]:
         # Anthropic gets neither the openai client's own headers nor what the environment holds for OpenAI.
         common = self._own_headers if api.name == "messages" else self._headers
-        return {**api.headers(await self._key()), **common}
+        return {"Authorization": f"Bearer {await self._key()}", **api.headers, **common}
 
     async def _key(self) -> str:
         return self._connection.read_key() or PLACEHOLDER_KEY
@@ -153,6 +159,44 @@ async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
     """The body in pieces, because writing a long one at once would block the event loop."""
     for start in range(0, len(body), PIECE_BYTES):
         yield body[start : start + PIECE_BYTES]
+
+
+async def unpacked(response: "httpx2.Response") -> AsyncGenerator[bytes]:
+    """The body in pieces; those of a compressed one have at most `_UNPACKED_BYTES`, because a few kilobytes may expand
+    to gigabytes. Raises `Fault`."""
+    packing = response.headers.get("content-encoding", "").strip().lower()
+    if packing in ("", "identity"):
+        async for piece in response.aiter_raw():
+            yield piece
+        return
+    if packing not in ("gzip", "x-gzip", "deflate"):
+        raise Fault("answer", f"its answer is packed as {packing[:40]!r}, which was not asked for")
+    unpacker = zlib.decompressobj(_EITHER)
+    async for packed in response.aiter_raw():
+        while packed:
+            try:
+                piece = unpacker.decompress(packed, _UNPACKED_BYTES)
+            except zlib.error:
+                raise Fault("answer", f"its answer can't be unpacked ({packing})", retry=True) from None
+            if piece:
+                yield piece
+            packed = unpacker.unconsumed_tail
+            if unpacker.eof:
+                packed, unpacker = unpacker.unused_data, zlib.decompressobj(_EITHER)
+            elif len(piece) == _UNPACKED_BYTES:
+                await asyncio.sleep(0)  # thousands of pieces may come without waiting for the network
+
+
+async def read_whole(response: "httpx2.Response", most_bytes: int) -> bytes:
+    """The whole body. Raises `Fault` if it has more than `most_bytes`."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in unpacked(response):
+        size += len(piece)
+        if size > most_bytes:
+            raise Fault("answer", f"its answer is longer than {most_bytes:,} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _read_json(status: int, body: bytes) -> Any:
@@ -191,7 +235,7 @@ def network_fault(error: BaseException, idle_seconds: float) -> Fault:
     return Fault("connection", str(error) or type(error).__name__, retry=True)
 
 
-def certificates(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | Literal[True]:
+def certificates(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
     """The authorities to trust: those that any of `CERTIFICATE_SETTINGS` names, or without one the client's own.
 
     Raises `ConfigurationError` if a variable names no certificates.
@@ -212,7 +256,15 @@ def certificates(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | Li
             raise ConfigurationError(
                 f"{setting} names {named!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."
             ) from None
-    return context or True
+    return context or _own_authorities()
+
+
+@cache
+def _own_authorities() -> ssl.SSLContext:
+    """The authorities that the client brings, which take a tenth of a second to read."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
 
 
 def _http_client() -> "httpx2.AsyncClient":

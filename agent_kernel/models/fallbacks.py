@@ -8,9 +8,9 @@ from dataclasses import replace
 from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import IMAGES, ModelRequest
+from agent_kernel.models.known import NO_LIST, SUGGESTED, ModelSource
 from agent_kernel.models.redaction import scrub
 from agent_kernel.models.service_faults import Fault, ServiceLabel
-from agent_kernel.models.suggestions import NO_OTHER_MODELS, SUGGESTED, OtherModels
 from agent_kernel.protocol.vocabulary import ApiName
 
 _log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def refuses_images(fault: Fault) -> bool:
 class Fallbacks:
     """Remembers what the service of one model has refused, for the life of the process, and adapts requests to it."""
 
-    def __init__(self, label: ServiceLabel, *, takes_tools: bool = True, others: OtherModels = NO_OTHER_MODELS) -> None:
+    def __init__(self, label: ServiceLabel, *, takes_tools: bool = True, others: ModelSource = NO_LIST) -> None:
         self._label = label
         self._others = others
         self._left: tuple[Api, Fault | None] | None = None

@@ -6,7 +6,7 @@ answers.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,16 +28,14 @@ from agent_kernel.models.base import (
     WireMessage,
 )
 from agent_kernel.models.chat import ChatApi
-from agent_kernel.models.client import SharedClient, network_fault
+from agent_kernel.models.client import SharedClient, network_fault, read_whole, unpacked
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
-from agent_kernel.models.known import Capabilities
+from agent_kernel.models.known import NO_LIST, ModelSource
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction
 from agent_kernel.models.retry_policy import Clock, RetryPolicy, SystemClock, Tries, parse_retry_after
 from agent_kernel.models.service_faults import Fault, ServiceLabel, explain, is_about_the_name, status_fault
-from agent_kernel.models.suggestions import NO_OTHER_MODELS, OtherModels
-from agent_kernel.models.unpacking import read_whole, unpacked
 from agent_kernel.models.usage import summed, with_cost_of
 
 if TYPE_CHECKING:
@@ -69,19 +67,15 @@ class HttpModel:
         client: SharedClient,
         *,
         api: Api | None = None,
-        capabilities: Callable[[], Capabilities] = Capabilities,
-        others: OtherModels = NO_OTHER_MODELS,
+        source: ModelSource = NO_LIST,
         takes_tools: bool = True,
-        learn: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0),
-        used: Callable[[], None] = lambda: None,
         limit: ContextLimit | None = None,
         name: str | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`capabilities` returns what is known of the model, and `learn` adds to it (see `Catalogue`). `takes_tools` is
-        false if the configuration says so. `used` is called after each turn. `limit` is what is learned of the model's
-        context, which all that ask it share."""
+        """`takes_tools` is false if the configuration says so. `limit` is what is learned of the model's context, which
+        all that ask it share."""
         self._name = name or wire_name
         self.client = client
         self._api: Api = api or ChatApi()
@@ -92,10 +86,8 @@ class HttpModel:
         self._limit = limit or ContextLimit()
         self._reports_cost = False
         self.target = Target(wire_name, origin=f"{self._label.where} {wire_name}")
-        self._capabilities = capabilities
-        self._learn, self._used = learn, used
-        self._fallbacks = Fallbacks(self._label, takes_tools=takes_tools, others=others)
-        self._others = others
+        self._source = source
+        self._fallbacks = Fallbacks(self._label, takes_tools=takes_tools, others=source)
 
     def __repr__(self) -> str:
         return f"HttpModel({self.target.wire_name!r} at {self._label.where})"
@@ -106,7 +98,7 @@ class HttpModel:
 
     @property
     def facts(self) -> ModelFacts:
-        capabilities = self._capabilities()
+        capabilities = self._source.capabilities()
         return ModelFacts(
             wire_name=self.target.wire_name,
             base_url=self.client.connection.base_url,
@@ -120,7 +112,7 @@ class HttpModel:
 
     async def learn(self) -> None:
         """See `LearnsFacts`."""
-        await self._learn()
+        await self._source.learn()
 
     @property
     def recorded(self) -> bool:
@@ -154,7 +146,7 @@ class HttpModel:
                         else:
                             yield item
                 if not parts[-1].paused or len(parts) > MOST_PAUSES:
-                    self._used()
+                    self._source.used()
                     self._fallbacks.note_answer()
                     self._limit.accept(parts[-1].usage.input_tokens or _fewest_tokens(request, body))
                     yield _joined(parts)
@@ -190,17 +182,17 @@ class HttpModel:
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
     async def _prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
-        if request.tools and not self._fallbacks.takes_tools and not list(self._others.with_tools()):
-            await self._others.refresh()
+        if request.tools and not self._fallbacks.takes_tools and not list(self._source.with_tools()):
+            await self._source.refresh()
         request, notice = self._fallbacks.prepared(request)
-        known = self._capabilities()
+        known = self._source.capabilities()
         if request.tools and known.tools is False and known.server == "llama.cpp":
             notice = TOOLS_LEFT_OUT.format(model=self.target.wire_name)
         return request, notice
 
     async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         if refuses_tools(fault):
-            await self._others.refresh()
+            await self._source.refresh()
         amendment = self._api.amended(request, fault, self.target)  # first: it knows more of what is refused
         amendment = amendment or self._fallbacks.amended(request, fault, self._api, self.client.secrets())
         if amendment is not None and amendment.api is not None:
@@ -211,10 +203,10 @@ class HttpModel:
         fault, api = self._fallbacks.told(fault)
         self._api = api or self._api
         if is_about_the_name(fault):
-            await self._others.refresh()
+            await self._source.refresh()
         secrets = self.client.secrets()
         site = replace(self._label, api=self._api.name, server=self.facts.server, proxy=(await self.client.get()).proxy)
-        offered = self._others.names()
+        offered = self._source.names()
         words = None if said is None else len("".join(said).split())
         error = explain(fault, site, tries=tries, words=words, secrets=secrets, offered=offered)
         if isinstance(error, ContextExceeded):

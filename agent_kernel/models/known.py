@@ -1,6 +1,8 @@
-"""Default models, and capabilities of models that are known by their names, without a request."""
+"""What is known of models: defaults, capabilities by name without a request, and what endpoints' lists say."""
 
+import difflib
 import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +36,9 @@ _ACTS = re.compile(
     r"(?i)\bo3-mini|gpt-oss|qwen-?[3-9]|llama-?(3\.[1-3]|4)|mistral-(large|medium|small)|kimi-k|glm-[4-9]"
 )
 _SEES = re.compile(r"(?i)[-.\d]vl\b|\bvl[-:\d]|llava|pixtral|vision|gemma-?[3-9]|llama-?4|moondream|internvl|minicpm-v")
+SUGGESTED = 5
+"""The most models to suggest."""
+_LIKENESS = 0.6
 OPENAI_NAMES = re.compile(r"(gpt-|chatgpt-|o\d)")
 """The prefixes of OpenAI's own models."""
 
@@ -73,3 +78,38 @@ def capabilities_by_name(name: str, base_url: str) -> Capabilities:
         tools=True if both or _ACTS.search(name) else None,
         context_tokens=prices.listed_context(name, base_url) if prices.is_loaded() else None,
     )
+
+
+async def _do_nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Access to what an endpoint's list of models says, at the moment, of one model and of the others. `names` and
+    `with_tools` are the names that the service gives its models, each with its name for `--model`."""
+
+    capabilities: Callable[[], Capabilities] = Capabilities
+    """What is known of the model."""
+    learn: Callable[[], Awaitable[object]] = _do_nothing
+    """See `LearnsFacts`."""
+    used: Callable[[], None] = lambda: None
+    """Called after each turn."""
+    refresh: Callable[[], Awaitable[object]] = _do_nothing
+    """Fetch the endpoint's list. Takes a few seconds at most, and raises nothing."""
+    names: Callable[[], Mapping[str, str]] = dict
+    with_tools: Callable[[], Mapping[str, str]] = dict
+
+
+NO_LIST = ModelSource()
+
+
+def near(wanted: str, names: Iterable[str]) -> list[str]:
+    """The names most similar to `wanted`; none if `wanted` is among them."""
+    by_small = {name.lower(): name for name in names}
+    small = wanted.lower()
+    if small in by_small and by_small[small] == wanted:
+        return []
+    begun = sorted(name for name in by_small if name.startswith(small) or name.rpartition("/")[2].startswith(small))
+    alike = difflib.get_close_matches(small, by_small, n=SUGGESTED, cutoff=_LIKENESS)
+    return [by_small[name] for name in list(dict.fromkeys([*begun, *alike]))[:SUGGESTED]]

@@ -19,7 +19,7 @@ from agent_kernel.models.endpoints import (
     of_environment,
 )
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES
+from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES, ModelSource, near
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
@@ -27,7 +27,6 @@ from agent_kernel.models.recordings.names import RecordingName, read_name
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel
 from agent_kernel.models.retry_policy import Clock, RetryPolicy, SystemClock
-from agent_kernel.models.suggestions import OtherModels, near
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
 
@@ -155,7 +154,7 @@ class ModelResolver:
     def _view(self, endpoint: Endpoint | BrokenEndpoint, listing: Listing) -> EndpointView:
         if isinstance(endpoint, BrokenEndpoint):
             return EndpointView(name=endpoint.name, error=listing.fault)
-        known = {offer.wire_name: offer.capabilities for offer in listing.offers}
+        known = listing.offers
         learned = {name: limit.learned for (url, name), limit in self._limits.items() if url == endpoint.base_url}
         unlisted = [name for name, tokens in learned.items() if tokens and name not in known]
         models = [
@@ -219,25 +218,27 @@ class ModelResolver:
             wire_name,
             self._client(endpoint),
             api=make_api(endpoint.first_api),
-            capabilities=lambda: self._catalogue.capabilities(endpoint, wire_name),
+            source=self._source(endpoint, wire_name),
             takes_tools=endpoint.capabilities.tools is not False,
-            learn=lambda: self._catalogue.learn(endpoint),
-            used=lambda: self._catalogue.probe(endpoint, wire_name),
             limit=self._limits.setdefault((endpoint.base_url, wire_name), ContextLimit()),
-            others=self._others(endpoint),
             name=name,
             retry=self._retry,
             clock=self.clock,
         )
 
-    def _others(self, endpoint: Endpoint) -> OtherModels:
+    def _source(self, endpoint: Endpoint, wire_name: str) -> ModelSource:
+        catalogue = self._catalogue
+
         def named(wire_names: Iterable[str]) -> dict[str, str]:
             return {wire_name: self._as_named(endpoint, wire_name) for wire_name in wire_names}
 
-        return OtherModels(
-            refresh=lambda: self._catalogue.listings([endpoint]),
-            names=lambda: named(self._catalogue.names(endpoint)),
-            with_tools=lambda: named(self._catalogue.with_tools(endpoint)),
+        return ModelSource(
+            capabilities=lambda: catalogue.capabilities(endpoint, wire_name),
+            learn=lambda: catalogue.learn(endpoint),
+            used=lambda: catalogue.probe(endpoint, wire_name),
+            refresh=lambda: catalogue.listings([endpoint]),
+            names=lambda: named(catalogue.names(endpoint)),
+            with_tools=lambda: named(catalogue.with_tools(endpoint)),
         )
 
     def _client(self, endpoint: Endpoint) -> SharedClient:

@@ -6,8 +6,8 @@ Nothing is stored at the service: each request contains the whole conversation, 
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 from agent_kernel.models.api import Amendment, Target
 from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage
@@ -34,14 +34,12 @@ _log = logging.getLogger(__name__)
 class ResponsesApi:
     name: ApiName = "responses"
     path = "responses"
+    headers: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self) -> None:
         self._left_out: set[str] = set()
         """Fields that the service refused. An entry for the effort includes its value."""
         self._refused = RefusedItems()
-
-    def headers(self, key: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {key}"}
 
     def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
         messages = list(request.messages)

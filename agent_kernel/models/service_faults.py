@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
 from agent_kernel.models.base import LocalServer
+from agent_kernel.models.known import SUGGESTED, near
 from agent_kernel.models.length import LARGER_BODY, larger_context, too_large, too_long
 from agent_kernel.models.redaction import scrub
 from agent_kernel.models.refusals import read_refusal, wait_in_body
-from agent_kernel.models.suggestions import SUGGESTED, near
 from agent_kernel.protocol.vocabulary import CUT_OFF, ApiName
 
 DETAIL_CHARACTERS = 500

@@ -10,7 +10,7 @@ from agent_kernel.errors import ModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Capabilities
+from agent_kernel.models.known import Capabilities, ModelSource
 from agent_kernel.testing import VirtualClock, call, calls
 from agent_kernel.testing.fake_service import FakeService, Scripted
 from tests.core.models.model_apis import CHAT, MESSAGES, WireApi
@@ -51,7 +51,9 @@ async def connected(
         options.setdefault("base_url", server.url)
         options.setdefault("key", lambda: api.key)
         client = SharedClient(Connection(**options), others)
-        model = HttpModel(wire_name, client, api=api.make(), capabilities=capabilities, clock=clock or VirtualClock())
+        model = HttpModel(
+            wire_name, client, api=api.make(), source=ModelSource(capabilities), clock=clock or VirtualClock()
+        )
         try:
             yield server, model
         finally:

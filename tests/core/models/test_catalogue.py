@@ -1,6 +1,5 @@
 """What the endpoints offer, as they say it themselves, however they say it."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -183,11 +182,6 @@ async def test_each_service_is_understood(pages: Mapping[str, Page], said: dict[
     assert told(await listed(pages)) == said
 
 
-async def test_what_the_configuration_says_wins() -> None:
-    view = await listed(OLLAMA, images=True, tools=True, context_tokens=65_536)
-    assert set(told(view).values()) == {(True, True, 65_536)}
-
-
 async def test_an_endpoint_that_fails_is_a_line_that_says_why_and_the_others_are_listed() -> None:
     async with (
         FakeOpenAI(pages={"/v1/models": failure(401, "Incorrect API key: sk-secret-0123456789")}) as strict,
@@ -230,15 +224,6 @@ async def test_a_silent_endpoint_is_given_up_on_after_a_while(monkeypatch: pytes
     monkeypatch.setattr("agent_kernel.models.catalogue.ANSWER_SECONDS", 0.05)
     view = await listed({"/v1/models": Reply(hang_after=0)})
     assert "did not answer within 0.05 s" in view.error
-
-
-async def test_lists_are_kept_for_a_while() -> None:
-    async with FakeOpenAI(pages={"/v1/models": VLLM_LIST}) as server:
-        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
-        first, second = await asyncio.gather(resolver.listed(), resolver.listed())
-        await resolver.aclose()
-    assert first == second
-    assert [asked.path for asked in server.asked] == ["/v1/models"]
 
 
 async def test_a_name_that_two_endpoints_could_mean_is_listed_with_its_endpoint() -> None:

@@ -9,10 +9,9 @@ import pytest
 from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, ModelTurn, ToolCallDelta, WireMessage
 from agent_kernel.models.chat import ChatApi
-from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
+from agent_kernel.models.provider_items import OpaqueItem, ProviderItems
 from agent_kernel.models.service_faults import status_fault
-from agent_kernel.testing import call
-from agent_kernel.testing.wire.chat import chunks_of, delta, event_stream, plain, wants_back
+from agent_kernel.testing.wire.chat import delta, event_stream
 from tests.core.models.test_chat import calls_from, read, turn_from
 
 
@@ -77,18 +76,6 @@ def test_the_reasonings_text_goes_back_under_the_name_under_which_it_came(
     deltas: list[dict[str, Any]], kept: dict[str, Any]
 ) -> None:
     assert fields_of(turn_from(*(delta(**one) for one in deltas), delta(content="Yes"), delta("stop"))) == kept
-
-
-def test_what_goes_back_is_read_from_a_server_that_does_not_stream() -> None:
-    turn = wants_back(call("f", call_id="a"), {"extra_content": {"s": 1}}, reasoning_details=[text("Hm")])
-    for body in (plain(turn).body, event_stream(chunks_of(turn))):
-        read_turn = read(body)[-1]
-        assert isinstance(read_turn, ModelTurn)
-        assert read_turn.provider is not None
-        assert read_turn.provider.items == (
-            OpaqueItem({"reasoning_details": [text("Hm")]}),
-            CallItem(0, {"extra_content": {"s": 1}}),
-        )
 
 
 # Arguments and calls that were sent more than once.

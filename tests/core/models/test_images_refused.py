@@ -5,7 +5,7 @@ import pytest
 from agent_kernel.models.base import ModelItem, ModelRequest, Notice
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Capabilities
+from agent_kernel.models.known import Capabilities, ModelSource
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.wire.reply import failure
 from tests.core.models.model_fixtures import collect
@@ -28,7 +28,7 @@ async def asked(model: HttpModel) -> list[ModelItem]:
 async def test_it_is_asked_once_more_with_words_and_that_is_remembered_and_said(words: str) -> None:
     async with FakeOpenAI([failure(400, words), say("No.")]) as server:
         client = SharedClient(Connection(server.url, lambda: None))
-        model = HttpModel("fake", client, capabilities=lambda: Capabilities(images=True), clock=VirtualClock())
+        model = HttpModel("fake", client, source=ModelSource(lambda: Capabilities(images=True)), clock=VirtualClock())
         assert model.facts.images
         items = await asked(model)
         await model.aclose()

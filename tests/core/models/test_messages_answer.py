@@ -102,21 +102,6 @@ def test_counters_add_up_and_never_shrink() -> None:
     assert turn.usage == TokenUsage(100, 25, cached_tokens=60, cache_write_tokens=30)
 
 
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("something_new", "stop"),
-        ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("refusal", "content_filter"),
-    ],
-)
-def test_stop_reasons_are_understood(sent: str, kept: str) -> None:
-    assert turn_from(*text(0, "Hi"), stop(sent), END).finish_reason == kept
-
-
 def test_a_refusal_is_told_with_its_reason_and_runs_nothing() -> None:
     why = {"type": "refusal", "category": "cyber", "explanation": "This may help an attack."}
     items = read(event_stream([start(), *text(0, "Well"), *a_call(1, '{"a'), stop("refusal", stop_details=why), END]))

@@ -36,18 +36,6 @@ def test_a_key_alone_means_openai_and_its_default_model() -> None:
     assert repr(model) == "HttpModel('gpt-6.1-sol' at https://api.openai.com/v1)"
 
 
-def test_an_address_alone_needs_a_model_to_be_named() -> None:
-    resolver = environ(OPENAI_BASE_URL="http://localhost:11434/v1")
-    with pytest.raises(NoModelError, match="AGENT_KERNEL_MODEL"):
-        resolver.resolve()
-    assert resolver.resolve("qwen3:8b").name == "qwen3:8b"
-
-
-def test_the_default_model_can_be_set() -> None:
-    assert environ(OPENAI_API_KEY="sk-1", AGENT_KERNEL_MODEL="gpt-4.1").resolve().name == "gpt-4.1"
-    assert environ(AGENT_KERNEL_MODEL="demo").resolve().recorded
-
-
 async def test_an_address_without_a_key_gets_a_placeholder() -> None:
     async with FakeOpenAI([say("Hi")]) as server:
         resolver = environ(OPENAI_BASE_URL=server.url, AGENT_KERNEL_MODEL="llama3")

@@ -139,12 +139,6 @@ async def test_all_messages_of_a_turn_go_back_with_their_phase_and_annotations()
     assert await sent_back(*items) == items
 
 
-async def test_a_plain_answer_takes_no_more_room_than_it_says() -> None:
-    assert turn_from(message("Hi")).provider is None
-    assert turn_from(function_call(RequestedCall("a", "f", "{}"), 0)).provider is None
-    assert await sent_back(message("Hi")) == [{"type": "message", "role": "assistant", "content": "Hi"}]
-
-
 async def test_items_of_types_to_come_go_back_as_they_came() -> None:
     compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
     items = [compaction, message("Hi", item_id="msg_1")]

@@ -5,9 +5,9 @@ import pytest
 from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable
 from agent_kernel.models.base import ModelRequest, Notice
 from agent_kernel.models.endpoints import configured
+from agent_kernel.models.known import near
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.service_faults import Fault, ServiceLabel, explain
-from agent_kernel.models.suggestions import near
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.wire.reply import failure
 from tests.core.models.model_fixtures import collect

@@ -97,7 +97,6 @@ async def test_a_server_that_is_loading_its_model_is_waited_for_and_these_are_no
     [
         LOADING,
         {"error": "Model acme/large is currently loading", "estimated_time": 20.0},
-        {"message": "Loading model", "type": "unavailable_error", "code": 503},
     ],
 )
 async def test_after_a_minute_it_is_said_that_the_model_is_still_being_loaded(body: Any) -> None:
@@ -108,14 +107,13 @@ async def test_after_a_minute_it_is_said_that_the_model_is_still_being_loaded(bo
     assert "is still loading fake: " in str(error)
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["a model that is named", "a model of its list"])
-async def test_doctor_waits_for_a_model_that_is_being_loaded_and_for_a_rate_limit(named: bool) -> None:
+async def test_doctor_waits_for_a_model_that_is_being_loaded_and_for_a_rate_limit() -> None:
     clock = VirtualClock()
     left = iter([json_reply(LOADING, status=503)] * 3)
     pages = {"/v1/models": lambda _: next(left, {"object": "list", "data": [{"id": "fake", "object": "model"}]})}
     script: list[Scripted] = [json_reply(LOADING, status=503, times=5), rate_limited(retry_after="90"), call("ready")]
     async with FakeOpenAI(script, pages=pages) as server:
-        environ = {"OPENAI_BASE_URL": server.address} | ({"AGENT_KERNEL_MODEL": "fake"} if named else {})
+        environ = {"OPENAI_BASE_URL": server.address}
         resolver = ModelResolver(environ=environ, clock=clock, retry=RetryPolicy(tries=2))
         said: list[str] = []
         findings = await check_up(resolver, ask=True, tell=said.append)

@@ -12,9 +12,8 @@ from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import RecordingDiffers
 from agent_kernel.models.base import IMAGES, ModelRequest, Notice, WireMessage
 from agent_kernel.models.images import plain_picture
-from agent_kernel.models.recordings.asked import Question, key_of
-from agent_kernel.models.recordings.format import Placed, load
-from agent_kernel.models.recordings.player import Finder, RecordedModel
+from agent_kernel.models.recordings.format import load
+from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import ScriptedModel, call, say
@@ -26,12 +25,10 @@ from tests.core.models.recordings.questions import (
     recorded,
     replayed,
     request,
-    reworded,
     user,
 )
 
 SUM = "Sum the column n"
-RECORDINGS = Path(__file__).parents[4] / "notebooks" / "recordings"
 
 
 @pytest.fixture
@@ -118,30 +115,6 @@ async def test_a_tool_that_is_called_later_makes_a_difference_from_the_first_tur
     said = await message(path, request(user(SUM), tools=tools))
     assert "In the tools:" in said
     assert "Searches." in said or "search:" in said
-
-
-@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.jsonl")), ids=lambda path: path.stem)
-def test_the_demos_recordings_outlive_an_upgrade(path: Path) -> None:
-    recording = load(path)
-    finder = Finder(recording)
-
-    def fits(placed: Placed, tools: list[dict[str, object]]) -> bool:
-        turn = placed.turn
-        settings = recording.settings[turn.asked.settings].model_copy(update={"id": "newer", "tools": tuple(tools)})
-        asked = turn.asked.model_copy(update={"settings": "newer"})
-        key = key_of(turn.prompt, turn.step, asked)
-        found = finder.find(Question(turn.prompt, turn.step, 0, "one", asked, settings, key), ModelRequest([]))
-        return found is not None and found.placed.turn.key == turn.key and not found.why.count("In the tools:")
-
-    for placed in recording.turns:
-        tools = list(recording.settings[placed.turn.asked.settings].tools)
-        names = {str(one["name"]) for one in tools}
-        other = tools
-        for name in names - recording.called:
-            other = reworded(name)(other)
-        assert fits(placed, [{"name": "new"}, *reversed(other)])
-        for name in names & recording.called:
-            assert not fits(placed, reworded(name)(tools))
 
 
 async def test_what_a_prompt_mentions_is_compared_but_for_cells(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from agent_kernel.errors import ContextExceeded, ModelUnavailable
 from agent_kernel.models.base import LocalServer, ModelFacts, ModelRequest, ModelTurn
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Capabilities
+from agent_kernel.models.known import Capabilities, ModelSource
 from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import RunEvent, TokenEvent
 from agent_kernel.protocol.ids import new_run_id
@@ -216,7 +216,7 @@ async def test_what_is_too_long_names_the_setting_of_the_server_at_hand(
     async with FakeOpenAI([] if known else [refusal]) as service:
         client = SharedClient(Connection(base_url=service.url, key=lambda: FAKE_KEY))
         capabilities = Capabilities(context_tokens=CONTEXT if known else None, server=server)
-        model = HttpModel("fake", client, capabilities=lambda: capabilities)
+        model = HttpModel("fake", client, source=ModelSource(lambda: capabilities))
         result = await (await (await stages(model)).start(LONG)).wait()
         await model.aclose()
     assert result.run.error is not None

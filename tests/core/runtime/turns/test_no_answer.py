@@ -14,7 +14,7 @@ from agent_kernel.models.api import Api
 from agent_kernel.models.base import LocalServer, Model, ModelTurn, TokenUsage
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Capabilities
+from agent_kernel.models.known import Capabilities, ModelSource
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, TokenEvent
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
@@ -156,7 +156,8 @@ TOO_LARGE = Reply(NGINX, status=413, content_type="text/html")
 
 def model_at(server: FakeOpenAI, api: Api | None = None) -> HttpModel:
     client = SharedClient(Connection(server.url, lambda: FAKE_KEY))
-    return HttpModel("fake", client, api=api, capabilities=lambda: Capabilities(images=True), clock=VirtualClock())
+    source = ModelSource(lambda: Capabilities(images=True))
+    return HttpModel("fake", client, api=api, source=source, clock=VirtualClock())
 
 
 def behind_nginx(most_bytes: int, *answers: ModelTurn) -> Callable[[dict[str, Any]], ModelTurn | Reply]:
