@@ -13,8 +13,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_kernel.command_line import NOT_RUN, STDOUT, parser_of_commands
 from agent_kernel.errors import AgentKernelError, ConfigurationError
-from agent_kernel.options import NOT_RUN, STDOUT, parser_of_commands
 
 if TYPE_CHECKING:
     from agent_kernel.approvals.user_rules import UserRules
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "run":
                 return run(options)
             case "report":
-                from agent_kernel.notebook.batch.commands import report_command
+                from agent_kernel.notebook.batch.main import report_command
 
                 return report_command(options)
             case "record":
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("nbclient") is None:
         print("agent-kernel: nbclient is not installed. Run: pip install nbclient", file=sys.stderr)
         return NOT_RUN
-    from agent_kernel.notebook.batch.commands import run_command
+    from agent_kernel.notebook.batch.main import run_command
 
     try:
         return run_command(options)

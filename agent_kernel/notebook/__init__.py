@@ -31,7 +31,7 @@ async def run_call(approval_id: str) -> None:
 
 def run_call_blocking(approval_id: str) -> None:
     """As `run_call`, where cells can't await."""
-    from agent_kernel.notebook.execution.interrupts import run_on_this_loop
+    from agent_kernel.notebook.execution.call_interrupts import run_on_this_loop
 
     run_on_this_loop(run_call(approval_id))
 

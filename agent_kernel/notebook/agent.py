@@ -8,16 +8,16 @@ from pydantic import ValidationError
 from agent_kernel.approvals.rules import check_rules
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry, script
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.notebook.execution.interrupts import Notice, RunInterrupted
+from agent_kernel.notebook.execution.call_interrupts import Notice, RunInterrupted
 from agent_kernel.notebook.hosts.discovery import has_server, host_for
 from agent_kernel.notebook.kernel.cell_end import cell_end
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.kernel.wait import end_interrupted
+from agent_kernel.notebook.offered_tools import offered_tools, split_wanted, with_cache, with_timeouts
 from agent_kernel.notebook.options import Budget, Policy, as_effort, as_policy
 from agent_kernel.notebook.run import Run, state_of
-from agent_kernel.notebook.tools import offered_tools, split_wanted, with_cache, with_timeouts
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.vocabulary import Effort, PolicyMode

@@ -15,7 +15,7 @@ from agent_kernel.errors import AgentKernelError
 from agent_kernel.notebook.config import NAMES, VALUES
 from agent_kernel.notebook.inspect import column_names, user_variables
 from agent_kernel.notebook.model_list import model_list
-from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 
 _IDENTIFIER = "agent_kernel"

@@ -13,8 +13,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
-from agent_kernel.errors import AgentKernelError
-from agent_kernel.notebook import commands, completion
+from agent_kernel.errors import AgentKernelError, ConfigurationError
+from agent_kernel.notebook import completion, magic_commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
 from agent_kernel.notebook.execution.undo import backups
@@ -22,11 +22,9 @@ from agent_kernel.notebook.hosts.discovery import host_for, look_for_server, war
 from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.model_list import LIST_SECONDS, model_list, table
-from agent_kernel.notebook.recording import recorded_model
+from agent_kernel.notebook.offered_tools import named_tools
 from agent_kernel.notebook.run import state_of
-from agent_kernel.notebook.server_list import tools_table
 from agent_kernel.notebook.stats import stats_bundle
-from agent_kernel.notebook.tools import named_tools
 from agent_kernel.protocol.ids import new_conversation_id
 from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
@@ -119,10 +117,10 @@ class AgentMagics(Magics):
                 return
             if cell is None and (words := words_of(line)) is not None:
                 defaults = self._defaults.change(words) if words else self._defaults.text()
-                _print("\n".join([defaults, *commands.limits()]))
+                _print("\n".join([defaults, *magic_commands.limits()]))
                 return
             if cell is None and (found := _REMOVE.fullmatch(line.strip())) is not None:
-                _print(commands.remove_rule(kernel_state().last_run, found[1]))
+                _print(magic_commands.remove_rule(kernel_state().last_run, found[1]))
                 return
             if cell is None and (command := self._commands().get(line.strip())) is not None:
                 _print(command())
@@ -135,18 +133,18 @@ class AgentMagics(Magics):
         """The commands: a word that is alone in its line. A prompt may begin with such a word."""
         state = kernel_state()
         return {
-            "tools": lambda: tools_table(host_for(state, None).servers()),
-            "status": lambda: commands.status(state.open_runs(), self._waiting_runs()),
-            "show": lambda: commands.show(state.open_runs()),
-            "stop": lambda: commands.stop(state.open_runs()),
+            "tools": lambda: magic_commands.tools(host_for(state, None).servers()),
+            "status": lambda: magic_commands.status(state.open_runs(), self._waiting_runs()),
+            "show": lambda: magic_commands.show(state.open_runs()),
+            "stop": lambda: magic_commands.stop(state.open_runs()),
             "new": self._begin_conversation,
-            "rules": lambda: commands.rules(state.last_run),
-            "undo": lambda: commands.undo(state.runs(), backups.changes(), host_for(state, None)),
-            "undo run": lambda: commands.undo_run(state.last_run),
-            "redo run": lambda: commands.undo_run(state.last_run, redo=True),
-            "undo list": lambda: commands.changed_files(backups.changes()),
+            "rules": lambda: magic_commands.rules(state.last_run),
+            "undo": lambda: magic_commands.undo(state.runs(), backups.changes(), host_for(state, None)),
+            "undo run": lambda: magic_commands.undo_run(state.last_run),
+            "redo run": lambda: magic_commands.undo_run(state.last_run, redo=True),
+            "undo list": lambda: magic_commands.changed_files(backups.changes()),
             "code": self._fill_next_input,
-            "history": lambda: commands.history(state.runs()),
+            "history": lambda: magic_commands.history(state.runs()),
         }
 
     def _waiting_runs(self) -> dict[str, WaitingRun]:
@@ -159,9 +157,9 @@ class AgentMagics(Magics):
 
     def _fill_next_input(self) -> str:
         run = kernel_state().last_run
-        code = commands.code(run)
+        code = magic_commands.code(run)
         if code is None:
-            return commands.without_code(run)
+            return magic_commands.without_code(run)
         shell: Any = self.shell
         shell.set_next_input(code)
         return ""
@@ -250,6 +248,22 @@ def _value(name: str, text: str) -> Any:
     if not value or value.startswith("--"):
         raise UsageError(f"--{name} wants a value.")
     return value_of(name, value)
+
+
+def recorded_model(model: str | None, record: str | None, on_change: OnChange | None) -> str | None:
+    """The name of the model that `--model`, `--record` and `--on-change` mean together. Raises `ConfigurationError`."""
+    replays = model is not None and model.startswith("replay:")
+    if record is not None and (replays or on_change is not None or (model or "").startswith("record:")):
+        raise ConfigurationError(
+            "--record records what a model answers, and --model replay: plays a recording: leave out one of them."
+        )
+    if record is not None:
+        return f"record:{record}" if model is None else f"record:{record} --model {model}"
+    if on_change is None:
+        return model
+    if not replays:
+        raise ConfigurationError("--on-change goes with a recording: --model replay:FILE.jsonl --on-change warn.")
+    return f"{model} --on-change {on_change}"
 
 
 def _print(text: str) -> None:

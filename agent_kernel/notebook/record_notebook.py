@@ -10,7 +10,7 @@ import nbformat
 
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.models.recordings.names import VARIABLE, TurnsToRecord, read_name
-from agent_kernel.notebook.notebook_files import fault_of
+from agent_kernel.notebook.batch.plan import fault_of
 
 
 def run_command(options: argparse.Namespace) -> int:

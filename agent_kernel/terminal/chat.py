@@ -16,7 +16,7 @@ from math import inf
 from typing import Any, NoReturn, TextIO
 from urllib.parse import quote
 
-from agent_kernel.options import INTERRUPTED
+from agent_kernel.command_line import INTERRUPTED
 from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
 from agent_kernel.record.words import ACTIONS, CARD, run_word

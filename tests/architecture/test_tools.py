@@ -9,7 +9,7 @@ import pytest
 from agent_kernel.models.recordings.asked import mapped
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.normalise import Normaliser
-from agent_kernel.notebook import tools
+from agent_kernel.notebook import offered_tools
 from agent_kernel.runtime.state.history import SYSTEM_PROMPT
 from agent_kernel.tools.builtin.declarations import ASK_USER, BUILTIN_NAMES, BUILTIN_TOOLS, CHANGES_CELLS, READS_FILES
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -21,7 +21,7 @@ RUN_AS_A_CELL = "run_python"
 
 
 def test_each_built_in_tool_has_its_function_in_the_kernel() -> None:
-    functions = tools._functions(SimpleNamespace())
+    functions = offered_tools._functions(SimpleNamespace())
     assert {*functions, *CHANGES_CELLS, RUN_AS_A_CELL, ASK_USER} == set(BUILTIN_NAMES)
 
 
@@ -30,13 +30,13 @@ def test_the_parameters_of_each_built_in_tool_are_a_json_schema(tool: ToolDeclar
     check_schema(tool.name, tool.parameters)
 
 
-@pytest.mark.parametrize("name", tools.IN_FOLDER)
+@pytest.mark.parametrize("name", offered_tools.IN_FOLDER)
 def test_a_tool_that_looks_into_the_folder_takes_the_arguments_that_it_declares(name: str) -> None:
     declared = next(tool.parameters["properties"] for tool in BUILTIN_TOOLS if tool.name == name)
-    inspect.signature(tools.IN_FOLDER[name]).bind(tools.FOLDER, **declared, approved=None)
+    inspect.signature(offered_tools.IN_FOLDER[name]).bind(offered_tools.FOLDER, **declared, approved=None)
 
 
-@pytest.mark.parametrize("name", tools.IN_FOLDER)
+@pytest.mark.parametrize("name", offered_tools.IN_FOLDER)
 def test_a_tool_that_reads_files_asks_outside_of_the_folder(name: str) -> None:
     declared = next(tool for tool in BUILTIN_TOOLS if tool.name == name)
     assert not declared.read_only or (declared.approval == "dynamic" and name in READS_FILES)

@@ -17,7 +17,8 @@ from tests.programs import Program, wait_until
 App = Literal["jupyterlab", "notebook", "jupyter_server"]
 TOKEN = "a-token-of-the-tests"
 LOAD_READY = (
-    "%load_ext agent_kernel\nimport agent_kernel.notebook.tools, agent_kernel.notebook.execution.runner, ipywidgets"
+    "%load_ext agent_kernel\n"
+    "import agent_kernel.notebook.offered_tools, agent_kernel.notebook.execution.runner, ipywidgets"
 )
 """With what a new kernel would import while it is asked for its first diff: a card waits two seconds for one."""
 SETTINGS: dict[str, dict[str, Any]] = {

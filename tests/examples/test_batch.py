@@ -13,7 +13,7 @@ import orjson
 import pytest
 import yaml
 
-from agent_kernel.options import parser_of_commands
+from agent_kernel.command_line import parser_of_commands
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "batch"
 NOTEBOOKS = 10

@@ -276,7 +276,7 @@ def result(path: Path, error: str) -> NotebookResult:
 
 
 def test_the_report_is_well_formed_whatever_a_notebook_printed(tmp_path: Path) -> None:
-    from agent_kernel.notebook.batch.text import plain
+    from agent_kernel.notebook.batch.job import plain
 
     error = plain("Error: \x1b[31m<red> & \x00\x0b\ufffe\ud800]]>\x1b[0m")
     write_junit([result(tmp_path / 'a "<&>.ipynb', error)], tmp_path / "report.xml")

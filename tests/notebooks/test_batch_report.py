@@ -18,7 +18,7 @@ from agent_kernel import cli
 from agent_kernel.log.audit.chain import NO_ENTRY, append
 from agent_kernel.log.store import Log
 from agent_kernel.notebook.batch.job import AgentRun, CellResult, Job, NotebookResult
-from agent_kernel.notebook.batch.results import ResultFile
+from agent_kernel.notebook.batch.result_file import ResultFile
 from tests.notebooks.headless import SETUP, write_notebook
 
 SECONDS = 120.0

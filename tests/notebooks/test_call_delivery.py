@@ -100,7 +100,7 @@ def test_a_call_runs_where_cells_can_not_await(kernel: TestKernel) -> None:
 def test_a_signal_that_is_not_noticed_is_sent_again(kernel: TestKernel) -> None:
     """One that comes just before the main thread blocks is noticed only afterwards."""
     kernel.run(
-        "from agent_kernel.notebook.execution.interrupts import own_signal\n"
+        "from agent_kernel.notebook.execution.call_interrupts import own_signal\n"
         "def unnoticed():\n"
         "    own_signal._sent = True\n"
         "    del own_signal.send\n"
@@ -189,7 +189,9 @@ def test_a_search_that_never_ends_is_stopped_like_any_call(
 ) -> None:
     """Its pattern is the model's, and nobody was asked."""
     (tmp_path / ("a" * 100)).write_text("a" * 100 + "\n")
-    kernel.run(f"from pathlib import Path; import agent_kernel.notebook.tools as t; t.FOLDER = Path({str(tmp_path)!r})")
+    kernel.run(
+        f"from pathlib import Path; import agent_kernel.notebook.offered_tools as t; t.FOLDER = Path({str(tmp_path)!r})"
+    )
     kernel.deposit("searching", tool, **arguments)
     taken = kernel.take("searching")
     kernel.until("searching", "running")

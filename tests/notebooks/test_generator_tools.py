@@ -141,5 +141,5 @@ def test_a_langchain_tool_is_told_the_calls_own_id_and_may_run_unasked(tools: Te
 
 
 def test_a_cell_may_name_a_langchain_tool(tools: TestKernel) -> None:
-    tools.run("from agent_kernel.notebook.tools import named_tools")
+    tools.run("from agent_kernel.notebook.offered_tools import named_tools")
     assert tools.value("named_tools(['named', 'run_python'], globals()) == (named, 'run_python')") == "True"

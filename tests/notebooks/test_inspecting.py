@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from agent_kernel.notebook import inspect
-from agent_kernel.notebook.context.errors import Places, error_text
+from agent_kernel.notebook.context.exceptions import Places, error_text
 from agent_kernel.notebook.inspect import inspect_variables
 from tests.cpu import bounded
 

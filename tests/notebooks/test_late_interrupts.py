@@ -2,7 +2,7 @@
 
 import signal
 
-from agent_kernel.notebook.execution.interrupts import InterruptGate, own_signal
+from agent_kernel.notebook.execution.call_interrupts import InterruptGate, own_signal
 
 
 def test_an_interrupt_of_the_user_after_a_call_has_ended_is_not_lost_and_not_raised() -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from agent_kernel.notebook.context.cells import RanCell
+from agent_kernel.notebook.context.told_cells import RanCell
 from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
 from agent_kernel.protocol.notebook_cells import source_digest

@@ -135,7 +135,7 @@ def test_cancelling_a_run_tells_the_server(served: TestKernel) -> None:
 
 
 def test_a_run_that_the_server_does_not_receive_ends_in_an_error(served: TestKernel) -> None:
-    served.set_constant("agent_kernel.notebook.kernel.link", "ANNOUNCE_SECONDS", 0.01)
+    served.set_constant("agent_kernel.notebook.kernel.to_server", "ANNOUNCE_SECONDS", 0.01)
     served.run("%agent go")
     cell = served.run("ak.last_run().wait(10).error.message")
     assert "did not answer" in cell.value

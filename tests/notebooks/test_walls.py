@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 SETUP = """
 import agent_kernel as ak
-from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.testing import ScriptedModel, call, say
 from ipykernel.connect import get_connection_file
 def shell(command, approvals=None, **arguments):

@@ -8,8 +8,7 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.export import read_run
 from agent_kernel.log import runs
 from agent_kernel.log.opening import open_to_read
-from agent_kernel.notebook.batch.job import AgentRun
-from agent_kernel.notebook.batch.text import plain
+from agent_kernel.notebook.batch.job import AgentRun, plain
 from agent_kernel.protocol.views import DelayView
 
 MOST_PROMPT_CHARACTERS = 80

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import nbformat
 from jupyter_client.kernelspec import NoSuchKernel
@@ -19,10 +19,10 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.notebook.batch.agent_runs import delay_after, last_number, runs_after
-from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, Status, agent_log_of
+from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, Status, agent_log_of, count, plain
 from agent_kernel.notebook.batch.parameters import inject
-from agent_kernel.notebook.batch.results import ResultFile
-from agent_kernel.notebook.batch.text import count, plain
+from agent_kernel.notebook.batch.progress import Progress
+from agent_kernel.notebook.batch.result_file import ResultFile
 from agent_kernel.record.words import delayed
 
 STOP_SECONDS = 5.0
@@ -32,28 +32,12 @@ DELAY_SECONDS = 1.0
 STOPPED = "Stopped before its end."
 
 
-class Listener(Protocol):
-    """What happens to notebooks, as it happens. Called in their threads."""
-
-    def on_start(self, job: Job) -> None: ...
-
-    def on_cell(self, job: Job, position: int, cells: int) -> None:
-        """The code cell at this position of so many begins."""
-        ...
-
-    def on_delay(self, job: Job, words: str, *, begins: bool) -> None:
-        """The notebook's agent waits for its model's service, as is said again each second, or (`""`) no more."""
-        ...
-
-    def on_end(self, result: NotebookResult) -> None: ...
-
-
 class Execution:
     """One notebook on its way. `run` blocks its thread; `stop` may be called from any other one."""
 
-    def __init__(self, job: Job, listener: Listener) -> None:
+    def __init__(self, job: Job, progress: Progress) -> None:
         self.job = job
-        self._listener = listener
+        self._progress = progress
         self._lock = threading.Lock()
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -85,11 +69,11 @@ class Execution:
                 result = file.begin() or self._start()
                 if not result.earlier:
                     file.end(result)
-        self._listener.on_end(result)
+        self._progress.on_end(result)
         return result
 
     def _start(self) -> NotebookResult:
-        self._listener.on_start(self.job)
+        self._progress.on_start(self.job)
         return asyncio.run(self._run())
 
     async def _run(self) -> NotebookResult:
@@ -195,9 +179,9 @@ class Execution:
                 words = " ".join(plain(f"{delayed(delay)}. {delay.cause}").split())
                 if begins := delay.since != since:
                     self._note(words)
-                self._listener.on_delay(self.job, words, begins=begins)
+                self._progress.on_delay(self.job, words, begins=begins)
             elif since:
-                self._listener.on_delay(self.job, "", begins=False)
+                self._progress.on_delay(self.job, "", begins=False)
             since = delay.since if delay is not None else ""
 
     async def _interrupt(self, client: NotebookClient, execution: "asyncio.Task[Any]") -> None:
@@ -211,7 +195,7 @@ class Execution:
     def _on_cell_begin(self, cell_index: int, **_: Any) -> None:
         self._began = time.monotonic()
         self._note(f"cell {cell_index + 1} began")
-        self._listener.on_cell(self.job, [*self._cells].index(cell_index) + 1, len(self._cells))
+        self._progress.on_cell(self.job, [*self._cells].index(cell_index) + 1, len(self._cells))
 
     def _on_cell_end(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
         content = execute_reply["content"]

@@ -7,8 +7,7 @@ from typing import Protocol
 from junitparser import Error, Failure, Skipped
 from junitparser.xunit2 import JUnitXml, TestCase, TestSuite
 
-from agent_kernel.notebook.batch.job import AgentRun, CellResult
-from agent_kernel.notebook.batch.text import count, plain
+from agent_kernel.notebook.batch.job import AgentRun, CellResult, count, plain
 
 NOTEBOOK_CASE = "notebook"
 """The case of what is no single cell's fault: a kernel that can't be started, a file that can't be written."""

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import nbformat
+from nbformat.reader import NotJSONError
+
 from agent_kernel.approvals.scripted import VARIABLE, approval_mode
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.batch.job import Job
 from agent_kernel.notebook.batch.parameters import parameters_cell
-from agent_kernel.notebook.batch.results import misfit
-from agent_kernel.notebook.notebook_files import fault_of
+from agent_kernel.notebook.batch.result_file import misfit
 
 
 def plan(options: argparse.Namespace, environ: Mapping[str, str]) -> list[Job]:
@@ -76,3 +78,17 @@ def _log(logs: Path | None, wanted: Path | None, name: Path, *, alone: bool) -> 
 
 def _is_file(wanted: Path) -> bool:
     return wanted.suffix == ".ipynb"
+
+
+def fault_of(notebook: Path) -> str:
+    """Why a file can't be run; "" if it can."""
+    try:
+        nbformat.validate(nbformat.read(notebook, as_version=4))
+    except FileNotFoundError:
+        return f"There is no notebook {notebook}."
+    except (OSError, UnicodeDecodeError) as error:
+        return f"{notebook} can't be read: {error}"
+    except (NotJSONError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
+        # Half a file, for example: nbformat says at length what it found instead.
+        return f"{notebook} is no notebook, or was not saved whole: {str(error)[:200]}"
+    return ""

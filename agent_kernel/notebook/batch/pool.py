@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
-from agent_kernel.notebook.batch.execute import Execution, Listener
-from agent_kernel.notebook.batch.job import Job, NotebookResult
-from agent_kernel.notebook.batch.text import plain
+from agent_kernel.notebook.batch.execute import Execution
+from agent_kernel.notebook.batch.job import Job, NotebookResult, plain
+from agent_kernel.notebook.batch.progress import Progress
 
 
-def run_all(jobs: Sequence[Job], workers: int, listener: Listener) -> list[NotebookResult]:
+def run_all(jobs: Sequence[Job], workers: int, progress: Progress) -> list[NotebookResult]:
     """Run the notebooks and return their results in the order of the jobs.
 
     Ctrl+C and SIGTERM stop all of them: cells that run are interrupted, what has not begun does not begin, and no
     kernel is left. For the main thread.
     """
-    executions = [Execution(job, listener) for job in jobs]
+    executions = [Execution(job, progress) for job in jobs]
     with _terminated_as_interrupted(), ThreadPoolExecutor(workers, "agent-kernel-run") as pool:
         futures = [pool.submit(execution.run) for execution in executions]
         try:
@@ -27,16 +27,16 @@ def run_all(jobs: Sequence[Job], workers: int, listener: Listener) -> list[Noteb
                 for execution in executions:
                     execution.stop()
                 wait(futures)
-        return [_result(execution, future, listener) for execution, future in zip(executions, futures, strict=True)]
+        return [_result(execution, future, progress) for execution, future in zip(executions, futures, strict=True)]
 
 
-def _result(execution: Execution, future: "Future[NotebookResult]", listener: Listener) -> NotebookResult:
+def _result(execution: Execution, future: "Future[NotebookResult]", progress: Progress) -> NotebookResult:
     error = future.exception()
     if error is None:
         return future.result()
     # One notebook that can't be read, or written, does not take the results of the others with it.
     result = NotebookResult(execution.job, "failed", error=plain(f"{type(error).__name__}: {error}"))
-    listener.on_end(result)
+    progress.on_end(result)
     return result
 
 

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from agent_kernel.notebook.batch.job import Job, NotebookResult
-from agent_kernel.notebook.batch.text import count
+from agent_kernel.notebook.batch.job import Job, NotebookResult, count
 
 WORDS = {"passed": "passed ", "failed": "FAILED ", "stopped": "stopped", "running": "running", "unknown": "UNKNOWN"}
 CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """A `Listener`. In a pipe there is no line that changes: what begins is a line of its own."""
+    """Told by threads that run notebooks. In a pipe no line changes: what begins is a line of its own."""
 
     def __init__(self, notebooks: int, stream: TextIO) -> None:
         self._notebooks = notebooks
@@ -31,11 +30,13 @@ class Progress:
             self._show("" if self._changes else f"started {job.notebook}\n")
 
     def on_cell(self, job: Job, position: int, cells: int) -> None:
+        """The code cell at this position of so many begins."""
         with self._lock:
             self._running[job.notebook] = f"{job.notebook.name} {position}/{cells}"
             self._show("")
 
     def on_delay(self, job: Job, words: str, *, begins: bool) -> None:
+        """The notebook's agent waits for its model's service, as is said again each second, or (`""`) no more."""
         with self._lock:
             self._delays[job.notebook] = f" {words}" if words else ""
             self._show(f"waiting {job.notebook}: {words}\n" if begins and not self._changes else "")

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 from agent_kernel.errors import InvalidArguments, ToolFailed
-from agent_kernel.notebook.execution.calls import Calls, Entry
-from agent_kernel.notebook.execution.interrupts import InterruptGate, RunInterrupted
-from agent_kernel.notebook.execution.shell import PrintedByChildren, ShowError, as_a_call, show_pages
+from agent_kernel.notebook.execution.approved_calls import Calls, Entry
+from agent_kernel.notebook.execution.call_interrupts import InterruptGate, RunInterrupted
+from agent_kernel.notebook.execution.call_scope import PrintedByChildren, ShowError, as_a_call, show_pages
 from agent_kernel.notebook.execution.tracebacks import cell_names, render
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text

@@ -11,9 +11,9 @@ from typing import Any
 
 from agent_kernel.notebook.hosts.served import ServedHost
 from agent_kernel.notebook.kernel.environment import is_attended, is_behind_gateway, is_served, kernel_of
-from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.run_state import RunHost
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.notebook.kernel.to_server import ServerEvents
 from agent_kernel.protocol.kernel_events import Hello
 
 ASK_SECONDS = 0.25
@@ -100,16 +100,18 @@ class _Search:
             return
         if self._wait_until is None and is_behind_gateway():
             self._wait_until = time.monotonic() + ASK_SECONDS * ASK_TRIES
-        self._thread = threading.Thread(target=self._ask, args=(Link(kernel),), name="agent-kernel-hello", daemon=True)
+        self._thread = threading.Thread(
+            target=self._ask, args=(ServerEvents(kernel),), name="agent-kernel-hello", daemon=True
+        )
         self._thread.start()
 
     def wait(self) -> None:
         if self._wait_until is not None:
             self._answered.wait(max(0.0, self._wait_until - time.monotonic()))
 
-    def _ask(self, link: Link) -> None:
+    def _ask(self, events: ServerEvents) -> None:
         for _ in range(ASK_TRIES):
-            link.send(Hello())
+            events.send(Hello())
             if self._answered.wait(ASK_SECONDS):
                 return
 

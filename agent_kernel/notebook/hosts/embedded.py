@@ -36,7 +36,7 @@ from agent_kernel.notebook.kernel.environment import (
 )
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
-from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.kernel_events import WaitingRun

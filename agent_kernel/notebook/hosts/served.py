@@ -6,11 +6,10 @@ from concurrent.futures import Future
 
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of
-from agent_kernel.notebook.kernel.link import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, Link
-from agent_kernel.notebook.kernel.questions import ASK_TRIES
 from agent_kernel.notebook.kernel.requests import install
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
+from agent_kernel.notebook.kernel.to_server import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, ASK_TRIES, ServerEvents
 from agent_kernel.protocol.kernel_events import (
     AnswerT,
     AskMetrics,
@@ -44,7 +43,7 @@ class ServedHost:
 
     def __init__(self, state: KernelState) -> None:
         self._state = state
-        self._link = Link(kernel_of(state.shell))
+        self._events = ServerEvents(kernel_of(state.shell))
         self._views = LiveViews()
 
     def start(self, run: RunState) -> None:
@@ -57,7 +56,7 @@ class ServedHost:
         announced = RunAnnounced(
             run_id=run.run_id, conversation_id=run.conversation_id, through_gateway=self._through_gateway
         )
-        self._link.announce(announced, run.acknowledged, lambda: run.fail(NOT_ACKNOWLEDGED))
+        self._events.announce(announced, run.acknowledged, lambda: run.fail(NOT_ACKNOWLEDGED))
 
     @property
     def _through_gateway(self) -> bool:
@@ -65,7 +64,7 @@ class ServedHost:
         return not is_served(self._state.shell)
 
     def cancel(self, run: RunState, cause: StopCause) -> None:
-        self._link.send(CancelRun(run_id=run.run_id, cause=cause))
+        self._events.send(CancelRun(run_id=run.run_id, cause=cause))
 
     def list_models(self) -> Future[ModelsView]:
         listed: Future[ModelsView] = Future()
@@ -115,4 +114,4 @@ class ServedHost:
         """Ask the server and wait for its answer. Raises `ServerSilent`."""
         install()  # the answer is a request
         routed = question.routed(through_gateway=self._through_gateway)
-        return self._state.questions.ask(self._link.send, routed, tries)
+        return self._state.questions.ask(self._events.send, routed, tries)

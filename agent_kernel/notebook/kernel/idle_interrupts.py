@@ -15,7 +15,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.notebook.execution.interrupts import own_signal
+from agent_kernel.notebook.execution.call_interrupts import own_signal
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel import OWN_CODE

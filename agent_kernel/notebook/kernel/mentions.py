@@ -9,10 +9,10 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.notebook.context.cells import describe_cell
+from agent_kernel.notebook.context.told_cells import describe_cell
 from agent_kernel.notebook.inspect import inspect_variables, user_variables
 from agent_kernel.notebook.kernel.ran_cells import RanCells
-from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention, MentionsRead
 from agent_kernel.protocol.pages import CellState
 from agent_kernel.tools.builtin.cells import tell_one

@@ -18,8 +18,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.execution.display_text import display_text
 from agent_kernel.execution.stream_text import plain
-from agent_kernel.notebook.context.cells import CELLS, STREAM_CHARACTERS, RanCell
-from agent_kernel.notebook.context.errors import Places, error_text
+from agent_kernel.notebook.context.exceptions import Places, error_text
+from agent_kernel.notebook.context.told_cells import CELLS, STREAM_CHARACTERS, RanCell
 from agent_kernel.notebook.execution.runner import current_entry
 from agent_kernel.notebook.inspect import Describer
 from agent_kernel.notebook.kernel.environment import kernel_of

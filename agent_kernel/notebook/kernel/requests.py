@@ -17,15 +17,14 @@ from typing import Any, assert_never
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ServerSilent, ToolFailed
-from agent_kernel.notebook.context.environment import describe_environment
-from agent_kernel.notebook.execution.calls import Entry
+from agent_kernel.notebook.context.description import describe_environment
+from agent_kernel.notebook.execution.approved_calls import Entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of, notebook_path
-from agent_kernel.notebook.kernel.link import Link
 from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
-from agent_kernel.notebook.kernel.status import publish_less
-from agent_kernel.notebook.tools import picture_of, preview_of
+from agent_kernel.notebook.kernel.to_server import ServerEvents
+from agent_kernel.notebook.offered_tools import picture_of, preview_of
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict
 from agent_kernel.protocol.kernel import (
@@ -89,15 +88,30 @@ def install() -> None:
     state = kernel_state()
     kernel = getattr(state.shell, "kernel", None)
     if kernel is not None and REQUEST_TYPE not in kernel.control_handlers:
-        link = Link(kernel)
+        events = ServerEvents(kernel)
         handler = _RequestHandler(kernel, state)
         kernel.control_handlers[REQUEST_TYPE] = handler.handle
-        state.calls.on_ended = lambda entry: send_end(link, entry)
-        publish_less(kernel)
+        state.calls.on_ended = lambda entry: send_end(events, entry)
+        _publish_less(kernel)
         state.shell.input_transformers_cleanup.append(partial(_awaitable, state.shell))
-        state.interrupts.cancel_elsewhere = lambda run_id: link.send(KernelInterrupted(run_id=run_id))
+        state.interrupts.cancel_elsewhere = lambda run_id: events.send(KernelInterrupted(run_id=run_id))
         requested = _watch_interrupt_requests(kernel)
-        state.interrupts.was_asked_for = lambda seconds: requested(seconds) or _server_knows(state, link, seconds)
+        state.interrupts.was_asked_for = lambda seconds: requested(seconds) or _server_knows(state, events, seconds)
+
+
+def _publish_less(kernel: Any) -> None:
+    """Publish nothing of the kernel's state for these requests: pages take a kernel that runs a cell for idle after
+    one. `_publish_status` is undocumented, and used only here. Without it, all is published."""
+    publish = getattr(kernel, "_publish_status", None)
+    if publish is None:
+        return
+
+    def publish_status(status: str, channel: str, parent: dict[str, Any] | None = None) -> None:
+        message = parent or kernel.get_parent(channel)
+        if channel != "control" or message.get("header", {}).get("msg_type") != REQUEST_TYPE:
+            publish(status, channel, message)
+
+    kernel._publish_status = publish_status
 
 
 def _awaitable(shell: InteractiveShell, lines: list[str]) -> list[str]:
@@ -126,22 +140,22 @@ def _watch_interrupt_requests(kernel: Any) -> Callable[[float], bool]:
     return requested
 
 
-def _server_knows(state: KernelState, link: Link, seconds: float) -> bool:
+def _server_knows(state: KernelState, events: ServerEvents, seconds: float) -> bool:
     """Whether the server was asked for an interrupt within the last `seconds`. True also if it does not answer."""
     if not (is_served(state.shell) or state.served_through_gateway.is_set()):
         return True
     question = AskInterrupt(through_gateway=not is_served(state.shell), seconds=round(seconds, 3))
     try:
-        return state.questions.ask(link.send, question, tries=1).asked_for
+        return state.questions.ask(events.send, question, tries=1).asked_for
     except ServerSilent:
         return True
 
 
-def send_end(link: Link, entry: Entry) -> None:
+def send_end(events: ServerEvents, entry: Entry) -> None:
     """Have the server know that a call has ended, after all that the call has put out."""
     end = entry.end
     carried = end if end is not None and len(end.text) <= MOST_CARRIED else None
-    link.send(CallEnded(approval_id=entry.call.approval_id, end=carried))
+    events.send(CallEnded(approval_id=entry.call.approval_id, end=carried))
 
 
 class _RequestHandler:

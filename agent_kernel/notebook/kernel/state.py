@@ -10,17 +10,17 @@ from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ConfigurationError, UnknownRun
-from agent_kernel.notebook.execution.calls import Calls
+from agent_kernel.notebook.execution.approved_calls import Calls
 from agent_kernel.notebook.execution.runner import CallRunner
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
-from agent_kernel.notebook.kernel.cells import Cells
+from agent_kernel.notebook.kernel.cells_run_again import Cells
 from agent_kernel.notebook.kernel.environment import check_version
 from agent_kernel.notebook.kernel.idle_interrupts import IdleInterrupts
-from agent_kernel.notebook.kernel.questions import Questions
 from agent_kernel.notebook.kernel.ran_cells import RanCells
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state_version import StateVersion
-from agent_kernel.notebook.tools import offered_tools
+from agent_kernel.notebook.kernel.to_server import Questions
+from agent_kernel.notebook.offered_tools import offered_tools
 from agent_kernel.protocol.kernel import MOST_REPLACED
 from agent_kernel.tools.tool import Tool
 

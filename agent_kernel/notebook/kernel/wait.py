@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from agent_kernel.notebook.execution.interrupts import AwaitInterrupted, Notice, RunInterrupted, run_on_this_loop
+from agent_kernel.notebook.execution.call_interrupts import AwaitInterrupted, Notice, RunInterrupted, run_on_this_loop
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 

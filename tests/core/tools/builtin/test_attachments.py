@@ -120,9 +120,9 @@ def test_an_attachment_that_holds_no_picture_is_refused(folder: Path, bundle: An
 def test_what_a_hostile_notebook_holds_is_refused_before_it_is_decoded(
     folder: Path, monkeypatch: pytest.MonkeyPatch, data: str, why: str
 ) -> None:
-    from agent_kernel.notebook import tools
+    from agent_kernel.notebook import offered_tools
 
-    monkeypatch.setattr(tools, "FOLDER", folder)
+    monkeypatch.setattr(offered_tools, "FOLDER", folder)
     read(folder, [markdown(data, cell_id="a")])
     with pytest.raises(ToolFailed, match=why):
-        tools.picture_of("attachment:image.png", NOTEBOOK, None)
+        offered_tools.picture_of("attachment:image.png", NOTEBOOK, None)

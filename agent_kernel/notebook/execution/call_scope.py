@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from agent_kernel.notebook.execution.interrupts import InterruptGate
+from agent_kernel.notebook.execution.call_interrupts import InterruptGate
 from agent_kernel.notebook.execution.output_widgets import ShownWidgets, output_class, replacements
 from agent_kernel.notebook.execution.tracebacks import NameOf, render
 

@@ -18,8 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent_kernel.notebook.batch.agent_runs import last_number, runs_after
-from agent_kernel.notebook.batch.job import AgentRun, CellResult, Job, NotebookResult, agent_log_of
-from agent_kernel.notebook.batch.text import plain
+from agent_kernel.notebook.batch.job import AgentRun, CellResult, Job, NotebookResult, agent_log_of, plain
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.tools.builtin.safe_open import replace_file
 

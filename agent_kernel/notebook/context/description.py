@@ -7,7 +7,7 @@ from pathlib import Path
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from agent_kernel.notebook.context.cells import RanCell, describe_cells
+from agent_kernel.notebook.context.told_cells import RanCell, describe_cells
 from agent_kernel.notebook.inspect import Describer, user_variables
 from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN, EnvironmentDescribed
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_kernel.notebook.execution.interrupts import own_signal
+from agent_kernel.notebook.execution.call_interrupts import own_signal
 from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.kernel import CallEnd, Collected, OfferCall

@@ -7,15 +7,28 @@ from IPython.core.error import UsageError
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.notebook.execution.undo import KeptChange
 from agent_kernel.notebook.kernel.run_state import RunHost, RunState
-from agent_kernel.notebook.tools import FOLDER
+from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.lists import ServersView, ServerView
 from agent_kernel.record.as_cells import as_one, code_cells
 from agent_kernel.record.words import delayed, rule_words
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.review.hidden import reveal
 
 PROMPT_CHARACTERS = 60
 MOST_RUNS = 30
 NOTHING_OPEN = "No run is open in this kernel."
+NO_SERVER = (
+    "No MCP server is configured. They are named in mcp.json in Jupyter's configuration directory: "
+    '{"mcpServers": {NAME: {"command": ..., "args": [...]}}}'
+)
+_SERVER_STATES = {
+    "ready": "ready",
+    "starting": "starts; later prompts have its tools",
+    "sign in": "wants you to sign in",
+    "down": "down, tried again",
+}
+_SNO_SERVERN = 100
 
 
 def status(runs: Sequence[RunState], waiting: "Mapping[str, WaitingRun]") -> str:
@@ -154,6 +167,28 @@ def without_code(run: RunState | None) -> str:
     if not run.done:
         return f"The last run goes on; its code is here when it has ended: {_prompt(run)}"
     return f"The last run has run no code that a cell can repeat: {_prompt(run)}"
+
+
+def tools(found: ServersView) -> str:
+    """The tools that a prompt has: built-in ones and those of MCP servers, with the servers' states."""
+    parts = [f"Built in: {', '.join(tool.name for tool in BUILTIN_TOOLS)}"]
+    parts += [_server(server, found) for server in found.servers]
+    parts += [reveal(fault) for fault in found.faults]
+    if not found.servers and not found.faults:
+        parts.append(NO_SERVER)
+    return "\n\n".join(parts)
+
+
+def _server(server: ServerView, found: ServersView) -> str:
+    whose = {"user": "yours", "site": "the site's", "folder": "this folder's"}[server.whose]
+    head = f"{reveal(server.name)} ({whose}): {_SERVER_STATES[server.state]}"
+    cost = f", {server.tools} tools, about {server.tokens:,} tokens of each request" if server.tools else ""
+    lines = [head + cost, *([f"  {reveal(server.error)}"] if server.error else [])]
+    names = [tool.name for tool in found.tools if tool.server == server.name]
+    lines += [f"  {name}" for name in names[:_SNO_SERVERN]]
+    if len(names) > _SNO_SERVERN:
+        lines.append(f"  and {len(names) - _SNO_SERVERN} more")
+    return "\n".join([*lines, *(f"  {reveal(note)}" for note in server.notes)])
 
 
 def _prompt(run: RunState) -> str:

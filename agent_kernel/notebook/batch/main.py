@@ -6,14 +6,13 @@ import sys
 import time
 from pathlib import Path
 
+from agent_kernel.command_line import FAILED, INTERRUPTED, NOT_RUN, PASSED
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.batch.junit import write_junit
 from agent_kernel.notebook.batch.plan import plan
 from agent_kernel.notebook.batch.progress import Progress
-from agent_kernel.notebook.batch.report import collect
-from agent_kernel.notebook.batch.summary import as_markdown, as_text
+from agent_kernel.notebook.batch.report import as_markdown, as_text, collect
 from agent_kernel.notebook.batch.trail import merge
-from agent_kernel.options import FAILED, INTERRUPTED, NOT_RUN, PASSED
 from agent_kernel.tools.builtin.safe_open import replace_file
 
 
