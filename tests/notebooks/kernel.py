@@ -46,7 +46,7 @@ if discovery._embedded.cache_info().currsize:
     discovery._embedded.cache_clear()
 state.calls._seen.clear(); state.calls._entries.clear(); state._runs.clear(); state._tools.clear()
 state.ran._ended.clear(); state.cells._named.clear()
-backups._kept.clear(); backups._undone.clear()
+backups._kept.clear()
 os.chdir({folder!r})
 os.environ.clear()
 os.environ.update(sys.environ_at_start)
