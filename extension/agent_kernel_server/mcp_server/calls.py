@@ -108,12 +108,12 @@ class ClientCalls:
         """The homes and runs of the calls that this server carries out, by handle."""
         self._opening = asyncio.Lock()
         self._app: App | None = None
-        self._closed = False
+        self.closed = False
 
     async def app(self) -> App:
         """Raises `ConfigurationError`, and `LogUnavailable` once the server stops."""
         async with self._opening:
-            if self._app is None and not self._closed:
+            if self._app is None and not self.closed:
                 try:
                     server = await asyncio.to_thread(importlib.import_module, "agent_kernel_server.mcp_server.server")
                 except ImportError:
@@ -133,7 +133,7 @@ class ClientCalls:
                 ready.set()
                 await asyncio.Event().wait()
         finally:
-            self._app, self._closed = None, True
+            self._app, self.closed = None, True
 
     async def ask(self, caller: Caller, place: Place, tool_name: str, arguments: dict[str, object]) -> Asked:
         """Start a call, or find the same one of before. Raises `ToolFailed`, and other `AgentKernelError`s."""

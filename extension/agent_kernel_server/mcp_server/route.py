@@ -43,7 +43,7 @@ class McpHandler(AgentKernelHandler):
             serving.cancel()
             watching.cancel()
             self.service.streams.discard(self)
-        if not serving.cancelled():
+        if not serving.cancelled() and not calls.closed:
             serving.result()  # raises what went wrong
         connection: Any = self.request.connection
         if not self._headers_written and not connection.stream.closed():  # it was ended from here
