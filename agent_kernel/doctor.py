@@ -20,7 +20,7 @@ from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.models.checkup import Finding, check_up
 from agent_kernel.protocol.lists import ModelsView, ServersView
 from agent_kernel.tools.review.hidden import reveal
-from agent_kernel.tools.walls.probe import found_walls
+from agent_kernel.tools.walls.inside import found_walls
 
 if TYPE_CHECKING:
     from agent_kernel.terminal.connection import Place

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.tools.builtin.changes import planned_change
-from agent_kernel.tools.builtin.files import carry_out
+from agent_kernel.tools.builtin.changes import carry_out, planned_change
 
 
 def write_file(root: Path, path: str, content: str, approved: Path | None = None) -> str:

@@ -16,22 +16,80 @@ removed.
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits, FolderRule
-from agent_kernel.approvals.limits import checked_limits
+from agent_kernel.approvals.limits import checked_limits, least
+from agent_kernel.approvals.policy import exceeds
 from agent_kernel.approvals.rules import Rule, check_rules
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.protocol.vocabulary import PolicyMode, WallLevel
+from agent_kernel.protocol.figures import money
+from agent_kernel.protocol.vocabulary import BudgetLimits, PolicyMode, WallLevel
 
 FILE_NAME = ".agent-kernel.toml"
 MOST_BYTES = 64 * 1024
 MOST_RULES = 200
 MOST_CHARACTERS = 1000
 _MOST_SAID = 200
+_MOST_FILES_NAMED = 3
 _KEYS = ("policy", "rules", "walls", "budget")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRule:
+    """A rule, and the file that has it."""
+
+    text: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLimits:
+    """The limits from all files that apply to a notebook's folder, the nearest file first."""
+
+    files: tuple[str, ...] = ()
+    """Paths relative to the folder, for display: `.agent-kernel.toml`, `../.agent-kernel.toml`."""
+    mode: PolicyMode | None = None
+    rules: tuple[FolderRule, ...] = ()
+    walls: WallLevel | None = None
+    budget: BudgetLimits = field(default_factory=BudgetLimits)
+    notes: tuple[str, ...] = ()
+    """Faults and ignored entries of the files, each as a sentence for display."""
+    closed: bool = False
+    """Whether a file is broken, so that nothing runs unasked."""
+
+    def and_(self, other: "FolderLimits") -> "FolderLimits":
+        """The limits of both, which is at least as strict as either."""
+        return FolderLimits(
+            files=tuple(dict.fromkeys((*self.files, *other.files))),
+            mode=_stricter(self.mode, other.mode),
+            rules=tuple(dict.fromkeys((*self.rules, *other.rules))),
+            walls=other.walls if self.walls is None else stricter_walls(self.walls, other.walls),
+            budget=least(self.budget, other.budget),
+            notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
+            closed=self.closed or other.closed,
+        )
+
+    def words(self) -> str | None:
+        """`.agent-kernel.toml: at most plan, 2 rules, 50 tool calls`; `None` where nothing is tightened."""
+        parts = ["nothing runs unasked"] if self.closed else []
+        if self.mode is not None:
+            parts.append(f"at most {self.mode}")
+        if self.rules:
+            parts.append("1 rule" if len(self.rules) == 1 else f"{len(self.rules)} rules")
+        if self.walls is not None:
+            parts.append(f"walls {self.walls}")
+        parts += _budget_words(self.budget)
+        if not parts:
+            return None
+        more = len(self.files) - _MOST_FILES_NAMED
+        files = [*self.files[:_MOST_FILES_NAMED], *([f"{more} more"] if more > 0 else [])]
+        return f"{', '.join(files)}: {', '.join(parts)}"
+
+
+NO_LIMITS = FolderLimits()
 
 
 def read_limits(folder: Path, root: Path | None = None) -> FolderLimits:
@@ -168,3 +226,18 @@ def _read(place: Path, shown: str) -> bytes | FolderLimits | None:
     except OSError as error:
         return unreadable(shown, f"can't be read ({error.strerror})")
     return raw if len(raw) <= MOST_BYTES else unreadable(shown, f"has more than {MOST_BYTES // 1024} KiB")
+
+
+def stricter_walls(one: WallLevel, two: WallLevel | None) -> WallLevel:
+    """The stricter of two levels; `None` limits nothing."""
+    return one if two is None else max(one, two, key=get_args(WallLevel).index)
+
+
+def _stricter(one: PolicyMode | None, two: PolicyMode | None) -> PolicyMode | None:
+    return two if one is None or exceeds(one, two) else one
+
+
+def _budget_words(budget: BudgetLimits) -> list[str]:
+    said = {"tokens": "tokens", "tool_calls": "tool calls", "steps": "steps", "seconds": "s"}
+    parts = [f"{limit:,.10g} {unit}" for name, unit in said.items() if (limit := getattr(budget, name)) is not None]
+    return [*parts, *([money(budget.usd)] if budget.usd is not None else [])]

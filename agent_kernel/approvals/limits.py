@@ -6,8 +6,7 @@ from numbers import Real
 from typing import Any
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.protocol.budgets import BudgetLimits
-from agent_kernel.protocol.vocabulary import Limit
+from agent_kernel.protocol.vocabulary import BudgetLimits, Limit
 
 LIMITS: Mapping[Limit, int] = {"tokens": 10**12, "usd": 10**9, "tool_calls": 10**9, "seconds": 10**9, "steps": 10**9}
 """The known limits and the largest value of each. `usd` is in US dollars, `seconds` in seconds of work."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from agent_kernel.approvals.rules import leaves_walls, weigh
+from agent_kernel.approvals.rules import JudgedCall, leaves_walls, weigh
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.protocol.views import RuleOffer, ToolCallView
 from agent_kernel.protocol.vocabulary import Scope
@@ -175,9 +175,15 @@ def _arguments_like(name: str, pinned: str, arguments: dict[str, Any]) -> Iterat
 
 def _covers(text: str, call: ToolCallView, arguments: dict[str, Any]) -> bool:
     try:
-        where = _is_inside(call)
-        known = PARAMETERS.get(call.tool_name)
-        weighed = weigh([text], call.tool_name, arguments, call.digest, known, call.place, where, _definition(call))
-        return weighed.allows
+        judged = JudgedCall(
+            call.tool_name,
+            arguments,
+            call.digest,
+            parameters=PARAMETERS.get(call.tool_name),
+            place=call.place,
+            inside=_is_inside(call),
+            definition=_definition(call),
+        )
+        return weigh([text], judged).allows
     except ConfigurationError:
         return False  # the tool's or the argument's name does not fit the rules' syntax

@@ -5,11 +5,10 @@ people saved. It is pure: the same call under the same policy gets the same judg
 execution.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from agent_kernel.approvals.rules import Rule, leaves_walls, weigh
+from agent_kernel.approvals.rules import JudgedCall, Rule, leaves_walls, weigh
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.vocabulary import Approval, DecisionSource, PolicyMode
 
@@ -36,32 +35,6 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedCall:
-    """The properties of a call that policy judges by."""
-
-    tool_name: str
-    arguments: dict[str, Any]
-    digest: str
-    declared: Approval
-    """The tool's declared approval, or the result of its `approval` callable."""
-    read_only: bool
-    always_asks: bool = False
-    """Whether no rule may approve it, because a person edited it or it may have run before."""
-    checks_itself: bool = False
-    """Whether `declared` is the answer of the tool's own callable to these arguments."""
-    parameters: Mapping[str, Any] | None = None
-    """The tool's JSON Schema, from which rules take the defaults of omitted arguments."""
-    edits_in_folder: bool = False
-    """Whether it writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.places.may_edit`."""
-    place: Place | None = None
-    """For a call of a file tool: the resolved place of its path."""
-    inside: bool | None = None
-    """Whether a shell command runs inside walls, if that is known."""
-    definition: str = ""
-    """For a tool of an MCP server: the digest of its definition."""
-
-
-@dataclass(frozen=True, slots=True)
 class Policy:
     """The effective policy of a run. `Policy(rules=["deny run_shell"], default="ask")` is the public form."""
 
@@ -77,16 +50,7 @@ class Policy:
         return self if cap is None or not exceeds(self.default, cap) else Policy(self.rules, cap)
 
     def judge(self, call: JudgedCall) -> Judgement:
-        said = weigh(
-            self.rules,
-            call.tool_name,
-            call.arguments,
-            call.digest,
-            call.parameters,
-            call.place,
-            call.inside,
-            call.definition,
-        )
+        said = weigh(self.rules, call)
         if said.denied_by is not None:
             return Judgement("deny", f"By policy: {said.denied_by}.", source="rule")
         if call.declared == "deny":

@@ -35,11 +35,10 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from agent_kernel.approvals.matching import Cover, within_folder
-from agent_kernel.approvals.shell_rules import allows, restricts, restricts_exactly
+from agent_kernel.approvals.shell_rules import Cover, allows, restricts, restricts_exactly, within_folder
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.json_once import RepeatedName, unique
@@ -57,6 +56,32 @@ _RULE = re.compile(
 )
 _SECOND_CONDITION = re.compile(r"\"\s+(?:and|or|where)\s+\w+\s+(?:matches|is)\s")
 _MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """The properties of a call that rules and policy judge by."""
+
+    tool_name: str
+    arguments: dict[str, Any]
+    digest: str
+    declared: Approval = "ask"
+    """The tool's declared approval, or the result of its `approval` callable."""
+    read_only: bool = False
+    always_asks: bool = False
+    """Whether no rule may approve it, because a person edited it or it may have run before."""
+    checks_itself: bool = False
+    """Whether `declared` is the answer of the tool's own callable to these arguments."""
+    parameters: Mapping[str, Any] | None = None
+    """The tool's JSON Schema, from which rules take the defaults of omitted arguments."""
+    edits_in_folder: bool = False
+    """Whether it writes a file that the mode `edit` covers: see `agent_kernel.tools.builtin.places.may_edit`."""
+    place: Place | None = None
+    """For a call of a file tool: the resolved place of its path."""
+    inside: bool | None = None
+    """Whether a shell command runs inside walls, if that is known."""
+    definition: str = ""
+    """For a tool of an MCP server: the digest of its definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,46 +122,37 @@ class Rule:
             raise _not_understood(text)
         return rule
 
-    def weigh(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        digest: str,
-        parameters: Mapping[str, Any] | None = None,
-        inside: bool | None = None,
-        definition: str = "",
-    ) -> Cover:
-        """Whether the rule covers a call of a tool. `parameters` is the tool's JSON Schema, if it is known; `inside`,
-        whether a shell command runs inside walls, if that is known; `definition`, the digest of a server's tool."""
-        if self.tool not in ("*", tool) or self.definition not in ("", definition):
+    def weigh(self, call: JudgedCall) -> Cover:
+        """Whether the rule covers a call."""
+        if self.tool not in ("*", call.tool_name) or self.definition not in ("", call.definition):
             return "no"
-        here = self.weigh_walls(tool, arguments, inside)
-        found = here if here == "no" else self._weigh_condition(tool, arguments, digest, parameters)
+        here = self.weigh_walls(call)
+        found = here if here == "no" else self._weigh_condition(call)
         return here if found == "yes" else found
 
-    def weigh_walls(self, tool: str, arguments: dict[str, Any], inside: bool | None) -> Cover:
+    def weigh_walls(self, call: JudgedCall) -> Cover:
         """Whether the rule is for a call within these walls, or without."""
         if self.walls is None:
-            silent = self.verb == "allow" and self.argument != "outside" and leaves_walls(tool, arguments)
+            silent = (
+                self.verb == "allow" and self.argument != "outside" and leaves_walls(call.tool_name, call.arguments)
+            )
             return "no" if silent else "yes"
-        if inside is None:
+        if call.inside is None:
             return "unclear"
-        return "yes" if inside is (self.walls == "inside") else "no"
+        return "yes" if call.inside is (self.walls == "inside") else "no"
 
-    def _weigh_condition(
-        self, tool: str, arguments: dict[str, Any], digest: str, parameters: Mapping[str, Any] | None
-    ) -> Cover:
+    def _weigh_condition(self, call: JudgedCall) -> Cover:
         if self.argument is None:
             return "yes"
         if self.relation == "within":
-            return "yes" if set(titles(warnings(tool, arguments))) <= set(self._json()) else "no"
-        actual = digest if self.argument == "digest" else self._actual(arguments, parameters)
+            return "yes" if set(titles(warnings(call.tool_name, call.arguments))) <= set(self._json()) else "no"
+        actual = call.digest if self.argument == "digest" else self._actual(call)
         if actual is _MISSING:
-            known = parameters is not None and self.argument not in _properties(parameters)
+            known = call.parameters is not None and self.argument not in _properties(call.parameters)
             # A rule for `*` applies only to tools that have the argument.
             return "no" if self.tool == "*" and known else "unclear"
         if isinstance(actual, str):
-            return self._weigh_text(tool, actual)
+            return self._weigh_text(call.tool_name, actual)
         if self.relation == "matches":
             return "unclear"
         return "yes" if any(same_json(actual, value) for value in self._values()) else "no"
@@ -150,10 +166,10 @@ class Rule:
         """Whether it is a condition on the `command` of `run_shell`."""
         return tool == "run_shell" and self.argument == "command" and self.tool in ("*", tool)
 
-    def _actual(self, arguments: dict[str, Any], parameters: Mapping[str, Any] | None) -> Any:
-        if self.argument in arguments:
-            return arguments[self.argument]
-        described = _properties(parameters or {}).get(self.argument or "")
+    def _actual(self, call: JudgedCall) -> Any:
+        if self.argument in call.arguments:
+            return call.arguments[self.argument]
+        described = _properties(call.parameters or {}).get(self.argument or "")
         return described.get("default", _MISSING) if isinstance(described, Mapping) else _MISSING
 
     def _weigh_text(self, tool: str, actual: str) -> Cover:
@@ -198,62 +214,49 @@ def leaves_walls(tool: str, arguments: Mapping[str, Any]) -> bool:
     return tool == "run_shell" and arguments.get("outside") is True
 
 
-def weigh_rules(
-    texts: Iterable[str],
-    tool: str,
-    arguments: dict[str, Any],
-    digest: str,
-    parameters: Mapping[str, Any] | None,
-    inside: bool | None = None,
-    definition: str = "",
-) -> Weighed:
-    """Combine rules for one call. One rule is enough to deny, to ask or to allow; but each command of a shell line may
-    be allowed by a different rule."""
-    asks = allowed = False
-    patterns: list[str] = []
-    for text in texts:
-        rule = Rule.parse(text)
-        cover = rule.weigh(tool, arguments, digest, parameters, inside, definition)
-        if rule.verb == "deny" and cover == "yes":
-            return Weighed(denied_by=text)
-        if rule.verb != "allow":
-            asks = asks or cover != "no"
-        elif rule.relation == "matches" and rule.is_on_command(tool):
-            patterns += [rule.value] if rule.weigh_walls(tool, arguments, inside) == "yes" else []
-        else:
-            allowed = allowed or cover == "yes"
-    command = arguments.get("command")
-    if not allowed and patterns and isinstance(command, str):
-        allowed = allows(patterns, command)
-    return Weighed(asks=asks, allows=allowed)
-
-
-def weigh(
-    texts: Iterable[str],
-    tool: str,
-    arguments: dict[str, Any],
-    digest: str,
-    parameters: Mapping[str, Any] | None = None,
-    place: Place | None = None,
-    inside: bool | None = None,
-    definition: str = "",
-) -> Weighed:
-    """Weigh rules for a call that opens the file at `place`; without one, the same as `weigh_rules`.
+def weigh(texts: Iterable[str], call: JudgedCall) -> Weighed:
+    """Weigh rules for a call; for one that opens a file, by its place.
 
     A rule that allows has to cover the resolved place; one that denies or asks may cover that or the path as it is
     written. A rule for one exact call allows only a path without links, because links may lead elsewhere later.
     """
     texts = tuple(texts)
-    written = weigh_rules(texts, tool, arguments, digest, parameters, inside, definition)
+    written = _weigh_written(texts, call)
+    place = call.place
     if place is None:
         return written
-    exact = "" if place.linked else digest
-    opened = [weigh_rules(texts, tool, arguments | {"path": name}, exact, parameters) for name in place.spellings()]
+    at_place = replace(call, digest="" if place.linked else call.digest, inside=None, definition="")
+    opened = [
+        _weigh_written(texts, replace(at_place, arguments=call.arguments | {"path": name}))
+        for name in place.spellings()
+    ]
     return Weighed(
         denied_by=next((said.denied_by for said in (written, *opened) if said.denied_by is not None), None),
         asks=any(said.asks for said in (written, *opened)),
         allows=any(said.allows for said in opened),
     )
+
+
+def _weigh_written(texts: Iterable[str], call: JudgedCall) -> Weighed:
+    """Combine rules for a call by its arguments. One rule is enough to deny, to ask or to allow; but each command of a
+    shell line may be allowed by a different rule."""
+    asks = allowed = False
+    patterns: list[str] = []
+    for text in texts:
+        rule = Rule.parse(text)
+        cover = rule.weigh(call)
+        if rule.verb == "deny" and cover == "yes":
+            return Weighed(denied_by=text)
+        if rule.verb != "allow":
+            asks = asks or cover != "no"
+        elif rule.relation == "matches" and rule.is_on_command(call.tool_name):
+            patterns += [rule.value] if rule.weigh_walls(call) == "yes" else []
+        else:
+            allowed = allowed or cover == "yes"
+    command = call.arguments.get("command")
+    if not allowed and patterns and isinstance(command, str):
+        allowed = allows(patterns, command)
+    return Weighed(asks=asks, allows=allowed)
 
 
 def check_rules(texts: Iterable[str], own: Iterable[ToolDeclaration] | None = None) -> None:

@@ -11,7 +11,7 @@ from agent_kernel.protocol.kernel import KeptChange
 from agent_kernel.protocol.pages import CellChange, CellState, ReadCells
 from agent_kernel.protocol.vocabulary import ChangeState
 from agent_kernel.tools.builtin.cells import refused
-from agent_kernel.tools.notebook_editor import NobodyKnows, NotebookEditor
+from agent_kernel.tools.executor import NobodyKnows, NotebookEditor
 
 KEPT_CALLS = 50
 KEPT_CHARACTERS = 10_000_000

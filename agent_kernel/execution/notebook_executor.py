@@ -14,10 +14,9 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.execution.cell_changes import CellChanges, WayBack, cell_above
 from agent_kernel.execution.kernel_executor import KernelExecutor
 from agent_kernel.execution.link import RequestFailed
-from agent_kernel.protocol.calls import ApprovedCall, Outcome, ToolVerdict
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, SeenCell, ToolVerdict, source_digest
 from agent_kernel.protocol.file_cards import CellCard
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, AskWhetherCellWaits, Mention, MentionsRead
-from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
 from agent_kernel.protocol.pages import CellChange, CellState, ReadCells, RunCell
 from agent_kernel.protocol.views import Preview
 from agent_kernel.tools.builtin.cells import (
@@ -32,8 +31,7 @@ from agent_kernel.tools.builtin.cells import (
 )
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS
 from agent_kernel.tools.builtin.mentions import cell_named
-from agent_kernel.tools.executor import OutputSink
-from agent_kernel.tools.notebook_editor import Answered, NobodyKnows, NotebookEditor
+from agent_kernel.tools.executor import Answered, NobodyKnows, NotebookEditor, OutputSink
 from agent_kernel.tools.review.preview import diff, warnings
 
 WAITS_SECONDS = 3.0

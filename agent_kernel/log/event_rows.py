@@ -14,7 +14,7 @@ from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import LoggedEvent
 from agent_kernel.protocol.views import ImageRefs, MessageView, OutputView
 
-_ENVELOPE = {"seq", "conversation_id", "run_id"}
+_ENVELOPE = {"seq", "conversation_id", "run_id", "type"}
 """Fields of an event that are not in its stored text."""
 _OF_TURNS = (
     *("token", "reasoning", "message", "error"),
@@ -36,16 +36,16 @@ def append_event(sql: sqlite3.Connection, conversation: int, conversation_id: st
     """Append an event in a transaction, in which its number stays its own: no other process can write meanwhile."""
     body = event.model_dump_json(exclude=_ENVELOPE)
     ((seq,),) = sql.execute(
-        "INSERT INTO events SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4 FROM events WHERE conversation = ?1 "
-        "RETURNING seq",
+        "INSERT INTO events SELECT ?1, coalesce(max(seq), 0) + 1, (SELECT number FROM runs WHERE run_id = ?2), ?3, ?4 "
+        "FROM events WHERE conversation = ?1 RETURNING seq",
         (conversation, event.run_id, event.type, pack(body)),
     ).fetchall()
-    return _frame(conversation, conversation_id, seq, event.run_id, body)
+    return _frame(conversation, conversation_id, seq, event.run_id, event.type, body)
 
 
-def _frame(conversation: int, conversation_id: str, seq: int, run_id: str | None, body: str) -> Frame:
-    envelope = orjson.dumps({"seq": seq, "conversation_id": conversation_id, "run_id": run_id}).decode()
-    return Frame(conversation, seq, f"{envelope[:-1]},{body[1:]}")
+def _frame(conversation: int, conversation_id: str, seq: int, run_id: str | None, kind: str, body: str) -> Frame:
+    envelope = {"type": kind, "seq": seq, "conversation_id": conversation_id, "run_id": run_id}
+    return Frame(conversation, seq, f"{orjson.dumps(envelope).decode()[:-1]},{body[1:]}")
 
 
 def last_seq(sql: sqlite3.Connection, conversation: int) -> int:
@@ -57,10 +57,13 @@ def last_seq(sql: sqlite3.Connection, conversation: int) -> int:
 def frames_after(sql: sqlite3.Connection, conversation: int, conversation_id: str, seq: int, limit: int) -> list[Frame]:
     """The next `limit` events after `seq`, in order. Raises `Unreadable`."""
     rows = sql.execute(
-        "SELECT seq, run_id, body FROM events WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?",
+        "SELECT seq, run_id, type, body FROM events LEFT JOIN runs ON runs.number = run "
+        "WHERE events.conversation = ? AND seq > ? ORDER BY seq LIMIT ?",
         (conversation, seq, limit),
     )
-    return [_frame(conversation, conversation_id, number, run_id, unpack(body)) for number, run_id, body in rows]
+    return [
+        _frame(conversation, conversation_id, number, run_id, kind, unpack(body)) for number, run_id, kind, body in rows
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,8 @@ def _events(
     after: Position = START,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The events of these types, of all runs or of these, in order, each with its `seq`. Raises `Unreadable`."""
-    of_runs = f"AND run_id IN ({', '.join('?' * len(run_ids))})" if run_ids else ""
+    chosen = f"(SELECT number FROM runs WHERE run_id IN ({', '.join('?' * len(run_ids))}))"
+    of_runs = f"AND run IN {chosen}" if run_ids else ""
     rows = sql.execute(
         "SELECT seq, type, body FROM events WHERE conversation = ? AND seq > ? "
         f"AND type IN ({', '.join('?' * len(types))}) {of_runs} ORDER BY seq",
@@ -295,3 +299,19 @@ def message_views(sql: sqlite3.Connection, conversation: int, after: Position) -
     """The messages of a conversation, in order."""
     said = read_messages(sql, conversation, after)
     return [MessageView.model_validate(message_values(*one)) for one in said]
+
+
+def add_compaction(sql: sqlite3.Connection, conversation: int, body: dict[str, Any]) -> None:
+    sql.execute(
+        "INSERT INTO compactions (conversation, body) VALUES (?, ?)", (conversation, pack(orjson.dumps(body).decode()))
+    )
+
+
+def last_compaction(sql: sqlite3.Connection, conversation: int) -> dict[str, Any] | None:
+    row = sql.execute(
+        "SELECT body FROM compactions WHERE conversation = ? ORDER BY number DESC LIMIT 1", (conversation,)
+    ).fetchone()
+    if row is None:
+        return None
+    body: dict[str, Any] = orjson.loads(unpack(row[0]))
+    return body

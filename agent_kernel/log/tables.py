@@ -69,7 +69,7 @@ CREATE TABLE IF NOT EXISTS inbox (
 CREATE TABLE IF NOT EXISTS events (
     conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
     seq INTEGER NOT NULL,
-    run_id TEXT,
+    run INTEGER, -- its number
     type TEXT NOT NULL,
     body BLOB NOT NULL, -- its other fields
     PRIMARY KEY (conversation, seq)

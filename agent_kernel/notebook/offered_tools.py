@@ -23,22 +23,20 @@ from agent_kernel.notebook.execution.values import ToolText
 from agent_kernel.notebook.inspect import inspect_variables
 from agent_kernel.protocol.calls import Place, Walls
 from agent_kernel.protocol.file_cards import FileCard
-from agent_kernel.tools.builtin.changes import planned_change, refuse_another_base
+from agent_kernel.tools.builtin.cells import read_notebook
+from agent_kernel.tools.builtin.changes import planned_change, read_file, refuse_another_base
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, CHANGES_CELLS
-from agent_kernel.tools.builtin.files import read_file
-from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.places import builtin_verdict
 from agent_kernel.tools.builtin.prompt_pictures import attached_name, read_attachment, read_picture
 from agent_kernel.tools.builtin.search_process import list_files, search_files
 from agent_kernel.tools.builtin.shell import run_shell
-from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration, cached, checked_timeouts
 from agent_kernel.tools.function import as_tool
 from agent_kernel.tools.langchain import is_langchain
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.review.file_changes import file_card
 from agent_kernel.tools.tool import Tool
-from agent_kernel.tools.walls.inside import is_inside, words_of
-from agent_kernel.tools.walls.probe import found_walls
+from agent_kernel.tools.walls.inside import found_walls, is_inside, words_of
 from agent_kernel.tools.walls.room import make_room
 
 FOLDER = Path.cwd()

@@ -9,9 +9,8 @@ from agent_kernel.approvals.rules import Rule
 from agent_kernel.approvals.scripted import ScriptedDecision, ScriptEntry
 from agent_kernel.approvals.scripted import script as decisions_of
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.kernel import MOST_RULE_CHARACTERS, MOST_RULES
-from agent_kernel.protocol.vocabulary import Effort, PolicyMode
+from agent_kernel.protocol.vocabulary import BudgetLimits, Effort, PolicyMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,23 @@
 """What runtime and executor exchange about calls: a kernel's wire carries these as they are. `file_cards` has the rest.
 A first prompt waits for none of it."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from agent_kernel.protocol.notebook_cells import SeenCell
+from agent_kernel.protocol.ids import CellId
 from agent_kernel.protocol.vocabulary import Approval, ExecutionStatus, WallKind, WallLevel
+
+
+class SeenCell(BaseModel):
+    """A cell whose whole source the model was told."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    cell_id: CellId
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +108,8 @@ class ToolVerdict:
     """Whether the mode `edit` covers writing to `place`."""
     walls: WallsFound | None = None
     """For a shell command: the walls of the machine that it would run on."""
+
+
+def source_digest(source: str) -> str:
+    """The SHA-256 of a cell's source as UTF-8, in hexadecimal digits."""
+    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()

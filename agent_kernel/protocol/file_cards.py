@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agent_kernel.protocol.notebook_cells import SeenCell
+from agent_kernel.protocol.calls import SeenCell
 from agent_kernel.protocol.views import Preview, Warning
 
 WARNING_CHARACTERS = 1_000

@@ -10,17 +10,23 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from agent_kernel.protocol.budgets import BudgetLimits
-from agent_kernel.protocol.calls import ApprovedCall, Place, ToolVerdict
+from agent_kernel.protocol.calls import ApprovedCall, Place, SeenCell, ToolVerdict
 from agent_kernel.protocol.decisions import MOST_DECISIONS, ScriptedDecision
 from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.ids import CellId, Identifier
-from agent_kernel.protocol.notebook_cells import SeenCell
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.protocol.views import ErrorView, PolicyView, RunView, Usage
-from agent_kernel.protocol.vocabulary import CallPhase, ChangeState, Effort, ExecutionStatus, PolicyMode, StopCause
+from agent_kernel.protocol.vocabulary import (
+    BudgetLimits,
+    CallPhase,
+    ChangeState,
+    Effort,
+    ExecutionStatus,
+    PolicyMode,
+    StopCause,
+)
 
 REQUEST_TYPE = "agent_kernel_request"
 REPLY_TYPE = "agent_kernel_reply"

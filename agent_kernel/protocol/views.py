@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.vocabulary import (
+    BudgetLimits,
     BudgetOf,
     CallState,
     DecidedBy,

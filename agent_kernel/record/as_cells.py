@@ -11,7 +11,6 @@ from typing import Any, Literal
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
 from agent_kernel.record import words
 from agent_kernel.record.markdown import code_span, escape_markdown, safe_markdown
-from agent_kernel.record.needed_names import needed_names
 from agent_kernel.record.story import arguments_of
 from agent_kernel.tools.review.hidden import reveal
 from agent_kernel.tools.truncation import TextLimits, truncate
@@ -53,7 +52,7 @@ def all_cells(run: RunView, messages: Sequence[MessageView], calls: Sequence[Too
             cells.append(_cell(item) or _left_out(item))
         elif item and item != f"> {_title(run)}":
             cells.append(Cell("markdown", item))
-    return [Cell("markdown", _heading(run, cells)), *_merged(cells)]
+    return [Cell("markdown", _heading(run)), *_merged(cells)]
 
 
 def as_one(cells: Sequence[Cell]) -> str:
@@ -182,16 +181,10 @@ def _what_it_is(run: RunView) -> str:
     return f"What the agent ({escape_markdown(run.model)}) did in the run {code_span(run.run_id)}, without the agent."
 
 
-def _heading(run: RunView, cells: Sequence[Cell]) -> str:
+def _heading(run: RunView) -> str:
     parts = [f"# {_title(run)}", _what_it_is(run)]
     if run.ended_at is None:
         parts.append("The run had not ended when this was written.")
-    code = [cell.source for cell in cells if cell.kind == "code" and not cell.comment]
-    if needed := needed_names(source for source in code if not source.startswith("%%")):
-        names = ", ".join(f"`{name}`" for name in needed)
-        parts.append(
-            f"Its code uses what the notebook had by then: {names}. Define that in a cell above the first one."
-        )
     return "\n\n".join(parts)
 
 

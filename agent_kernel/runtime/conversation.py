@@ -19,12 +19,11 @@ from agent_kernel.errors import (
 from agent_kernel.log import event_rows, runs, tool_calls
 from agent_kernel.log import stored_images as pictures
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import ConversationView, ImageRefs, PolicySwitchView, RunView, ToolCallView
-from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode, UnknownAnswer
+from agent_kernel.protocol.vocabulary import BudgetLimits, DecidedBy, PolicyMode, UnknownAnswer
 from agent_kernel.runtime.clients.feed import Feed, Subscription
 from agent_kernel.runtime.clients.overview import read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
+from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
 from agent_kernel.instructions import NO_INSTRUCTIONS, Instructions
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import RunDeclaration
-from agent_kernel.protocol.vocabulary import Effort, PolicyMode, WallLevel
+from agent_kernel.protocol.vocabulary import BudgetLimits, Effort, PolicyMode, WallLevel
 from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import ToolDeclaration
 

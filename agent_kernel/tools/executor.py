@@ -5,9 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agent_kernel.errors import AgentKernelError
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
+from agent_kernel.protocol.pages import AnyPageRequest, PageAnswer
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.declaration import ToolDeclaration
 
@@ -116,4 +118,26 @@ class ToolExecutor(CallExecutor, Protocol):
 
     async def describe_environment(self) -> EnvironmentDescribed:
         """What the model is told of its environment: the notebook's path, variables and recent cells, bounded."""
+        ...
+
+
+class NobodyKnows(AgentKernelError):
+    """Whether something was done can't be found out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    answer: PageAnswer
+    place: str
+    """Where the cells are from: "as the page shows it now"."""
+    path: str
+
+
+class NotebookEditor(Protocol):
+    async def ask(self, request: AnyPageRequest) -> Answered:
+        """Have a page or the file do it. Raises `ToolFailed` where neither can, and nothing was done; `NobodyKnows`."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Interrupt the cell that runs."""
         ...

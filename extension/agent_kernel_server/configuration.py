@@ -10,12 +10,11 @@ from urllib.parse import urljoin
 
 from jupyter_core.paths import jupyter_config_dir, jupyter_config_path
 
-from agent_kernel.approvals.folder_file import read_limits
-from agent_kernel.approvals.folder_limits import FolderLimits
+from agent_kernel.approvals.folder_file import FolderLimits, read_limits
 from agent_kernel.instructions import Instructions, read_instructions
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel_server.mcp_tools.servers import McpServers
 from agent_kernel_server.service import Service

@@ -36,4 +36,4 @@ async def test_a_turn_is_a_few_kilobytes_and_no_more_late_than_early(opened: Ope
         sizes.append(await counted.bytes())
     early, late = (sizes[1] - sizes[0]) / 30, (sizes[2] - sizes[1]) / 30
     assert late <= 1.2 * early
-    assert late <= 7_000, "900 are two audit entries in plain text, some 3,000 the events"
+    assert late <= 6_000, "900 are two audit entries in plain text, some 2,000 the events"

@@ -10,9 +10,9 @@ import pytest
 from agent_kernel.log import owners
 from agent_kernel.log.store import Log
 from agent_kernel.protocol import events
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.runtime.tool_calls import tool_call
 from agent_kernel.testing import ScriptedModel, call, say

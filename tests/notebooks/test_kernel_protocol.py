@@ -4,10 +4,10 @@ from typing import Any, get_args
 
 import pytest
 
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.kernel import AnyRequest, Refused, read_reply
 from agent_kernel.protocol.views import PolicyView, RunView, Usage
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = pytest.mark.kernel

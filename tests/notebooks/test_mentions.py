@@ -12,8 +12,8 @@ import pytest
 
 from agent_kernel.notebook.context.told_cells import RanCell
 from agent_kernel.notebook.kernel.mentions import read_mentions
+from agent_kernel.protocol.calls import source_digest
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
-from agent_kernel.protocol.notebook_cells import source_digest
 from tests.notebooks.kernel import TestKernel
 
 NOTEBOOK = "folder/report.ipynb"

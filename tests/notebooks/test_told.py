@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.protocol.notebook_cells import source_digest
+from agent_kernel.protocol.calls import source_digest
 from tests.notebooks.conftest import SERVED
 from tests.notebooks.kernel import TestKernel
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agent_kernel.tools.walls.inside import words_of
-from agent_kernel.tools.walls.probe import found_walls
+from agent_kernel.tools.walls.inside import found_walls, words_of
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]

@@ -10,13 +10,12 @@ import pytest
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.notebook.execution.undo import Backups
-from agent_kernel.tools.builtin.changes import planned_write
-from agent_kernel.tools.builtin.files import read_file
-from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.cells import read_notebook
+from agent_kernel.tools.builtin.changes import planned_write, read_file
 from agent_kernel.tools.builtin.paths import resolve
+from agent_kernel.tools.builtin.places import builtin_verdict
 from agent_kernel.tools.builtin.safe_open import open_folder
 from agent_kernel.tools.builtin.search import list_files, search_files
-from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from tests.file_tools import edit_file, write_file
 from tests.flipping import flipped
 

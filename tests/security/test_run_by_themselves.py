@@ -11,8 +11,8 @@ from agent_kernel.models.recordings.format import load
 from agent_kernel.models.resolver import DEMO
 from agent_kernel.protocol.calls import Place
 from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel.tools.builtin.places import builtin_verdict
 from agent_kernel.tools.builtin.run_by_themselves import why_it_decides, why_it_runs
-from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.review.file_changes import file_card
 from tests.server.client import Api, Kernel
 

@@ -23,8 +23,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.calls import Walls, WallsFound
 from agent_kernel.protocol.vocabulary import WallKind, WallLevel
 from agent_kernel.tools.builtin.shell import run_shell
-from agent_kernel.tools.walls.inside import is_inside, words_of
-from agent_kernel.tools.walls.probe import found_walls
+from agent_kernel.tools.walls.inside import found_walls, is_inside, words_of
 from agent_kernel.tools.walls.room import Room, make_room
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="walls need Linux")

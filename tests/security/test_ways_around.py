@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from jupyter_server.auth.identity import User
 
-from agent_kernel.approvals.policy import JudgedCall, Policy
+from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.errors import InvalidArguments, ToolDeclarationError, ToolFailed
+from agent_kernel.tools.builtin.cells import read_notebook
+from agent_kernel.tools.builtin.changes import read_file
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, no_looser
-from agent_kernel.tools.builtin.files import read_file
-from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.places import builtin_verdict
 from agent_kernel.tools.builtin.search import list_files, search_files
-from agent_kernel.tools.builtin.verdicts import builtin_verdict
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel_server.identity import person_of

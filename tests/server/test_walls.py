@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel.tools.walls.inside import words_of
-from agent_kernel.tools.walls.probe import found_walls
+from agent_kernel.tools.walls.inside import found_walls, words_of
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Kernel
 

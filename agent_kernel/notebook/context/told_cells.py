@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent_kernel.execution.stream_text import plain
 from agent_kernel.models.redaction import Secrets, hide_keys
-from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
+from agent_kernel.protocol.calls import SeenCell, source_digest
 
 MAX_CHARACTERS = 12_000
 """Of all cells."""

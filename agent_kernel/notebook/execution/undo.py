@@ -9,8 +9,7 @@ from pathlib import Path
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.vocabulary import ChangeState
-from agent_kernel.tools.builtin.changes import FileChange
-from agent_kernel.tools.builtin.files import carry_out
+from agent_kernel.tools.builtin.changes import FileChange, carry_out
 from agent_kernel.tools.builtin.safe_open import read_bytes, remove_file, replace_file
 
 KEPT_CALLS = 50

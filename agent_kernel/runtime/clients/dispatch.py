@@ -18,7 +18,6 @@ from agent_kernel.errors import (
     TooManyConversations,
     UndoRefused,
 )
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import (
     COMMAND_TYPES,
     MAX_FRAME_BYTES,
@@ -45,7 +44,7 @@ from agent_kernel.protocol.commands import (
     client_command_adapter,
 )
 from agent_kernel.protocol.json_once import loads_once
-from agent_kernel.protocol.vocabulary import ErrorCode
+from agent_kernel.protocol.vocabulary import BudgetLimits, ErrorCode
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.stop import Stop
 

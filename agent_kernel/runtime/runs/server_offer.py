@@ -2,7 +2,7 @@
 file. They are asked by a card of the run, which waits for nobody: the card stays when the run has ended, and the runs
 after a yes have the tools."""
 
-from agent_kernel.approvals.rules import weigh
+from agent_kernel.approvals.rules import JudgedCall, weigh
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
 from agent_kernel.log.runs import ConversationRow
@@ -34,7 +34,7 @@ async def offer_servers(run: ActiveRun) -> None:
         return
     preview = Preview(kind="code", text=str(found["servers"]), facts=[QUESTION])
     proposal = server_cards.own_proposal(run.run_id, START_SERVERS, found, preview)
-    said = weigh(run.policy.rules, START_SERVERS, found, proposal.digest)
+    said = weigh(run.policy.rules, JudgedCall(START_SERVERS, found, proposal.digest))
     if said.denied_by is not None:
         return
     exact = exactly(proposal.digest)

@@ -9,7 +9,7 @@ from functools import lru_cache
 import orjson
 from pydantic import TypeAdapter
 
-from agent_kernel.approvals.folder_limits import NO_LIMITS, FolderLimits
+from agent_kernel.approvals.folder_file import NO_LIMITS, FolderLimits
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.errors import KernelGone
 from agent_kernel.log import runs

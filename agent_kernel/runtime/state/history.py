@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent_kernel.log.compactions import last_compaction
-from agent_kernel.log.event_rows import START, Position, read_messages
+from agent_kernel.log.event_rows import START, Position, last_compaction, read_messages
 from agent_kernel.log.runs import replaced_runs, too_long_runs
 from agent_kernel.models.base import CONTEXT_CLOSE, CONTEXT_OPEN, IMAGES, Model, WireMessage, facts_of
 from agent_kernel.runtime.settings import RunSpec

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from agent_kernel.protocol.notebook_cells import SeenCell
+from agent_kernel.protocol.calls import SeenCell
 
 MOST_CELLS = 20_000
 """The cells told last are kept. One that is no longer known has to be read again."""

@@ -8,10 +8,9 @@ from typing import Any, Self
 
 from agent_kernel.approvals.limits import LIMITS
 from agent_kernel.errors import BudgetExceeded
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.figures import money
 from agent_kernel.protocol.views import ConversationBudget, RunView, Usage
-from agent_kernel.protocol.vocabulary import BudgetOf, Limit
+from agent_kernel.protocol.vocabulary import BudgetLimits, BudgetOf, Limit
 
 _SUMMED = tuple(name for name, field in Usage.model_fields.items() if field.annotation is int)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from agent_kernel.approvals.folder_limits import FolderLimits, stricter_walls
+from agent_kernel.approvals.folder_file import FolderLimits, stricter_walls
 from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import ConfigurationError

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agent_kernel.approvals.policy import JudgedCall, Judgement, Policy
-from agent_kernel.approvals.rules import leaves_walls
+from agent_kernel.approvals.policy import Judgement, Policy
+from agent_kernel.approvals.rules import JudgedCall, leaves_walls
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.saved_rules import rules_in_force
 from agent_kernel.own_thread import in_own_thread

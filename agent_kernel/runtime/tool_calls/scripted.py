@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agent_kernel.approvals.policy import Judgement, exceeds
-from agent_kernel.approvals.rules import leaves_walls, weigh
+from agent_kernel.approvals.rules import JudgedCall, leaves_walls, weigh
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.log import tool_calls
@@ -100,7 +100,10 @@ def _barred(run: ActiveRun, tool_name: str, tool_input: str, place: Place | None
     parameters = run.registry.declaration(tool_name).parameters
     for rule in policy.rules:
         if rule.origin in ("site", "folder"):
-            said = weigh([rule.text], tool_name, parse(tool_input), what, parameters, place, is_inside(walls))
+            judged = JudgedCall(
+                tool_name, parse(tool_input), what, parameters=parameters, place=place, inside=is_inside(walls)
+            )
+            said = weigh([rule.text], judged)
             if said.asks or said.denied_by is not None:
                 return f"The rule `{rule.text}` of the {rule.origin} asks, {_ONLY_A_PERSON}."
     return None

@@ -13,11 +13,10 @@ from agent_kernel.errors import AlreadyDecided, BudgetExceeded, IllegalTransitio
 from agent_kernel.log import stored_messages, tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.models.prices import is_priced, may_cost
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import ErrorEvent, ToolAnsweredEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
 from agent_kernel.protocol.views import BudgetRaise, ConversationBudget, PauseView, RunView, ToolCallView, Usage
-from agent_kernel.protocol.vocabulary import BudgetOf, UnknownAnswer
+from agent_kernel.protocol.vocabulary import BudgetLimits, BudgetOf, UnknownAnswer
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.spending import check, raised, together, unpriced, with_raised

@@ -6,10 +6,15 @@ A path is resolved once for a call. Policy, rules and the card go by that place,
 
 import os
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from agent_kernel.protocol.calls import Place
-from agent_kernel.tools.builtin.run_by_themselves import folded, why_it_runs_there
+from agent_kernel.errors import ToolFailed
+from agent_kernel.protocol.calls import Place, ToolVerdict
+from agent_kernel.tools.builtin.changes import planned_change
+from agent_kernel.tools.builtin.declarations import READS_FILES, WRITES_FILES
+from agent_kernel.tools.builtin.run_by_themselves import folded, why_change_decides, why_it_runs_there
 from agent_kernel.tools.review.hidden import is_visible
+from agent_kernel.tools.walls.inside import found_walls
 
 UNKNOWN = Place("", linked=True)
 """A place that is not known, which no rule by path allows."""
@@ -51,3 +56,29 @@ def may_edit(place: Place) -> bool:
     if not may_read(place) or place.inside in (None, "."):
         return False
     return not folded(place.inside).endswith(".ipynb") and not why_it_runs_there(place)
+
+
+def builtin_verdict(name: str, arguments: dict[str, Any], root: Path) -> ToolVerdict:
+    """The verdict on a built-in tool: reading below `root`, the notebook's folder, is `allow`; all else, `ask`."""
+    if name in ("inspect_variables", "ask_user"):
+        return ToolVerdict("allow")
+    if name == "read_notebook" and "path" not in arguments:
+        return ToolVerdict("allow", locate(".", root))  # this notebook
+    if name in READS_FILES:
+        place = locate(arguments.get("path", "."), root)
+        return ToolVerdict("allow" if may_read(place) else "ask", place)
+    if name in WRITES_FILES:
+        place = locate(arguments.get("path"), root)
+        return ToolVerdict("ask", place, may_edit(place) and not _decides(name, arguments, root, place))
+    if name == "run_shell":
+        return ToolVerdict("ask", walls=found_walls())
+    return ToolVerdict("ask")
+
+
+def _decides(name: str, arguments: dict[str, Any], root: Path, place: Place) -> bool:
+    """Whether the file is or becomes one whose content takes effect by itself."""
+    try:
+        change = planned_change(root, name, arguments, Path(place.path))
+    except (ToolFailed, TypeError):
+        return False  # the call fails, and is judged again when it runs
+    return change is not None and bool(why_change_decides(change))

@@ -6,7 +6,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.tools.builtin.notebooks import NOTEBOOK_BYTES, cells_of
+from agent_kernel.tools.builtin.cells import NOTEBOOK_BYTES, cells_of
 from agent_kernel.tools.builtin.safe_open import FileTooLarge, is_link_on_the_way, read_bytes
 
 MOST_BYTES = 20 * 1024 * 1024

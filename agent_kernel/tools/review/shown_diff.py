@@ -5,6 +5,7 @@ Lines that begin with a backslash are notes, such as that the file has no newlin
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from agent_kernel.tools.builtin.line_changes import Change
 
@@ -50,22 +51,21 @@ def shown_diff(
     """Render the changes. `further` is the number of changes beyond these."""
     hunks = list(_hunks(changes))
     head = [f"--- {NO_FILE if created else path[:PATH_CHARACTERS]}", f"+++ {path[:PATH_CHARACTERS]}"]
-    if not further and _is_short(before, after, hunks):
-        writer = _Writer(before, after, WHOLE_LINES, None)
-        for hunk in hunks:
-            writer.write(hunk)
-        return ShownDiff("\n".join([*head, *writer.lines]) if hunks else "")
-    writer = _Writer(before, after, SHOWN_LINES, SHOWN_WIDTH)
-    shown = 0
+    is_whole = not further and _is_short(before, after, hunks)
+    most, width = (WHOLE_LINES, None) if is_whole else (SHOWN_LINES, SHOWN_WIDTH)
+    lines: list[str] = []
+    shown, cut = 0, False
     for hunk in hunks:
-        if writer.left <= 0:
+        piece = _Piece(before, after, hunk, most, most - len(lines), width)
+        lines += piece.lines
+        shown, cut = shown + piece.begun, cut or piece.cut
+        if piece.begun < len(hunk) or piece.cut_short:
             break
-        shown += writer.write(hunk)
     more = len(changes) - shown + further
-    parts = ["Long changes are shown in part."] if writer.cut else []
+    parts = ["Long changes are shown in part."] if cut else []
     if more:
         parts.append(f"And {more:,} more {'change' if more == 1 else 'changes'}.")
-    return ShownDiff("\n".join([*head, *writer.lines]), " ".join(parts))
+    return ShownDiff("\n".join([*head, *lines]) if hunks or further else "", " ".join(parts))
 
 
 Hunk = list[Change]
@@ -98,100 +98,68 @@ def _is_short(before: Sequence[str], after: Sequence[str], hunks: Sequence[Hunk]
     return True
 
 
-class _Writer:
-    """Writes hunks up to a number of lines. Lines longer than `width` are cut."""
+class _Piece:
+    """A hunk within a number of lines. Lines longer than `width` are cut."""
 
-    def __init__(self, before: Sequence[str], after: Sequence[str], most: int, width: int | None) -> None:
-        self._before = before
-        self._after = after
-        self._width = width
-        self._most = most
-        self.left = most
+    def __init__(
+        self, before: Sequence[str], after: Sequence[str], hunk: Hunk, most: int, room: int, width: int | None
+    ) -> None:
+        self._before, self._after, self._width = before, after, width
         self.lines: list[str] = []
+        self.begun = 0
+        """How many changes of the hunk are shown, the last perhaps in part."""
         self.cut = False
-
-    def write(self, hunk: Hunk) -> int:
-        """Write as much of the hunk as fits. Returns how many of its changes were begun."""
-        first = max(0, hunk[0].start - CONTEXT)
-        new_first = hunk[0].new_start - (hunk[0].start - first)
-        body: list[str] = []
-        counts = [0, 0]
-        at = first
-        begun = 0
-        whole = True
+        """Whether something of them is not shown."""
+        self.cut_short = False
+        """Whether that is the end of a change: what followed would not have the numbers of the header."""
+        first = at = max(0, hunk[0].start - CONTEXT)
         for change in hunk:
-            if not whole or not self._has_room(at, change):
-                whole = False
-                self.left = 0
+            left = room - len(self.lines) - (change.start - at)
+            size = change.end - change.start + change.new_end - change.new_start
+            if self.cut_short or (size > left < most // 2):  # too little of it would be shown
                 break
-            self._context(body, counts, at, change.start)
-            whole = self._change(body, counts, change)
-            begun += 1
-            at = change.end
-        if not begun:
-            return 0
-        if whole:
-            self._context(body, counts, at, min(len(self._before), at + CONTEXT))
-        self.lines.append(f"@@ -{_span(first, counts[0])} +{_span(new_first, counts[1])} @@")
-        self.lines.extend(body)
-        return begun
+            self._add(" ", before[at : change.start])
+            self._change(change, max(2, left))
+            self.begun, at = self.begun + 1, change.end
+        else:
+            self._add(" ", () if self.cut_short else before[at : at + CONTEXT])
+        if self.begun:
+            counts = [sum(line[0] in signs for line in self.lines) for signs in (" -", " +")]
+            new_first = hunk[0].new_start - (hunk[0].start - first)
+            self.lines.insert(0, f"@@ -{_span(first, counts[0])} +{_span(new_first, counts[1])} @@")
 
-    def _has_room(self, at: int, change: Change) -> bool:
-        """Whether a part of a change is worth showing."""
-        size = change.end - at + change.new_end - change.new_start
-        return size <= self.left or self.left >= self._most // 2
+    def _change(self, change: Change, room: int) -> None:
+        old, new = self._before[change.start : change.end], self._after[change.new_start : change.new_end]
+        for sign, lines, others, done in (("-", old, new, "removed"), ("+", new, old, "added")):
+            count = min(len(lines), max(room // 2, room - len(others)))
+            self._add(sign, lines[:count], others)
+            if count < len(lines):
+                self.lines.append(f"\\ {len(lines) - count:,} more {_lines(len(lines) - count)} {done}")
+                self.cut = self.cut_short = True
 
-    def _context(self, body: list[str], counts: list[int], start: int, end: int) -> None:
-        for line in self._before[start:end]:
-            body.append(" " + self._fitted(line, 0))
-        counts[0] += end - start
-        counts[1] += end - start
-        self.left -= end - start
+    def _add(self, sign: str, lines: Sequence[str], others: Sequence[str] = ()) -> None:
+        for line, other in zip_longest(lines, others[: len(lines)], fillvalue=""):
+            self.lines.append(sign + self._fitted(line, other))
 
-    def _change(self, body: list[str], counts: list[int], change: Change) -> bool:
-        """False where it was cut: then the lines that follow are not those of the numbers that follow."""
-        old, new = change.end - change.start, change.new_end - change.new_start
-        room = max(2, self.left)
-        removed = min(old, max(room // 2, room - new))
-        added = min(new, max(room // 2, room - old))
-        for index in range(removed):
-            body.append("-" + self._fitted(self._before[change.start + index], self._difference(change, index)))
-        if removed < old:
-            body.append(f"\\ {old - removed:,} more {_lines(old - removed)} removed")
-        for index in range(added):
-            body.append("+" + self._fitted(self._after[change.new_start + index], self._difference(change, index)))
-        if added < new:
-            body.append(f"\\ {new - added:,} more {_lines(new - added)} added")
-        counts[0] += removed
-        counts[1] += added
-        self.left -= removed + added
-        whole = removed == old and added == new
-        self.cut = self.cut or not whole
-        return whole
-
-    def _difference(self, change: Change, index: int) -> int:
-        """The index at which two long lines begin to differ."""
-        at, new_at = change.start + index, change.new_start + index
-        if self._width is None or at >= change.end or new_at >= change.new_end:
-            return 0
-        one, other = self._before[at], self._after[new_at]
-        if max(len(one), len(other)) <= self._width:
-            return 0
-        low, high = 0, min(len(one), len(other))
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-        return low
-
-    def _fitted(self, line: str, difference: int) -> str:
+    def _fitted(self, line: str, other: str) -> str:
+        """A long line from where it begins to differ from the one that it replaces."""
         if self._width is None or len(line) <= self._width:
             return line
         self.cut = True
-        start = max(0, difference - _LEAD)
+        start = max(0, _common(line, other) - _LEAD)
         text = line[start : start + self._width].replace("\n", " ")
         before = f"[{start:,} characters] … " if start else ""
         after = len(line) - start - self._width
         return f"{before}{text}" + (f" … [{after:,} characters]" if after > 0 else "")
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two lines begin with alike. By halves: a line may have many megabytes."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
 
 
 def _lines(count: int) -> str:

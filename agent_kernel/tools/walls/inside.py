@@ -1,17 +1,25 @@
-"""Puts a command inside walls, and knows what it has left and where it met them."""
+"""Puts a command inside walls, and knows which this machine has, what a command has left and where it met them.
 
+Walls are found by running `true` inside them, never by reading versions.
+"""
+
+import functools
+import json
 import os
 import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import assert_never
 
-from agent_kernel.protocol.calls import WallsFound
+from agent_kernel.protocol.calls import Walls, WallsFound
 from agent_kernel.protocol.vocabulary import WallLevel
-from agent_kernel.tools.walls import bubblewrap, landlock, seccomp
+from agent_kernel.tools.walls import bubblewrap, seccomp
 from agent_kernel.tools.walls.bubblewrap import MOST_PROCESSES
-from agent_kernel.tools.walls.room import Room
+from agent_kernel.tools.walls.room import Room, make_room
 
 _MET = re.compile(
     r"permission denied|operation not permitted|read-only file system|network is unreachable|connection refused|"
@@ -25,6 +33,9 @@ SAID = re.compile(r"(?<=alls: )(?:none|workspace|read-only) \([^\n]{0,1200}\)")
 """What a card and a result say of the walls: the same notebook may run on machines with other ones."""
 _TAIL = 20_000
 _LONGEST_LINE = 300
+_SECONDS = 20.0
+_MOST_WORDS = 200
+LAUNCHER = Path(__file__).with_name("landlock_launcher.py")
 
 
 def words_of(found: WallsFound | None, level: WallLevel, *, outside: bool = False) -> str:
@@ -63,7 +74,7 @@ def put_inside(found: WallsFound, room: Room, command: Sequence[str]) -> Iterato
             with _in_memory(seccomp.program(datagrams_only=False)) as file:
                 yield bubblewrap.command_line(program, room, command, file), (file,)
         case "Landlock":
-            yield landlock.command_line(room, command), ()
+            yield _landlock_line(room, command), ()
         case "none":
             raise ValueError("there are no walls to put a command inside")
         case never:
@@ -98,3 +109,53 @@ def processes_below(pid: int, most: int = MOST_PROCESSES + 2) -> list[int]:
                 with suppress(OSError):
                     found += map(int, (task / "children").read_text().split())
     return found[1:]
+
+
+def _landlock_line(room: Room, command: Sequence[str]) -> list[str]:
+    described = {
+        "folder": str(room.folder),
+        "scratch": tempfile.gettempdir() if room.writable else None,
+        "hidden": list(map(str, room.hidden)),
+        "kept": list(map(str, room.kept)),
+        "filter": seccomp.program(datagrams_only=True).hex(),
+    }
+    return [sys.executable, "-I", "-S", "-B", str(LAUNCHER), json.dumps(described), *command]
+
+
+@functools.cache
+def found_walls(*, bubblewrap: bool = True, landlock: bool = True) -> WallsFound:
+    """The strongest walls that work here, of those that may be used. It starts a process: not for an event loop."""
+    if not sys.platform.startswith("linux"):
+        return WallsFound("none", "walls need Linux")
+    reasons = []
+    for found, wanted in ((WallsFound("bubblewrap"), bubblewrap), (WallsFound("Landlock"), landlock)):
+        why = _why_not(found) if wanted else "not to be used"
+        if why is None:
+            return found
+        reasons.append(f"{found.kind}: {why}")
+    return WallsFound("none", "; ".join(reasons))
+
+
+def _why_not(found: WallsFound) -> str | None:
+    """Why these walls do not work; `None` where they do."""
+    with tempfile.TemporaryDirectory(prefix="agent-kernel-walls-") as folder:
+        room = make_room(Walls(), Path(folder))
+        try:
+            with put_inside(found, room, ["true"]) as (words, files):
+                tried = subprocess.run(
+                    words,
+                    env=dict(room.environment),
+                    pass_fds=files,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=_SECONDS,
+                    check=False,
+                )
+        except FileNotFoundError:
+            return "not installed"
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)[:_MOST_WORDS]
+    said = tried.stderr.strip().rpartition("\n")[2].removeprefix("bwrap: ")[:_MOST_WORDS]
+    return None if tried.returncode == 0 else said or f"exit code {tried.returncode}"

@@ -16,7 +16,6 @@ from agent_kernel.execution.cell_changes import CellChanges
 from agent_kernel.execution.kernel_executor import KernelCalls
 from agent_kernel.execution.link import KernelLink, RequestFailed, RequestRefused, Unreachable
 from agent_kernel.execution.notebook_executor import NotebookExecutor
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.kernel import (
     Declared,
     DeclareRun,
@@ -37,7 +36,7 @@ from agent_kernel.protocol.kernel_events import (
     Question,
     RunAnnounced,
 )
-from agent_kernel.protocol.vocabulary import StopCause
+from agent_kernel.protocol.vocabulary import BudgetLimits, StopCause
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.stop import Stop, stop_for

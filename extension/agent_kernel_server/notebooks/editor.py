@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.pages import AnyPageRequest, CellChange, CellState, PageAnswer, ReadCells, RunCell
-from agent_kernel.tools.notebook_editor import Answered, NobodyKnows
+from agent_kernel.tools.executor import Answered, NobodyKnows
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.pages import OpenPages, PageGone
 from agent_kernel_server.notebooks.run_cell import Ran
@@ -24,7 +24,7 @@ NOT_APPLIED = "The page went away before it changed the cell {cell}. Nothing was
 
 @dataclass(frozen=True, slots=True)
 class ServedNotebook:
-    """Implements `agent_kernel.tools.notebook_editor.NotebookEditor` for one run."""
+    """Implements `agent_kernel.tools.executor.NotebookEditor` for one run."""
 
     pages: OpenPages
     files: CellFiles

@@ -11,15 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_kernel import doctor
-from agent_kernel.approvals.folder_file import FILE_NAME, parse, read_limits
-from agent_kernel.approvals.folder_limits import FolderLimits
-from agent_kernel.approvals.policy import JudgedCall
+from agent_kernel.approvals.folder_file import FILE_NAME, FolderLimits, parse, read_limits
+from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.models.checkup import Finding
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.views import RuleView
-from agent_kernel.protocol.vocabulary import Approval, PolicyMode
+from agent_kernel.protocol.vocabulary import Approval, BudgetLimits, PolicyMode
 from agent_kernel.record.words import policy_words
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tool_calls.effective_policy import StoredPolicy, effective_policy

@@ -12,9 +12,9 @@ from agent_kernel.approvals.limits import checked_limits, least
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.notebook.options import Budget
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import BudgetAddition
 from agent_kernel.protocol.events import ErrorEvent, ToolStateEvent
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say

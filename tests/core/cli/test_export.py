@@ -113,9 +113,3 @@ async def test_what_is_no_run_is_answered_with_those_that_there_are(
     assert said.startswith("agent-kernel: There is no run 'run_0nope' in this log. The last ones:\n")
     assert first[:12] in said
     assert "More than one run begins with 'run_'." in printed("run_", code=1)
-
-
-def test_a_log_that_cant_be_read_says_why(log: Path, printed: Printed) -> None:
-    assert "There is no log at" in printed("last", code=1)
-    log.write_bytes(b"no database at all" * 100)
-    assert "can't be read as a log" in printed("last", code=1)

@@ -45,7 +45,7 @@ class OpenLog:
 
 def say(transaction: Transaction, text: str) -> int:
     """The number that it got."""
-    transaction.append(1, ID, TokenEvent(run_id="run_1", message_id="msg_1", content=text))
+    transaction.append(1, ID, TokenEvent(message_id="msg_1", content=text))
     return transaction.frames[-1].seq
 
 

@@ -28,8 +28,8 @@ def test_a_client_that_resumes_from_anywhere_gets_exactly_what_was_sent(sql: sql
     for text in TEXTS:
         output = OutputView(kind="stream", name="stdout", text=text)
         for event in (
-            TokenEvent(run_id="run_a", message_id="m", content=text),
-            ToolOutputEvent(run_id=None, tool_call_id="c", index=0, output=output),
+            TokenEvent(message_id="m", content=text),
+            ToolOutputEvent(tool_call_id="c", index=0, output=output),
         ):
             sent.append(event_rows.append_event(sql, 1, "conv_1", event))
             event_rows.append_event(sql, 2, "conv_2", event)

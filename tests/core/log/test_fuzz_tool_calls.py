@@ -244,4 +244,4 @@ class ToolCalls(RuleBasedStateMachine):
 
 
 TestToolCalls = ToolCalls.TestCase
-TestToolCalls.settings = rounds(40, 500, stateful_step_count=40)
+TestToolCalls.settings = rounds(15, 500, stateful_step_count=40)

@@ -4,9 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -14,11 +12,10 @@ import jupyter_core.paths
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.doctor import examine
 from agent_kernel.errors import OtherSchema
 from agent_kernel.log.opening import LOG_VARIABLE
 from agent_kernel.log.store import Log
-from agent_kernel.log.tables import SCHEMA, make_tables
+from agent_kernel.log.tables import SCHEMA
 
 EARLIER = "is from before Agent Kernel's first release"
 
@@ -57,20 +54,6 @@ async def test_no_other_schema_is_taken(tmp_path: Path, number: int, words: str)
         await Log.open(tmp_path / "log.sqlite")
 
 
-def test_what_servers_begin_at_the_same_moment_is_one_new_log(tmp_path: Path) -> None:
-    servers = 4
-    together = threading.Barrier(servers)
-
-    def begin(_: int) -> list[tuple[int]]:
-        with closing(sqlite3.connect(tmp_path / "log.sqlite", isolation_level=None)) as sql:
-            together.wait()
-            make_tables(sql)
-            return sql.execute("SELECT user_version, count(*) FROM pragma_user_version, audit_head").fetchall()
-
-    with ThreadPoolExecutor(servers) as pool:
-        assert list(pool.map(begin, range(servers))) == [[(SCHEMA, 1)]] * servers
-
-
 @pytest.mark.parametrize("command", ["audit", "audit --check", "export", "export last", "rules list"])
 def test_the_command_line_says_so_in_one_sentence(
     old_log: Path, command: str, capsys: pytest.CaptureFixture[str]
@@ -78,11 +61,6 @@ def test_the_command_line_says_so_in_one_sentence(
     assert cli.main([*command.split(), "--log", str(old_log)]) == 1
     said = capsys.readouterr()
     assert (said.out, said.err.count(EARLIER), "Traceback" in said.err) == ("", 1, False)
-
-
-def test_doctor_says_so(old_log: Path) -> None:
-    [finding] = [finding for finding in examine({}, ask=False) if str(old_log) in finding.text]
-    assert (finding.mark, EARLIER in finding.text) == ("MEND", True)
 
 
 def test_a_run_in_a_kernel_without_a_server_ends_with_it(old_log: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from agent_kernel.models.endpoints import Endpoint, configured
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.lists import EndpointView
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.testing.wire.reply import Reply, failure

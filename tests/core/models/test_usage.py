@@ -8,7 +8,7 @@ import pytest
 
 from agent_kernel.models.base import ModelTurn, TokenUsage
 from agent_kernel.models.usage import MOST_DOLLARS, MOST_TOKENS, openai_usage, summed, token_usage, with_cost_of
-from agent_kernel.protocol.budgets import BudgetLimits
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.testing import call, say
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import CHAT, Events, WireApi, each_api

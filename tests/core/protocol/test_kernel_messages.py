@@ -5,24 +5,19 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agent_kernel.protocol.budgets import BudgetLimits
-from agent_kernel.protocol.calls import ApprovedCall, Place
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import (
     CallEnd,
     Collected,
     Declared,
-    DeclareRun,
     Done,
     KeptChanges,
-    OfferCall,
     Previewed,
     Refused,
     Reply,
     RunDeclaration,
     VerdictGiven,
     read_reply,
-    read_request,
 )
 from agent_kernel.protocol.kernel_events import (
     AskMetrics,
@@ -34,6 +29,7 @@ from agent_kernel.protocol.kernel_events import (
     read_event,
 )
 from agent_kernel.protocol.tools import ToolDeclaration
+from agent_kernel.protocol.vocabulary import BudgetLimits
 
 DECLARATION = {"run_id": "run_x", "conversation_id": "conv_x", "prompt": "Go."}
 OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
@@ -52,12 +48,6 @@ OUTPUT = {"kind": "stream", "name": "stdout", "text": "x"}
 )
 def test_an_event_is_read_as_it_was_sent(message: Any) -> None:
     assert read_event(message.model_dump(mode="json")) == message
-
-
-def test_a_request_is_read_as_it_was_sent() -> None:
-    place = Place(path="/home/ana/a.txt", inside="a.txt")
-    request = OfferCall(call=ApprovedCall("apr_x", "1", "t", "{}", "d", place=place), run_id="r")
-    assert read_request(request.model_dump(mode="json")) == request
 
 
 def test_a_reply_is_of_the_requests_type_or_a_refusal() -> None:
@@ -126,8 +116,3 @@ def test_a_declaration_is_read_as_it_was_sent() -> None:
     run = RunDeclaration(**DECLARATION, budget=BudgetLimits(usd=0), tools=(tool,), script=script, continues=0)
     sent = Declared(declaration=run)
     assert read_reply(sent.model_dump(mode="json"), Declared) == sent
-
-
-def test_fields_that_are_not_known_are_ignored() -> None:
-    sent = DeclareRun(run_id="run_x")
-    assert read_request(sent.model_dump(mode="json") | {"of_a_later_version": 1}) == sent

@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.views import MessageView, OutputView, PolicyView, RunView, ToolCallView, Usage
+from agent_kernel.protocol.vocabulary import BudgetLimits
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 

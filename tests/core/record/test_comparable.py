@@ -5,7 +5,7 @@ from typing import Any
 from agent_kernel.protocol.views import NoticeView, OutputView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.record import place_record, render_record
-from agent_kernel.record.comparable import comparable, is_record
+from agent_kernel.record.comparable import comparable
 from agent_kernel.testing.notebook_outputs import read_outputs
 from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
 
@@ -64,14 +64,6 @@ def test_what_a_record_says_is_compared() -> None:
     assert comparable(record(replayed()[:3])).text != one
 
 
-def test_an_error_of_several_lines_keeps_them() -> None:
-    message = f"{RECORDING_CHANGED}: recordings/orders.jsonl, line 3.\n- 1\n+ 9"
-    run = a_run(status="error", error={"code": "LLM_ERROR", "message": message})
-    shown = render_record(run, [], [])
-    assert comparable(shown["text/html"]).error.endswith(message)
-    assert "- 1\n+ 9" in shown["text/markdown"]
-
-
 def test_a_notice_that_the_recording_differed_is_told_apart_from_what_is_compared() -> None:
     notice = NoticeView(
         content=f"{RECORDING_CHANGED}: line 3.", detail="It was 1 and is 9.", steps=0, at="2026-11-20T14:02:30.000Z"
@@ -89,10 +81,3 @@ def test_pictures_are_counted_and_addresses_of_memory_left_out() -> None:
     assert told.pictures == (f"data:image/png;base64,{PNG}",)
     assert "(picture 1)" in told.text
     assert "<Axes at 0x...>" in told.text
-
-
-def test_only_the_record_of_a_run_is_one() -> None:
-    shown = place_record(a_run(), [says("Done.")], []).record
-    assert is_record(shown["text/html"])
-    assert not is_record("<div>agent-record</div>")
-    assert not is_record("")

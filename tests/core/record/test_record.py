@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.views import (
     BudgetRaise,
     ErrorView,
@@ -16,7 +15,7 @@ from agent_kernel.protocol.views import (
     ToolCallView,
     Usage,
 )
-from agent_kernel.protocol.vocabulary import CUT_OFF, RECORDING_CHANGED
+from agent_kernel.protocol.vocabulary import CUT_OFF, RECORDING_CHANGED, BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.record.words import RECORDED
 from agent_kernel.runtime.tool_calls.scripted import RECORDING
@@ -83,23 +82,6 @@ def test_a_record_says_what_is_known_of_the_cost() -> None:
     assert "$" not in plain, "it is compared: what a run costs differs from day to day"
 
 
-def test_a_call_is_told_by_the_first_line_that_does_something() -> None:
-    codes = [
-        "# the mean (of prices\nimport pandas as pd\n\ndf.mean()",
-        "from a import (\n  b,\n  c,\n)\nimport d\nb(c)",
-        "import pandas as pd\nimport numpy",
-    ]
-    told = bundle([a_call(at, arguments={"code": code}, duration_ms=4) for at, code in enumerate(codes, start=1)])
-    summaries = [
-        re.sub("<[^>]+>", "", found) for found in re.findall("<summary>(.*?)</summary>", told["text/html"])[1:]
-    ]
-    assert [one.partition(", approved")[0] for one in summaries] == [
-        "Run Python df.mean() (run_python): Done",
-        "Run Python b(c) (run_python): Done",
-        "Run Python import pandas as pd (run_python): Done",
-    ]
-
-
 def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
     html = bundle(five_calls())["text/html"]
     assert "<details><summary>5 steps: 3 done, 1 denied, 1 failed</summary>" in html
@@ -159,24 +141,6 @@ def test_the_record_of_a_recorded_run_is_the_same_every_time() -> None:
         assert "14:02" not in content
         assert "tokens" not in content
         assert "$" not in content
-
-
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        ("demo", "Recorded demo"),
-        ("replay:sum.jsonl", "Recorded answers of sum.jsonl"),
-        ("replay:recordings/cleaning.json", "Recorded answers of cleaning.json"),
-        ("replay:C:\\work\\a<b>.jsonl", "Recorded answers of a<b>.jsonl"),
-        ("my own", "Recorded answers"),
-    ],
-)
-def test_a_record_names_the_recording_that_answered(model: str, said: str) -> None:
-    call = five_calls()[0].model_copy(update={"by": "script", "decided_by": "a recording"})
-    record = render_record(a_run(recorded=True, model=model), [says("", call)], [call])
-    assert f"{said}: no model is called, it cost nothing" in record["text/plain"]
-    assert f"{html.escape(said)}: no model is called, it cost nothing" in record["text/html"]
-    assert "approved by a recording" in record["text/plain"]
 
 
 def test_a_replays_record_says_first_how_many_calls_a_recording_approved() -> None:
@@ -245,11 +209,6 @@ def test_every_end_of_a_call_is_told_honestly() -> None:
 def test_nothing_is_shown_as_the_output_of_a_call_that_never_ran() -> None:
     html = bundle([a_call(state="denied", result="Denied by you. Do not send the same call again.")])["text/html"]
     assert "Do not send" not in html
-
-
-def test_a_progress_line_that_was_redrawn_shows_its_last_state() -> None:
-    html = bundle([a_call(outputs=[printed("10%\r50%"), printed("\r100%\n"), printed("done\r\n")])])["text/html"]
-    assert "<pre>100%\ndone</pre>" in html
 
 
 def test_outputs_that_were_cleared_or_replaced_are_gone() -> None:
@@ -336,13 +295,6 @@ def test_a_prompt_is_shown_as_it_was_written(prompt: str) -> None:
     shown = render_record(a_run(prompt=prompt), [], [])
     assert f"<blockquote><pre>{html.escape(prompt)}</pre></blockquote>" in shown["text/html"]
     assert f"```text\n{prompt}\n```" in shown["text/markdown"]
-
-
-def test_a_long_prompt_is_folded_and_bounded() -> None:
-    shown = render_record(a_run(prompt="Clean `orders` <now>.\n" + "row\n" * 50_000), [], [])
-    assert "<details><summary>Prompt: Clean `orders` &lt;now&gt;.</summary>\n<blockquote><pre>" in shown["text/html"]
-    assert "<summary>Prompt: Clean `orders` &lt;now&gt;.</summary>" in shown["text/markdown"]
-    assert all(len(text) < 25_000 for text in shown.values())
 
 
 def test_code_and_what_it_printed_look_like_code_and_output() -> None:

@@ -16,7 +16,7 @@ from agent_kernel.errors import ToolFailed
 from agent_kernel.log.audit import chain
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model
-from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict, WallsFound
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, SeenCell, ToolVerdict, WallsFound
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     Event,
@@ -27,7 +27,6 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention, MentionsRead
-from agent_kernel.protocol.notebook_cells import SeenCell
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.clients.feed import Subscription

@@ -7,7 +7,6 @@ from unicodedata import east_asian_width
 
 import pytest
 
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.views import (
     ConversationView,
     ErrorView,
@@ -21,6 +20,7 @@ from agent_kernel.protocol.views import (
     Usage,
     Warning,
 )
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.terminal.lines import Printer, Terminal
 
 NOW = "2026-11-22T18:00:00.000Z"
@@ -135,13 +135,6 @@ def test_an_edited_call_is_shown_again() -> None:
     done = page.show("", a_call("success", "mine()", edited=True, by="user", decided_by="ana", duration_ms=320))
     assert done.count("  │ mine()\n") == 1
     assert "Done, edited and approved by ana, 0.3 s" in done
-
-
-def test_a_call_that_waits_for_the_persons_own_cell_says_so_once() -> None:
-    page = Page()
-    for _ in range(2):
-        said = page.show("", a_call("executing", waiting_behind=5))
-    assert said.count("Your cell [5] is running. This call starts when it ends.") == 1
 
 
 def test_what_was_said_is_not_said_again_and_a_run_that_fails_twice_says_so_twice() -> None:

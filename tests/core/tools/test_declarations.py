@@ -16,7 +16,7 @@ from langgraph.prebuilt import InjectedState
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agent_kernel.errors import ConfigurationError, ToolDeclarationError
-from agent_kernel.protocol.tools import MOST_SECONDS, ToolDeclaration
+from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.tools.function import as_tool, tool
 from agent_kernel.tools.registry import ToolRegistry
@@ -63,25 +63,6 @@ def test_the_model_is_told_what_hints_and_docstring_say() -> None:
         "required": ["table"],
         "additionalProperties": False,
     }
-
-
-@pytest.mark.parametrize(
-    "docstring",
-    [
-        "Do it.\n\nParameters\n----------\nday : date\n    The day.\n",
-        "Do it.\n\n:param day: The day.\n",
-        "Do it.\n\nArgs:\n    day (date): The day.\n",
-    ],
-    ids=["numpy", "sphinx", "google"],
-)
-def test_parameters_are_described_in_the_usual_docstring_styles(docstring: str) -> None:
-    def act(day: datetime.date) -> str:
-        return day.isoformat()
-
-    act.__doc__ = docstring
-    made = as_tool(act)
-    assert made.declaration.description == "Do it."
-    assert made.declaration.parameters["properties"]["day"]["description"] == "The day."
 
 
 def test_json_arguments_arrive_as_the_hinted_types() -> None:
@@ -173,16 +154,6 @@ def test_a_faulty_tool_is_refused_by_name_with_its_fault(function: Any, fault: s
     with pytest.raises(ToolDeclarationError, match=fault) as caught:
         as_tool(function)
     assert function.__name__ in str(caught.value)
-
-
-@pytest.mark.parametrize(("cache", "seconds"), [(True, MOST_SECONDS), (90, 90.0), (False, None)])
-def test_a_read_only_tool_may_keep_its_outcomes(cache: bool | float, seconds: float | None) -> None:
-    def look() -> int:
-        """Look."""
-        return 1
-
-    assert as_tool(tool(read_only=True, cache=cache)(look)).declaration.cache_seconds == seconds
-    assert look() == 1
 
 
 @pytest.mark.parametrize("cache", [0, -1, math.nan, math.inf, "yes", None, 10**10])

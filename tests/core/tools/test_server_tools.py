@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.approvals.rules import Rule, weigh
+from agent_kernel.approvals.rules import JudgedCall, Rule, weigh
 from agent_kernel.errors import ConfigurationError, InvalidArguments, ToolDeclarationError
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS, no_looser
 from agent_kernel.tools.registry import ToolRegistry
@@ -33,7 +33,6 @@ def test_names_are_plain_or_made_so_with_a_hash_that_stays() -> None:
     "schema",
     [
         {"type": "object", "properties": {"a": {"$ref": "https://evil.example/schema.json"}}},
-        {"type": "object", "properties": {"a": {"type": "no such type"}}},
         {"type": "object", "properties": {"a": {"type": "string", "description": "x" * 30_000}}},
     ],
 )
@@ -54,9 +53,9 @@ def test_an_allow_is_for_the_definition_that_a_person_saw() -> None:
     tool = declared("s", "t", "Look.", OBJECT)
     changed = declared("s", "t", "Look, and mail it.", OBJECT)
     rule = f"allow s__t defined as {definition_digest(tool)}"
-    assert weigh([rule], "s__t", {}, "d", definition=definition_digest(tool)).allows
-    assert not weigh([rule], "s__t", {}, "d", definition=definition_digest(changed)).allows
-    assert not weigh([rule], "s__t", {}, "d").allows  # the notebook's own tool of that name
+    called = JudgedCall("s__t", {}, "d")  # of the notebook's own tool of that name
+    allowed = [weigh([rule], replace(called, definition=definition_digest(one))).allows for one in (tool, changed)]
+    assert (*allowed, weigh([rule], called).allows) == (True, False, False)
     assert difference(tool, changed).splitlines() == ['-  "Look."', '+  "Look, and mail it."']
     for bad in (f"deny s__t defined as {definition_digest(tool)}", "allow * defined as 0123456789abcdef"):
         with pytest.raises(ConfigurationError):

@@ -153,15 +153,10 @@ def test_the_trail_outlives_its_conversation(sql: sqlite3.Connection) -> None:
     "statement",
     [
         "UPDATE audit SET entry = '{}' WHERE number = 2",
-        "DELETE FROM audit",
         "DELETE FROM audit WHERE number = 6",
-        "REPLACE INTO audit VALUES (2, '{}', '')",
         "INSERT INTO audit VALUES (9, '{}', '')",
-        "UPDATE audit_head SET number = 2",
         "UPDATE audit_head SET hash = ''",
-        "DELETE FROM audit_head",
         "INSERT INTO audit_head VALUES (1, '')",
-        "REPLACE INTO audit_head VALUES (1, '')",
     ],
 )
 def test_sqlite_refuses_to_change_or_remove_an_entry(sql: sqlite3.Connection, statement: str) -> None:
@@ -178,29 +173,16 @@ REHASHED = json.dumps({"number": 3, "previous": "x"})
     ("statements", "number", "why"),
     [
         (["UPDATE audit SET entry = replace(entry, 'ana', 'eve') WHERE number = 3"], 3, "changed"),
-        (["UPDATE audit SET entry = replace(entry, 'success', 'error') WHERE number = 4"], 4, "changed"),
-        (["UPDATE audit SET hash = '00' WHERE number = 3"], 3, "changed"),
         (["UPDATE audit SET entry = 'x', hash = '{sha:x}' WHERE number = 3"], 3, "can't be read"),
         ([f"UPDATE audit SET entry = '{REHASHED}', hash = '{{sha:{REHASHED}}}' WHERE number = 3"], 3, "not written"),
         (["DELETE FROM audit WHERE number IN (3, 4)"], 5, "follows entry 2: what was between them was removed"),
-        (["DELETE FROM audit WHERE number = 1"], 2, "follows entry 0"),
         (
             ["DELETE FROM audit WHERE number = 3", "UPDATE audit SET number = number - 1 WHERE number > 3"],
             3,
             "written as number 4",
         ),
-        (
-            [
-                "UPDATE audit SET number = 100 WHERE number = 3",
-                "UPDATE audit SET number = 3 WHERE number = 4",
-                "UPDATE audit SET number = 4 WHERE number = 100",
-            ],
-            3,
-            "written as number 4",
-        ),
         (["DELETE FROM audit WHERE number > 4"], 5, "removed, with all that followed it up to 6"),
         (["DELETE FROM audit"], 1, "removed"),
-        (["DELETE FROM audit_head"], 6, "record of the last entry"),
         (["UPDATE audit_head SET hash = ''"], 6, "not the entry that was written last"),
     ],
 )

@@ -8,8 +8,8 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.errors import IllegalTransition
-from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand, ToolRetryCommand
-from agent_kernel.protocol.events import CompleteEvent, ToolOutputEvent
+from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand
+from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import InterruptibleExecutor, Stage, Stages, stage
@@ -55,19 +55,6 @@ async def test_cancel_of_one_call_names_that_call_only(stages: Stages) -> None:
     assert (stop["tool_call_ids"], stop["decided_by"], stop["whole_run"]) == (["a"], "eve", False)
 
 
-async def test_a_running_call_that_is_cancelled_is_noted_too(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        handle = await stage.start()
-        [first] = await stage.requests()
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        await stage.until(lambda: stage.of(ToolOutputEvent))
-        await handle_command(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
-        await handle.wait()
-    [stop] = await stops(stage)
-    assert (stop["tool_call_ids"], stop["decided_by"]) == (["a"], "eve")
-
-
 async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_are_noted(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1", call_id="a")]) as model:
         stage = await stages(model)
@@ -79,17 +66,6 @@ async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_a
         told = await stage.audit()
     noted = [(one["run_id"], one["tool_call_ids"], one["decided_by"]) for one in told if one["kind"] == "stop"]
     assert noted == [(second.run_id, [], "eve"), (first.run_id, ["a"], "ana")]
-
-
-async def test_a_run_that_nobody_stopped_has_no_such_entry(stages: Stages) -> None:
-    with ScriptedModel([TWO_CALLS]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        await stage.requests(2)
-        await stage.conversation.kernel_gone("The kernel died.", restarting=False)
-        assert (await handle.wait()).run.error.code == "KERNEL_DIED"
-    assert await stops(stage) == []
-    assert [one["state"] for one in await stage.audit()] == ["cancelled", "cancelled"]
 
 
 async def messages(stage: Stage) -> list[dict[str, Any]]:
@@ -118,24 +94,3 @@ async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_
     assert cli.main(["audit", "--log", str(path)]) == 0
     assert sent in [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert cli.main(["audit", "--log", str(path), "--check"]) == 0
-
-
-async def test_a_message_that_replaces_no_call_is_no_decision(stages: Stages) -> None:
-    with ScriptedModel([say("Hello."), say("Again.")]) as model:
-        stage = await stages(model)
-        await (await stage.start()).wait()
-        await handle_command(MessageCommand(type="message", content="And now?"), stage.conversation, "eve")
-        await stage.until(lambda: len(stage.of(CompleteEvent)) == 2)
-        assert await stage.audit() == []
-
-
-async def test_a_call_that_is_asked_for_again_names_who_did_that_to_those_that_wait(stages: Stages) -> None:
-    with ScriptedModel([TWO_CALLS, say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        first, second = await stage.requests(2)
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=False))
-        await handle_command(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
-        await handle.wait()
-    [sent] = await messages(stage)
-    assert (sent["tool_call_ids"], sent["decided_by"]) == ([second.tool_call_id], "eve")

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stage, Stages
 from tests.core.runtime.turns.test_budget import run_view, until_paused

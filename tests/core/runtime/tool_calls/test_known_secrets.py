@@ -7,12 +7,11 @@ import pytest
 from agent_kernel.approvals.scripted import approve
 from agent_kernel.log.event_rows import read_messages
 from agent_kernel.models.redaction import IN_PLACE, Secrets
-from agent_kernel.protocol.calls import ApprovedCall, Outcome
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, SeenCell, source_digest
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.kernel import EnvironmentDescribed
-from agent_kernel.protocol.notebook_cells import SeenCell, source_digest
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.runs.lifecycle import fitted
 from agent_kernel.testing import ScriptedModel, call, say

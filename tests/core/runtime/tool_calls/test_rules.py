@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.offers import offered_rules
-from agent_kernel.approvals.rules import Rule
+from agent_kernel.approvals.rules import JudgedCall, Rule
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ConfigurationError, InvalidArguments, UnknownRule
 from agent_kernel.protocol.calls import ApprovedCall
@@ -91,8 +91,8 @@ def test_code_is_offered_by_what_a_reading_warns_of_first_and_as_every_call_last
 def test_a_rule_for_code_like_this_covers_no_code_that_is_warned_of_more(code: str, covered: bool) -> None:
     rule = Rule.parse('allow run_python where warnings within ["Writes files"]')
     arguments = {"code": code}
-    assert rule.weigh("run_python", arguments, "") == ("yes" if covered else "no")
-    assert rule.weigh("run_shell", {"command": "ls"}, "") == "no"
+    assert rule.weigh(JudgedCall("run_python", arguments, "")) == ("yes" if covered else "no")
+    assert rule.weigh(JudgedCall("run_shell", {"command": "ls"}, "")) == "no"
 
 
 @pytest.mark.parametrize(

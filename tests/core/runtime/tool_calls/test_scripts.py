@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.approvals.folder_limits import FolderLimits, FolderRule
+from agent_kernel.approvals.folder_file import FolderLimits, FolderRule
 from agent_kernel.approvals.scripted import ScriptedDecision, answer, approve, deny, edit
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.runs import RunResult

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.folder_file import parse
-from agent_kernel.approvals.policy import JudgedCall, Policy
+from agent_kernel.approvals.policy import Policy
+from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.approvals.scripted import approve_all
 from agent_kernel.errors import IllegalTransition
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls, WallsFound

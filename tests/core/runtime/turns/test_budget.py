@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.errors import AlreadyDecided, InvalidArguments
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import ApprovalRequestEvent, CompleteEvent, ErrorEvent, RunEvent
 from agent_kernel.protocol.views import RunView
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life, stage

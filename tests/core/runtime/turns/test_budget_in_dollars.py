@@ -8,9 +8,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent_kernel.errors import InvalidArguments
 from agent_kernel.models.base import ModelFacts, ModelTurn, TokenUsage
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.commands import BudgetAddition
 from agent_kernel.protocol.events import ErrorEvent
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.record import render_record
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.record.record_examples import bare

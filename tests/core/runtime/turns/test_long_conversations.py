@@ -12,10 +12,10 @@ from agent_kernel.models.base import LocalServer, ModelFacts, ModelRequest, Mode
 from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.models.known import Capabilities, ModelSource
-from agent_kernel.protocol.budgets import BudgetLimits
 from agent_kernel.protocol.events import RunEvent, TokenEvent
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import NoticeView
+from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.compaction import tokens_of

@@ -11,8 +11,8 @@ import pytest
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin import search, search_process
-from agent_kernel.tools.builtin.files import read_file
-from agent_kernel.tools.builtin.notebooks import read_notebook
+from agent_kernel.tools.builtin.cells import read_notebook
+from agent_kernel.tools.builtin.changes import read_file
 from agent_kernel.tools.builtin.search_process import list_files, search_files
 from tests.file_tools import edit_file, write_file
 
