@@ -51,22 +51,15 @@ class Result:
 class Results:
     """The results of one run."""
 
-    def __init__(
-        self,
-        run: str,
-        shown: Mapping[int, Sequence[OutputView]],
-        failed: Container[int] = (),
-        with_texts: Container[int] = (),
-    ) -> None:
+    def __init__(self, run: str, shown: Mapping[int, Sequence[OutputView]], failed: Container[int] = ()) -> None:
         """`shown` are the outputs of each call, by its number in the transcript; those of failed ones stay there, but
-        for widgets, and texts of others than `with_texts`. If there are too many, the last ones are kept, because a
-        run's conclusions are at its end."""
+        for widgets. If there are too many, the last ones are kept, because a run's conclusions are at its end."""
         found = [
             (call, number, data, output.metadata)
             for call, outputs in shown.items()
             for number, output in enumerate(outputs)
             if call not in failed or WIDGET_VIEW in output.data
-            if (data := _result_data(output, with_text=call in with_texts))
+            if (data := _result_data(output))
         ]
         kept: dict[tuple[int, int], Result] = {}
         left = MOST_BYTES
@@ -106,14 +99,14 @@ def mark_of(run: str, call: int) -> dict[str, Any]:
     return {RESULT_MARK: {"run": run, "call": call}}
 
 
-def _result_data(output: OutputView, *, with_text: bool) -> dict[str, Any]:
+def _result_data(output: OutputView) -> dict[str, Any]:
     text: Any = output.text
     if output.kind == "display":
         data = saved_data(output.data)
         if data.keys() - {"text/plain"}:
             return data
         text = data.get("text/plain")
-    if not with_text or output.kind not in ("display", "stream") or not isinstance(text, str):
+    if output.kind not in ("display", "stream") or not isinstance(text, str):
         return {}
     kept = bounded(text)
     return in_sight(kept) if without_colours(kept).strip() else {}

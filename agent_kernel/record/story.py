@@ -132,7 +132,6 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
     by_id = {call.tool_call_id: call for call in tool_calls}
     answers: list[str] = []
     items: list[ToolCallView | Aside] = []
-    steps: list[list[ToolCallView]] = []
     # Notices by the number of the model's turns before them.
     between = [(step.steps, Aside(words.raised(step), varies=True)) for step in run.raises]
     end = _notice_of_end(run) if messages else ""
@@ -150,13 +149,11 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
                 items.append(Aside(message.content))
             else:
                 answers.append(message.content)
-        steps.append([by_id.pop(name) for name in message.tool_calls if name in by_id])
-        items.extend(steps[-1])
-    steps.append(list(by_id.values()))
-    items.extend(steps[-1])
+        items.extend(by_id.pop(name) for name in message.tool_calls if name in by_id)
+    items.extend(by_id.values())
     items.extend(aside for _, aside in reversed(between))
     run_id = "recorded" if run.recorded else run.run_id
-    transcript, results = _transcript(items, run, run_id, {_last_done(step) for step in steps})
+    transcript, results = _transcript(items, run, run_id)
     error = f"{words.error_words(run.error)} {run.error.message}".strip() if run.error else end
     is_said = run.status == "complete" and (answers or error)
     return Story(
@@ -173,11 +170,6 @@ def make_story(run: RunView, messages: Sequence[MessageView], tool_calls: Sequen
         took="" if run.recorded else _took(transcript),
         results=results.all,
     )
-
-
-def _last_done(step: Sequence[ToolCallView]) -> str | None:
-    """The call of a step whose texts stay in sight: the last one that did what it should and has shown something."""
-    return next((call.tool_call_id for call in reversed(step) if call.state == "success" and call.outputs), None)
 
 
 def _line(run: RunView, tool_calls: Sequence[ToolCallView]) -> tuple[Part, ...]:
@@ -216,13 +208,12 @@ def _notice_of_end(run: RunView) -> str:
 
 
 def _transcript(
-    items: list[ToolCallView | Aside], run: RunView, run_id: str, with_texts: set[str | None]
+    items: list[ToolCallView | Aside], run: RunView, run_id: str
 ) -> tuple[tuple[RecordCall | Aside, ...], Results]:
     calls = [item for item in items[:_MOST_CALLS] if isinstance(item, ToolCallView)]
     outputs = {number: settled_outputs(call) for number, call in enumerate(calls, 1)}
-    failed = {number for number, call in enumerate(calls, 1) if call.state != "success"}
-    texts = {number for number, call in enumerate(calls, 1) if call.tool_call_id in with_texts}
-    results = Results(run_id, outputs, failed, texts)
+    failed = {number for number, call in enumerate(calls, 1) if call.state == "error"}
+    results = Results(run_id, outputs, failed)
     cells = _cells([item for item in items if isinstance(item, ToolCallView)])
     transcript: list[RecordCall | Aside] = []
     numbers = itertools.count(1)

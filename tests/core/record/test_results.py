@@ -9,6 +9,7 @@ import pytest
 
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import RESULT_MARK as MARK
+from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.record import Placed, place_record, render_record
 from agent_kernel.record.results import MOST_RESULTS, WIDGET_VIEW
 from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
@@ -50,18 +51,21 @@ def test_a_chart_stands_below_with_all_its_mime_types_and_the_record_has_no_copy
         assert text.index("There it is.") < text.index("1 step: 1 done")
 
 
-def test_texts_of_a_steps_other_calls_and_what_failed_calls_showed_stay_in_the_transcript() -> None:
-    text = a_call(1, outputs=[printed("41")])
-    failed = a_call(2, outputs=[displayed(image_png=PNG, text_plain="half"), raised("ValueError: no")], state="error")
-    last = a_call(3, outputs=[printed("42")])
-    shown = placed(text, failed, last)
+def test_what_failed_calls_showed_stays_in_the_transcript() -> None:
+    failed = a_call(1, outputs=[displayed(image_png=PNG, text_plain="half"), raised("ValueError: no")], state="error")
+    shown = placed(failed, a_call(2, outputs=[printed("42")]))
     assert [result.data for result in shown.results] == [{"text/plain": "42"}]
-    assert ">41</pre>" in shown.record["text/html"]
     assert PNG in shown.record["text/html"]
-    assert "(run_python): Failed, ValueError, approved by you\n3." in shown.record["text/plain"]
+    assert "(run_python): Failed, ValueError, approved by you\n2." in shown.record["text/plain"]
 
 
-def test_what_each_steps_last_call_printed_stays_in_sight_in_the_order_in_which_it_came() -> None:
+@pytest.mark.parametrize("state", ["success", "cancelled", "unknown"])
+def test_what_calls_of_one_turn_printed_stays_in_sight_also_where_they_were_interrupted(state: CallState) -> None:
+    calls = [a_call(1, outputs=[printed("epoch 1\n")], state=state), a_call(2, outputs=[printed("42")])]
+    assert [result.data["text/plain"] for result in placed(*calls).results] == ["epoch 1", "42"]
+
+
+def test_what_calls_printed_stays_in_sight_in_the_order_in_which_it_came() -> None:
     frame = displayed(text_html=TABLE, text_plain="1")
     one = a_call(1, outputs=[printed("2 rows\n"), frame, printed("\x1b[31mred\x1b[0m\n"), displayed(text_plain="42")])
     silent = a_call(2)
