@@ -11,7 +11,7 @@ from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.lists import ServersView, ServerView
 from agent_kernel.record.as_cells import as_one, code_cells
-from agent_kernel.record.words import delayed, rule_words
+from agent_kernel.record.words import delayed, name_of, rule_words
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.review.hidden import reveal
 
@@ -40,7 +40,7 @@ def status(runs: Sequence[RunState], waiting: "Mapping[str, WaitingRun]") -> str
 
 
 def standing(run: RunState, waiting: "WaitingRun | None") -> str:
-    """For example `Waiting for you (run_python) in penguins.ipynb`."""
+    """For example `Waiting for you (Run Python) in penguins.ipynb`."""
     place = f" in {reveal(waiting.notebook)}" if waiting is not None and waiting.notebook is not None else ""
     return f"{_standing(run, waiting.tool_names if waiting is not None else ())}{place}"
 
@@ -48,7 +48,7 @@ def standing(run: RunState, waiting: "WaitingRun | None") -> str:
 def _standing(run: RunState, tool_names: Sequence[str]) -> str:
     view = run.view
     if tool_names:
-        return f"Waiting for you ({', '.join(dict.fromkeys(tool_names))})"
+        return f"Waiting for you ({', '.join(dict.fromkeys(map(name_of, tool_names)))})"
     if view is not None and view.paused is not None:
         return f"Waiting for you ({'repeats itself' if view.paused.repeated else 'budget reached'})"
     if view is not None and view.delay is not None:

@@ -202,7 +202,7 @@ CARD = {
     "interrupted": "The kernel was interrupted; what ran before that stays.",
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
     "waitsForCell": "Waiting for your cell [{cell}]",
-    "running": "Running {names}",
+    "running": "Running: {names}",
     "nothingLost": "Nothing is lost.",
     "costUnknown": "It is not known what this {of} costs.",
     "orStop": "Or stop the run; what is done stays.",
@@ -253,6 +253,11 @@ def title_of(tool_name: str, summary: str) -> str:
     """What a call does, before the summary of its arguments; empty for a tool that is not built in."""
     title = TITLES.get(tool_name, "")
     return TITLES_OF.get(tool_name, title) if summary else title
+
+
+def name_of(tool_name: str) -> str:
+    """What a call does, without its arguments: `Run Python`; of a tool that is not built in its name."""
+    return title_of(tool_name, "") or tool_name
 
 
 def run_word(status: RunStatus) -> str:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from agent_kernel.command_line import INTERRUPTED
 from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
-from agent_kernel.record.words import ACTIONS, CARD, run_word
+from agent_kernel.record.words import ACTIONS, CARD, name_of, run_word
 from agent_kernel.terminal import connection
 from agent_kernel.terminal.connection import Lost, Place, Refused, Server
 from agent_kernel.terminal.lines import (
@@ -282,7 +282,7 @@ class Chat:
             note = "a number chooses, " if answers else ""
             typed = await self._line(f"{CARD['yourAnswer']} ({note}an empty line skips the question):")
             return (f"{path}/result", {"output": answers.get(typed, typed)}) if typed else (f"{path}/cancel", {})
-        question = f"{one_line(call.tool_name, 60)}: {CARD['exactly']}"
+        question = f"{one_line(name_of(call.tool_name), 60)}: {CARD['exactly']}"
         digest = {"digest": call.digest}  # that of what is on screen: nothing else is decided on
         choices = {"a": ACTIONS["approve"], "d": ACTIONS["deny"]}
         if offer := next((rule for rule in call.rules if "run" in rule.scopes), None):

@@ -152,7 +152,7 @@ class Printer:
         self._arguments[call.tool_call_id] = call.tool_input
         told = describe(call, tuple(shown_outputs(call, 0, settled_outputs(call), Results("", {}))))
         self._terminal.line("", "")
-        title = f"{told.tool_name} {told.summary}".strip()
+        title = f"{told.title or told.tool_name} {told.summary}".strip()
         ending = ", ".join(filter(None, (text_of(told.ending), told.took)))
         self._terminal.line(one_line(f"{title}: {ending}", 300), first="* ")
         if is_whole and call.tool_name == ASK_USER:

@@ -240,7 +240,7 @@ def test_settings_hold_for_every_prompt_of_the_page_and_notify_of_what_waits_out
     notebook.command("docmanager:open", path=lab.write_notebook("front.ipynb", ["1 + 1"]).name)
     gate.open()
     fresh_page.wait_for_function("() => window.told.length === 1")
-    assert fresh_page.evaluate("window.told[0]").startswith("Waiting for you: run_python, in ")
+    assert fresh_page.evaluate("window.told[0]").startswith("Waiting for you: Run Python, in ")
     fresh_page.locator(".jp-Notification-Status").click()
     button(notebook, "Show").click()
     expect(notebook.card()).to_be_in_viewport()

@@ -20,7 +20,7 @@ def test_a_change_is_undone_from_its_record_after_a_reload_and_refused_once_the_
     first.write_text("old\n")
     notebook.run_through(1)
     expect(notebook.record()).to_contain_text("Both are written.")
-    undo = notebook.page.get_by_role("button", name="Undo write_file first.md")
+    undo = notebook.page.get_by_role("button", name="Undo: Write first.md")
     expect(undo).to_be_visible()
     notebook.save()
     notebook.reload()
@@ -35,7 +35,7 @@ def test_a_change_is_undone_from_its_record_after_a_reload_and_refused_once_the_
         route.continue_()
 
     notebook.page.route("**/undo*", change)  # before, the page would see the change and offer nothing
-    notebook.page.get_by_role("button", name="Undo write_file second.md").click()
+    notebook.page.get_by_role("button", name="Undo: Write second.md").click()
     # The refusal, and once the page has looked again what is the matter with the file.
     expect(notebook.record()).to_contain_text(re.compile("Not undone. The file was changed|second.md was changed"))
     assert second.read_text() == "mine\n"

@@ -11,7 +11,7 @@ from tests.e2e.model import WrittenModel
 from tests.e2e.test_keys import CELLS, FOCUS, NOTEBOOK, RUN
 from tests.programs import wait_until
 
-WAITS = "Waiting for you: run_python"
+WAITS = "Waiting for you: Run Python"
 
 
 def sources(page: Page) -> list[tuple[str, int | None]]:
@@ -126,7 +126,7 @@ def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_pane
     panel = page.get_by_role("region", name="What Waits and What Ran")
     cards = panel.locator("[data-tool-call-id][role=group]")
     run = panel.locator("li", has=page.locator("[data-tool-call-id]"))
-    expect(run.locator(".agent-kernel-run-head")).to_contain_text("Waiting for you: run_python and 1 more · ")
+    expect(run.locator(".agent-kernel-run-head")).to_contain_text("Waiting for you: Run Python and 1 more · ")
     # No keys: JupyterLab gives the focus to a restored notebook some time after it was loaded.
     cards.nth(0).get_by_role("button", name="Approve", exact=True).click()
     expect(cards.nth(0)).to_have_attribute("data-state", "success")

@@ -39,7 +39,7 @@ def page(kernel: TestKernel) -> OpenRuns:
 
 def test_status_says_what_is_open_and_what_it_waits_for(page: OpenRuns) -> None:
     said = page.kernel.run("%agent status").streams()
-    assert said.splitlines()[:2] == ["  Waiting for you (run_python): Plot it. In blue.", "  Queued: A table."]
+    assert said.splitlines()[:2] == ["  Waiting for you (Run Python): Plot it. In blue.", "  Queued: A table."]
     assert "%agent show brings the cards here." in said
     assert page.kernel.value("[run.prompt for run in ak.runs()]") == "['Plot it.\\nIn blue.', 'A table.']"
 

@@ -105,7 +105,7 @@ async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
 
     assert [one["notebook"] for one in await both()] == ["second.ipynb", "first.ipynb"]
     assert (await kernel.text("%agent status")).splitlines()[:2] == [
-        f"  Waiting for you (run_python) in {path}: {PROMPT}" for path in ("second.ipynb", "first.ipynb")
+        f"  Waiting for you (Run Python) in {path}: {PROMPT}" for path in ("second.ipynb", "first.ipynb")
     ]
 
 

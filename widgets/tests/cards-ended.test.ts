@@ -40,7 +40,7 @@ describe("a call that runs", () => {
     const root = await show(runs);
     await settle(60_000);
     expect(shown(root).text).toMatch(/Running1 min \d+ s/);
-    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Running run_python, 1 min \d+ s$/);
+    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Running: Run Python, 1 min \d+ s$/);
     // Without a connection the page does not know whether it still runs.
     PlayedSocket.refuse = true;
     PlayedSocket.last.drop();
@@ -189,7 +189,7 @@ describe("a call that has ended", () => {
     await happens((run) =>
       run.answer("t1", false, { reason: "Keep it.", decided_by: "4f2a" }).end("t1", "run_python", "denied"),
     );
-    expect(shown(root).text).toMatch(/By you, \d\d:\d\d:\d\d UTC: Keep it\. Nothing ran\./);
+    expect(shown(root).text).toMatch(/By you, \d+:\d\d:\d\d\s?\w*: Keep it\. Nothing ran\./);
   });
 
   test("a policy's denial names the rule", async () => {

@@ -318,6 +318,19 @@ describe("in a notebook", () => {
     expect(document.activeElement).toBe(root.querySelector(".ak-badge"));
   });
 
+  test.each([
+    ["input() of code", { question: "Name?", line: "text" }, "INPUT"],
+    ["a question", { question: "Which?" }, "TEXTAREA"],
+    ["a question with choices, which have keys", { question: "Which?", choices: ["One", "Two"] }, "DIV"],
+  ])("%s takes what is typed where a decision left the focus", async (_, asked, place) => {
+    const { root } = await inNotebook(waits);
+    card(root, "t1").focus();
+    await key(card(root, "t1"), "a");
+    await happens((run) => void run.propose("q1", "ask_user", asked).start("q1", "ask_user", asked));
+    expect(document.activeElement?.tagName).toBe(place);
+    expect(card(root, "q1").contains(document.activeElement)).toBe(true);
+  });
+
   test("what is gone leaves the focus to its card", async () => {
     const { root } = await inNotebook(waits);
     await key(card(root, "t1"), "d");

@@ -13,14 +13,14 @@ const run = (waits_for: ListedRun["waits_for"], fields: Partial<ListedRun> = {})
 
 it("says what a run waits for", () => {
   const words = (...waits: ListedRun["waits_for"]) => waitingRuns([run(waits)]).map((one) => one.words);
-  expect(words({ kind: "approval", tool_name: "run_python" })).toEqual(["Waiting for you: run_python"]);
+  expect(words({ kind: "approval", tool_name: "run_python" })).toEqual(["Waiting for you: Run Python"]);
   expect(
     words(
       { kind: "outcome", tool_name: "run_shell" },
       { kind: "approval", tool_name: "write_file" },
       { kind: "budget" },
     ),
-  ).toEqual(["Waiting for you: run_shell and 2 more"]);
+  ).toEqual(["Waiting for you: Run a command and 2 more"]);
   expect(words({ kind: "answer", tool_name: "ask_user" })).toEqual(["Waiting for you: a question"]);
   expect(words({ kind: "budget" })).toEqual(["Waiting for you: its budget"]);
 });

@@ -19,11 +19,11 @@ it("offers to undo what a run changed, the last change first", () => {
     change("c", { path: "new\u202e.md", changed_at: "" }),
   ]);
   expect(offers.map(({ path, button }) => [path, button])).toEqual([
-    ["approvals/c/undo", "Undo write_file newU+202E.md"],
-    ["approvals/a/undo", "Undo write_file a.md"],
+    ["approvals/c/undo", "Undo: Write newU+202E.md"],
+    ["approvals/a/undo", "Undo: Write a.md"],
   ]);
   expect(offers[0]?.words).toBe("Removes the file again.");
-  expect(offers[1]?.words).toMatch(/^Puts back the file of \d\d:01:20/);
+  expect(offers[1]?.words).toMatch(/^Puts back the file of \d+:01:20/);
 });
 
 it("has no button for what can't be undone, and says why", () => {
@@ -53,5 +53,8 @@ it("offers to undo a whole run where several of its changes can be undone", () =
     path: "conversations/con_1/runs/run_1/redo",
     button: "Redo the changes of this run",
   });
-  expect(offersOf("run_1", [cell])[0]?.words).toMatch(/^Puts back the cell of /);
+  expect(offersOf("run_1", [cell])[0]).toMatchObject({
+    button: "Undo: Edit a cell",
+    words: expect.stringMatching(/^Puts back the cell of /),
+  });
 });

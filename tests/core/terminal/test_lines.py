@@ -114,7 +114,7 @@ def test_all_of_a_waiting_call_is_shown_with_its_warnings_and_the_arguments_besi
     code = "\n".join(f"line_{number} = {number}" for number in range(1, 301))
     arguments = json.dumps({"code": code, "timeout": 5})
     text = Page().show("", a_call(tool_input=arguments, warnings=[Warning(title="Writes files:", detail="x.csv")]))
-    assert "* run_python line_1 = 1: Waiting for you\n  │ line_1 = 1\n" in text
+    assert "* Run Python line_1 = 1: Waiting for you\n  │ line_1 = 1\n" in text
     assert "  │ line_300 = 300\n  │ timeout: 5\n" in text
     assert "  Writes files: x.csv\n" in text
 

@@ -1,5 +1,6 @@
 /** The changes of files and cells by a kernel's calls, from the server, in the words of a record. */
-import { wayBack } from "../../src/text/words";
+import { ON_CELLS } from "../../src/text/arguments";
+import { nameOf, titleOf, wayBack } from "../../src/text/words";
 import { visible } from "../../src/text/invisible";
 
 export interface Change {
@@ -46,7 +47,8 @@ export function allOf(runId: string, changes: readonly Change[]): Offer | null {
 }
 
 function offerOf(change: Change): Offer {
-  const subject = visible(change.path);
+  const isCell = ON_CELLS.includes(change.tool_name);
+  const subject = isCell ? "the cell" : visible(change.path);
   const path = `approvals/${encodeURIComponent(change.approval_id)}/${change.state === "undone" ? "redo" : "undo"}`;
   if (change.state === "undone")
     return { path, button: "Redo", words: `Undone: ${subject} is as it was before. The model is told.` };
@@ -54,8 +56,8 @@ function offerOf(change: Change): Offer {
     return {
       path,
       button: null,
-      words: `${subject} was changed since. Undo would lose that, so it is not offered.`,
+      words: `${isCell ? "The cell" : subject} was changed since. Undo would lose that, so it is not offered.`,
     };
-  const before = wayBack(change.tool_name, change.changed_at);
-  return { path, button: `Undo ${change.tool_name} ${subject}`, words: before };
+  const button = `Undo: ${isCell ? nameOf(change.tool_name) : `${titleOf(change.tool_name, subject)} ${subject}`}`;
+  return { path, button, words: wayBack(change.tool_name, change.changed_at) };
 }

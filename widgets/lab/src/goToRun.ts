@@ -6,13 +6,16 @@ import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPan
 import { isCode } from "./ask";
 import { insertBelow } from "./answers";
 import type { RunPlace } from "./listedRuns";
+import type { OpenRuns } from "./openRuns";
+import { RUN_VIEW } from "./runOutput";
 
 const FIND_MS = 5_000;
+const GOING_ON = "Agent run: going on. Its cards are shown where the notebook’s server is.";
 const LOST =
-  "Its cell has no output, or is not there: the notebook was loaded again before it was saved, or the output was " +
-  "cleared. The run goes on, and a cell below can show the card.";
+  "Its cell is not there: the notebook was loaded again before it was saved, or the cell was deleted. The run goes on, " +
+  "and a cell below can show the card.";
 
-export type GoToRun = (run: RunPlace, isWaiting: boolean) => Promise<void>;
+export type GoToRun = (run: RunPlace & { readonly run_id?: string }, isWaiting: boolean) => Promise<void>;
 
 export function waysToRuns(app: JupyterFrontEnd, tracker: INotebookTracker): GoToRun {
   const open = async ({ notebook }: RunPlace): Promise<NotebookPanel | null> => {
@@ -27,8 +30,10 @@ export function waysToRuns(app: JupyterFrontEnd, tracker: INotebookTracker): GoT
     if (panel === null) return;
     if (app.shell.currentWidget !== panel) app.shell.activateById(panel.id);
     const index = indexOf(panel.content, run);
-    const isLost = index < 0 ? await hasKernelOf(panel, run) : !(await reveal(panel.content, index, isWaiting));
-    if (isWaiting && isLost) await offer(panel, run);
+    if (index >= 0) {
+      if (isWaiting && run.run_id !== undefined) showAgain(panel.content.widgets[index], run.run_id);
+      await reveal(panel.content, index, isWaiting);
+    } else if (isWaiting && (await hasKernelOf(panel, run))) await offer(panel);
   };
 }
 
@@ -39,6 +44,26 @@ export function isIn({ content, context }: NotebookPanel, run: RunPlace): boolea
 
 export function indexOf(notebook: Notebook, { cell_id: cellId }: RunPlace): number {
   return cellId === null ? -1 : notebook.widgets.findIndex((cell) => cell.model.id === cellId);
+}
+
+/** Has the cells of open runs show them that show nothing: those of a page that was loaded again before it was saved. */
+export function showsLostRuns(tracker: INotebookTracker, runs: OpenRuns): void {
+  const looked = new WeakSet<NotebookPanel>();
+  runs.listed.connect((_, open) =>
+    tracker.forEach((panel) => {
+      if (looked.has(panel) || !panel.context.isReady) return;
+      looked.add(panel);
+      for (const run of open) showAgain(panel.content.widgets[indexOf(panel.content, run)], run.run_id);
+    }),
+  );
+}
+
+export function showAgain(cell: Cell | undefined, runId: string): void {
+  // A cell that runs now has its own output in a moment.
+  if (cell === undefined || !isCode(cell) || cell.model.executionState === "running") return;
+  const { outputs } = cell.model;
+  const data = { [RUN_VIEW]: { run_id: runId }, "text/plain": GOING_ON };
+  if (outputs.length === 0) outputs.add({ output_type: "display_data", data, metadata: {} });
 }
 
 /** The folded heading that a cell is under. */
@@ -63,13 +88,12 @@ export function frame(): Promise<void> {
   return new Promise((done) => requestAnimationFrame(() => done()));
 }
 
-/** Tells that a notebook has lost the card of its run, and offers to show it below the cell, or the active one. */
-async function offer(panel: NotebookPanel, run: RunPlace): Promise<void> {
+/** Tells that a notebook has lost the cell of a run, and offers to show its card below the active one. */
+async function offer(panel: NotebookPanel): Promise<void> {
   const buttons = [Dialog.cancelButton(), Dialog.okButton({ label: "Show It Below" })];
   const { button } = await showDialog({ title: "The Card Is Not in This Notebook", body: LOST, buttons });
   if (!button.accept || panel.isDisposed) return;
-  const index = indexOf(panel.content, run);
-  if (insertBelow(panel.content, index < 0 ? panel.content.activeCellIndex : index, ["%agent show"]))
+  if (insertBelow(panel.content, panel.content.activeCellIndex, ["%agent show"]))
     await NotebookActions.run(panel.content, panel.sessionContext);
 }
 
@@ -79,20 +103,17 @@ async function hasKernelOf({ sessionContext }: NotebookPanel, run: RunPlace): Pr
   return run.cell_id !== null && run.kernel_id !== null && sessionContext.session?.kernel?.id === run.kernel_id;
 }
 
-/** Unfolds what hides a cell's output, and gives the focus to the card that waits in it. False where the cell has no
- * output at all. */
-async function reveal(notebook: Notebook, index: number, isWaiting: boolean): Promise<boolean> {
+/** Unfolds what hides a cell's output, and gives the focus to the card that waits in it. */
+async function reveal(notebook: Notebook, index: number, isWaiting: boolean): Promise<void> {
   const cell = notebook.widgets[index];
-  if (cell === undefined) return true;
+  if (cell === undefined) return;
   if (cell.isHidden) NotebookActions.expandParent(cell, notebook);
   notebook.deselectAll();
   notebook.activeCellIndex = index;
   notebook.mode = "command";
   await notebook.scrollToItem(index, "smart", 0).catch(() => undefined);
   if (isCode(cell)) cell.outputHidden = false;
-  if (isCode(cell) && cell.model.outputs.length === 0) return false;
   const card = isWaiting ? await cardIn(cell.node) : null;
   card?.scrollIntoView({ block: "nearest" });
   (card ?? cell.node).focus({ preventScroll: true });
-  return true;
 }

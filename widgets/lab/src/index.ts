@@ -12,7 +12,7 @@ import { offersTheRest } from "./afterRun";
 import { EXPLAIN, FIX, addLauncher, addQuestions, coloursPrompts } from "./ask";
 import { watchErrors } from "./errors";
 import { rendersRuns, tellsOfGoneWidgets } from "./runOutput";
-import { waysToRuns } from "./goToRun";
+import { showsLostRuns, waysToRuns } from "./goToRun";
 import { loadsWhereAsked } from "./loading";
 import { notifiesOfWaits } from "./notifications";
 import { OpenRuns } from "./openRuns";
@@ -170,6 +170,7 @@ const waits: JupyterFrontEndPlugin<void> = {
     const goTo = waysToRuns(app, tracker);
     runsBegan.connect(() => runs.expect());
     offersTheRest(tracker, runs);
+    showsLostRuns(tracker, runs);
     marksWhatWaits(tracker, runs, goTo);
     notifiesOfWaits(app, tracker, settings, runs, goTo);
     const panel = new RunsPanel(runs, goTo);

@@ -1,6 +1,7 @@
 /** The runs that the server knows, and which of them wait for a person: also those without a card in the page. */
 import type { RunView } from "../../src/protocol";
 import { duration, money, plural, wholeSeconds } from "../../src/text/format";
+import { nameOf } from "../../src/text/words";
 
 interface Wait {
   readonly kind: "approval" | "answer" | "outcome" | "budget" | "repeat" | "run";
@@ -118,5 +119,5 @@ function isPause({ kind }: Wait): boolean {
 function subject({ kind, tool_name: tool }: Wait): string {
   if (kind === "budget") return "its budget";
   if (kind === "repeat") return "it repeats itself";
-  return kind === "answer" ? "a question" : (tool ?? "a call");
+  return kind === "answer" ? "a question" : tool ? nameOf(tool) : "a call";
 }

@@ -52,7 +52,7 @@ export function ProblemWords({
 
 /** The runtime gives times in UTC. */
 function inThisZone(text: string): string {
-  return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, timeOfDay);
+  return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (time) => timeOfDay(time));
 }
 
 function sentence(text: string): string {

@@ -50,6 +50,7 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
           <textarea
             class="ak-field"
             rows={1}
+            data-takes-focus={choices.length === 0 ? "" : undefined}
             aria-label={SHARED.card.yourAnswer}
             placeholder={choices.length > 0 ? "Or answer in your own words" : SHARED.card.yourAnswer}
             value={words}
@@ -90,6 +91,7 @@ function LineField({ kind, value, onInput }: LineFieldProps): JSX.Element {
   const field = {
     class: "ak-field",
     "data-enter": "send",
+    "data-takes-focus": "",
     autocomplete: "off",
     "aria-label": SHARED.card.yourAnswer,
     value,

@@ -61,7 +61,11 @@ export class FocusOrder {
     const from = cards.findIndex((card) => card.id === after) + 1;
     const asks = (card: CallModel): boolean => card.id !== after && (card.waits.peek() || card.asksWhatNow.peek());
     const next = [...cards.slice(from), ...cards.slice(0, from)].find(asks);
-    if (next !== undefined) return this.cardOf(next.id);
+    if (next !== undefined) {
+      const card = this.cardOf(next.id);
+      // Who is asked for words can write them at once.
+      return card?.querySelector<HTMLElement>("[data-takes-focus]") ?? card;
+    }
     if (store.pause.peek() === null || store.budgetReply.peek() !== "no") return null;
     return this.root()?.querySelector<HTMLElement>("[data-pause-id]") ?? null;
   }

@@ -3,8 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
 import { byTheService, count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
-import { visible } from "../text/invisible";
-import { approvedByRecordingWords, filled, modelWords, policyWords, recordedWords } from "../text/words";
+import { approvedByRecordingWords, filled, modelWords, nameOf, policyWords, recordedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { beginConversation, canBeginConversation } from "../ui/events";
@@ -175,7 +174,7 @@ function doing(store: RunStore): { word: string; since: string | null } | null {
   const [first] = calls;
   if (first === undefined) return null;
   const { card } = SHARED;
-  const names = visible([...new Set(calls.map((call) => call.name))].join(", "));
+  const names = [...new Set(calls.map((call) => nameOf(call.name)))].join(", ");
   const cell = first.waitingBehind;
   const word = cell === null ? filled(card.running, { names }) : filled(card.waitsForCell, { cell });
   return { word, since: first.startedAt };

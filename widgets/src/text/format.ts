@@ -25,9 +25,9 @@ export function wholeSeconds(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** The time of day, in the zone in which records, statistics and the audit trail give it: 14:06:31 UTC. */
+/** The time of day, as the reader's own clock gives it: 14:06:31. */
 export function timeOfDay(timestamp: string): string {
-  return `${new Date(timestamp).toISOString().slice(11, 19)} UTC`;
+  return new Date(timestamp).toLocaleTimeString();
 }
 
 export function tokens(count: number): string {

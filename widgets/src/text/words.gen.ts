@@ -164,7 +164,7 @@ export const SHARED = {
     "interrupted": "The kernel was interrupted; what ran before that stays.",
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
     "waitsForCell": "Waiting for your cell [{cell}]",
-    "running": "Running {names}",
+    "running": "Running: {names}",
     "nothingLost": "Nothing is lost.",
     "costUnknown": "It is not known what this {of} costs.",
     "orStop": "Or stop the run; what is done stays.",

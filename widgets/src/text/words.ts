@@ -2,6 +2,7 @@
 import type { BudgetRaise, DelayView, PauseView, RunView } from "../protocol";
 import { ON_CELLS } from "./arguments";
 import { timeOfDay, wholeSeconds } from "./format";
+import { visible } from "./invisible";
 import { SHARED } from "./words.gen";
 
 /** The model, how much it was asked to reason, and whether it is sent less. A recording reasons as it did. */
@@ -36,6 +37,11 @@ export function policyWords(policy: RunView["policy"]): string {
 export function titleOf(toolName: string, summary: string): string {
   const titles = new Map(Object.entries({ ...SHARED.titles, ...(summary === "" ? {} : SHARED.titlesOf) }));
   return titles.get(toolName) ?? "";
+}
+
+/** What a call does, without its arguments: "Run Python"; of a tool that is not built in its name. */
+export function nameOf(toolName: string): string {
+  return titleOf(toolName, "") || visible(toolName);
 }
 
 /** "The model has seen this plot." */
