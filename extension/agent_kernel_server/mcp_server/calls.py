@@ -51,6 +51,9 @@ MOST_OPEN = 50
 """How many calls of one client in one notebook may be open at once."""
 TOOLS = {tool.name: tool for tool in BUILTIN_TOOLS if tool.name not in ("run_shell", "ask_user")}
 """The tools that agents outside may call."""
+DELIVERY_SECONDS = 5.0
+"""A result counts as delivered so long after it was sent, or when the same call is asked for again: if the server dies
+before, nobody knows whether the client has read it."""
 LOOK_SECONDS = 0.5
 """How often the log is read for a call that another server on the same log carries out."""
 STOPS = "The server is stopping. Ask again when it runs."
@@ -106,6 +109,8 @@ class ClientCalls:
         self._asking = asyncio.Lock()
         self._open: dict[str, tuple[str, RunHandle]] = {}
         """The homes and runs of the calls that this server carries out, by handle."""
+        self._sent: set[str] = set()
+        """The handles of results that were sent, and do not count as delivered yet."""
         self._opening = asyncio.Lock()
         self._app: App | None = None
         self.closed = False
@@ -144,9 +149,10 @@ class ClientCalls:
                 caller.client, caller.user, notebook_path=place.notebook_path, kernel_id=place.kernel_id
             )
             home = conversation.row.client_home or ""
-            before = await runtime.undelivered_call(home, tool_name, digest(text))
-            if before is not None:
-                return Asked(before, repeated=True)
+            while (before := await runtime.undelivered_call(home, tool_name, digest(text))) is not None:
+                if before not in self._sent:
+                    return Asked(before, repeated=True)
+                await self._note_delivery(before)
             if sum(one == home for one, _ in self._open.values()) >= MOST_OPEN:
                 raise ToolFailed(f"{MOST_OPEN} calls of yours are open in {place.name}. Wait for some of them first.")
             spec = RunSpec(
@@ -197,13 +203,23 @@ class ClientCalls:
             raise ToolFailed(f"You have no call with the handle {handle[:80]!r}.")
         return Place(row.notebook_path, row.kernel_id)
 
-    async def delivered(self, handles: set[str]) -> None:
-        """These results have been sent: the same call is another one from now on."""
-        try:
-            for handle in handles:
-                await (await self.runtime()).note_delivery(handle)
-        except AgentKernelError as error:  # a repeat gets the same result again
-            self.log.warning("It could not be noted that results were sent: %s", error)
+    def sent(self, handles: set[str]) -> None:
+        """These results have been sent: in this server the same call is another one from now on."""
+
+        async def note(handle: str) -> None:
+            await asyncio.sleep(DELIVERY_SECONDS)
+            try:
+                await self._note_delivery(handle)
+            except AgentKernelError as error:  # a repeat gets the same result again
+                self.log.warning("It could not be noted that a result was sent: %s", error)
+
+        for handle in handles - self._sent:
+            self._sent.add(handle)
+            self._tasks.spawn(note(handle), f"delivery of {handle}")
+
+    async def _note_delivery(self, handle: str) -> None:
+        await (await self.runtime()).note_delivery(handle)
+        self._sent.discard(handle)
 
 
 class ClientExecutor:

@@ -49,7 +49,7 @@ class McpHandler(AgentKernelHandler):
         if not self._headers_written and not connection.stream.closed():  # it was ended from here
             raise LogUnavailable(STOPS)
         if self._finished and not self._gone.is_set():  # else the client has not got the whole answer
-            await calls.delivered(asked.delivers)
+            calls.sent(asked.delivers)
 
     post = delete = get
 
