@@ -72,6 +72,8 @@ def test_what_would_loosen_is_left_out_and_said_and_the_rest_tightens(text: str,
         "rules = [" + '"deny a", ' * 201 + "]",
         'rules = ["deny run_shell where command is ' + "x" * 1001 + '"]',
         'policy = "read"',
+        'walls = "moat"',
+        "walls = 3",
         "budget = 5",
         "[budget]\ncalls = 5",
         "[budget]\ntool_calls = -1",
@@ -104,6 +106,17 @@ def test_the_parents_up_to_the_servers_root_or_the_repository_tighten_too(tmp_pa
     (tmp_path / "repository" / ".git").mkdir()
     for root in (None, tmp_path / "repository" / "server"):
         assert [rule.file for rule in read_limits(folder, root).rules] == ["../../../.agent-kernel.toml"]
+
+
+def test_a_folder_that_is_reached_by_a_link_has_the_parents_of_both_places(tmp_path: Path) -> None:
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "real" / ".git").mkdir()
+    (tmp_path / "real" / FILE_NAME).write_text('rules = ["deny run_shell"]')
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / FILE_NAME).write_text('rules = ["deny run_python"]')
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "real" / "deep")
+    found = read_limits(tmp_path / "root" / "link", tmp_path / "root")
+    assert sorted(rule.text for rule in found.rules) == ["deny run_python", "deny run_shell"]
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe", "large", "device"])
@@ -209,6 +222,19 @@ async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(sta
         result = await handle.wait()
     assert stage.executor.ran == []
     assert result.run.policy.limited_by == ".agent-kernel.toml: nothing runs unasked"
+
+
+async def test_a_folder_that_can_not_be_looked_into_closes(stages: Stages) -> None:
+    def broken(_: str | None) -> FolderLimits:
+        raise PermissionError
+
+    with ScriptedModel([call("look"), say("done")]) as model:
+        stage = await stages(model, read_limits=broken)
+        handle = await stage.start()
+        [request] = await stage.requests()
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+        result = await handle.wait()
+    assert "nothing runs unasked" in str(result.run.policy.limited_by)
 
 
 async def test_a_run_that_goes_on_after_a_restart_stays_as_limited_as_it_was(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
 from agent_kernel.record.words import policy_words
 from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import Stages
 
 ALWAYS = Decision(approved=True, scope="user")
@@ -35,6 +36,14 @@ async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_suc
     assert result.run.policy.notes[0] == (
         "Not in force: allow run_python. This site allows edit at most, so code may not allow calls."
     )
+
+
+async def test_tools_that_run_unasked_by_their_own_declaration_are_named(stages: Stages) -> None:
+    plot = ToolDeclaration("plot", "Plot.", {"type": "object", "properties": {}}, approval="allow")
+    with ScriptedModel([say("done")]) as model:
+        stage = await stages(model)
+        result = await (await stage.start(tools=(plot,))).wait()
+        assert result.run.policy.notes == ["Run unasked where their own declaration says so: plot."]
 
 
 async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(stages: Stages) -> None:

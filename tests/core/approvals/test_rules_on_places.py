@@ -150,6 +150,18 @@ async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_t
     assert {ran.place for ran in executor.ran} == {inside("data/x.csv"), inside("data/z.csv")}
 
 
+async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Stages) -> None:
+    executor = FunctionExecutor(links={"b.csv": "/big/b.csv"})
+    with ScriptedModel([call("write_file", path="a.csv", content="1"), say("ok")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(tools=(WRITE,))
+        [request] = await stage.requests()
+        edited = '{"path": "b.csv", "content": "1"}'
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
+        await handle.wait()
+    assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
+
+
 @pytest.mark.parametrize("mode", ["ask", "edit"])
 async def test_a_place_that_nobody_tells_is_asked_about(stages: Stages, mode: Any) -> None:
     class Silent(FunctionExecutor):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.approvals.user_rules import UserRule, UserRules
+from agent_kernel.approvals.user_rules import MOST_RULES, UserRule, UserRules
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.notebook.kernel import environment
 from agent_kernel.protocol.commands import Decision
@@ -82,6 +82,16 @@ def test_a_file_that_others_may_write_a_link_and_what_is_no_database_are_not_use
     (tmp_path / "text.sqlite").write_text("allow run_python" * 100)
     with pytest.raises(ConfigurationError, match="can't be used"):
         UserRules(tmp_path / "text.sqlite").read()
+
+
+def test_there_are_only_so_many_rules(tmp_path: Path) -> None:
+    store = UserRules(tmp_path / "rules.sqlite")
+    store.add(RULE)
+    with sqlite3.connect(store.path) as sql:
+        rows = [(f"rule_{number + 2}", "allow run_python", "2026", None) for number in range(MOST_RULES - 1)]
+        sql.executemany("INSERT INTO rules VALUES (?, ?, ?, ?)", rows)
+    with pytest.raises(ConfigurationError, match="remove some of them first"):
+        store.add(UserRule("rule_0", "allow run_python", "2026", None))
 
 
 def test_the_command_line_lists_and_removes_them_where_there_is_no_server(

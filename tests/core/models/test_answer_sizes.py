@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from agent_kernel.models import answer_reading
+from agent_kernel.models.answer_reading import MOST_PARTS
+from agent_kernel.testing import call, calls
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, any_api, each_api, said
 from tests.core.models.model_fixtures import TURN, collect, connected, error_of, turn_of
+from tests.core.models.test_answer import read_turn
 from tests.core.models.test_answer_faults import fault_of
 
 MOST_MB = 64
@@ -80,3 +83,16 @@ def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("pieces", [["a" * 30_000] * 5, ["a" * 1_000] * 101])
 def test_a_text_without_end_is_ended(api: WireApi, pieces: list[str], smaller: None) -> None:
     assert "characters" in fault_of(api, api.saying(*pieces)).detail
+
+
+@each_api
+def test_arguments_without_end_are_ended(api: WireApi, smaller: None) -> None:
+    assert "characters" in fault_of(api, api.body(calls(call("f", code="x" * 100_001)))).detail
+
+
+@each_api
+def test_more_calls_than_anybody_looks_at_are_ended(api: WireApi) -> None:
+    many = calls(*(call("f", call_id=f"c{number}") for number in range(MOST_PARTS + 1)))
+    assert "parts" in fault_of(api, api.body(many)).detail
+    fewer = calls(*(call("f", call_id=f"c{number}") for number in range(300)))
+    assert len(read_turn(api, api.body(fewer)).tool_calls) == 300

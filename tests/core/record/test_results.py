@@ -11,7 +11,7 @@ from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import RESULT_MARK as MARK
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.record import Placed, place_record, render_record
-from agent_kernel.record.results import MOST_RESULTS, WIDGET_VIEW
+from agent_kernel.record.results import MOST_BYTES, MOST_RESULTS, WIDGET_VIEW
 from tests.core.record.record_examples import PNG, a_call, a_run, displayed, printed, raised, says
 from tests.core.record.test_safety import assert_harmless
 
@@ -166,6 +166,13 @@ def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
     for text in shown.record.values():
         assert text.count("Not shown: HTML. The outputs of this run are too many or too large.") == 3
     assert "<i>2</i>" in shown.record["text/html"]
+
+
+def test_what_stands_below_is_bounded_for_the_whole_run() -> None:
+    calls = [a_call(number, outputs=[displayed(text_html="y" * 3_000_000)]) for number in range(10)]
+    sizes = [len(json.dumps(result.data)) for result in placed(*calls).results]
+    assert len(sizes) == 5
+    assert sum(sizes) <= MOST_BYTES
 
 
 @pytest.mark.parametrize(

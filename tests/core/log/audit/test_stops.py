@@ -8,7 +8,7 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.errors import IllegalTransition
-from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand
+from agent_kernel.protocol.commands import CancelCommand, Decision, MessageCommand, ToolCancelCommand, ToolRetryCommand
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -55,6 +55,19 @@ async def test_cancel_of_one_call_names_that_call_only(stages: Stages) -> None:
     assert (stop["tool_call_ids"], stop["decided_by"], stop["whole_run"]) == (["a"], "eve", False)
 
 
+async def test_a_running_call_that_is_cancelled_is_noted_too(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]) as model:
+        stage = await stages(model, executor=InterruptibleExecutor())
+        handle = await stage.start()
+        [first] = await stage.requests()
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+        await stage.until(lambda: stage.of(ToolOutputEvent))
+        await handle_command(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
+        await handle.wait()
+    [stop] = await stops(stage)
+    assert (stop["tool_call_ids"], stop["decided_by"]) == (["a"], "eve")
+
+
 async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_are_noted(stages: Stages) -> None:
     with ScriptedModel([call("run_python", code="1", call_id="a")]) as model:
         stage = await stages(model)
@@ -94,3 +107,15 @@ async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_
     assert cli.main(["audit", "--log", str(path)]) == 0
     assert sent in [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert cli.main(["audit", "--log", str(path), "--check"]) == 0
+
+
+async def test_a_call_that_is_asked_for_again_names_who_did_that_to_those_that_wait(stages: Stages) -> None:
+    with ScriptedModel([TWO_CALLS, say("Done.")]) as model:
+        stage = await stages(model)
+        handle = await stage.start()
+        first, second = await stage.requests(2)
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=False))
+        await handle_command(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
+        await handle.wait()
+    [sent] = await messages(stage)
+    assert (sent["tool_call_ids"], sent["decided_by"]) == ([second.tool_call_id], "eve")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided, ModelUnavailable, UnknownRun
+from agent_kernel.errors import AlreadyDecided, KernelGone, ModelUnavailable, UnknownRun
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
 from agent_kernel.protocol.events import MessageEvent, RunEvent, TokenEvent
 from agent_kernel.runtime.conversation import Conversation
@@ -125,3 +125,16 @@ async def test_a_message_after_a_restart_has_the_tools_of_the_last_run_while_its
     assert [ran.tool_call_id for ran in executor.ran] == (["b"] if kernel_is_there else [])
     assert bool(model.requests[0].tools) is kernel_is_there
     assert model.requests[0].messages[-1]["content"].startswith("And now?")
+
+
+async def test_after_a_restart_without_its_kernel_it_says_so_and_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    conversation_id, run_id = await failed_before_a_restart(path)
+    with ScriptedModel([]) as model:
+        runtime = await next_life(path, model, None)
+        conversation = await runtime.conversation(conversation_id)
+        before = await conversation.view()
+        with pytest.raises(KernelGone, match="no longer there"):
+            await conversation.retry_run(run_id)
+        assert await conversation.view() == before
+        await runtime.aclose()

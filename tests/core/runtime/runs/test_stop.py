@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel.errors import AlreadyDecided, UnknownRun
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
-from agent_kernel.protocol.calls import Outcome
+from agent_kernel.protocol.calls import Outcome, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import CompleteEvent, TokenEvent, ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.kernel import EnvironmentDescribed
@@ -176,6 +176,30 @@ async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Stages
         executor.described.set()
         await stop
         assert (await handle.wait()).run.status == "cancelled"
+
+
+async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages: Stages) -> None:
+    class Pondering(FunctionExecutor):
+        asked = asyncio.Event()
+        decided = asyncio.Event()
+
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> Any:
+            self.asked.set()
+            await self.decided.wait()
+            return ToolVerdict("ask")
+
+    executor = Pondering()
+    tool = ToolDeclaration("ponder", "Ponder.", {"type": "object", "properties": {}}, approval="dynamic")
+    with ScriptedModel([call("ponder", call_id="a"), say("Done.")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(tools=(tool,))
+        await executor.asked.wait()
+        [waiting] = (await stage.conversation.view()).tool_calls
+        await stage.conversation.route_decision(waiting.approval_id, Decision(approved=True))
+        executor.decided.set()
+        result = await handle.wait()
+    assert [c.state for c in result.tool_calls] == ["success"]
+    assert [ran.tool_call_id for ran in executor.ran] == ["a"]
 
 
 async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stages: Stages) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 import uuid
 from dataclasses import replace
 from typing import Any
@@ -122,6 +123,20 @@ async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
                 await asyncio.sleep(0.005)
     assert (stage.of(ToolCompleteEvent)[-1].cached_at, len(stage.executor.ran)) == (None, 2)
     assert [str(one.result) for one in await go(stage, A)] == ["Stored outcome of 0 minutes ago. Nothing ran.\nread 2"]
+
+
+async def test_a_wall_clock_that_jumps_changes_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    minute = replace(READ, cache_seconds=60.0)
+    await go(stage, A, read=minute)
+    for jump in (10**8, -(10**8)):
+        monkeypatch.setattr(time, "time", lambda jump=jump: jump)
+        (found,) = await go(stage, A, read=minute)
+        assert found.cached_at is not None
+        assert found.ended_at is not None
+        assert found.cached_at <= found.ended_at
+    now = time.monotonic()
+    monkeypatch.setattr(stage.conversation._queue.outcomes, "_clock", lambda: now + 60)
+    assert [one.cached_at for one in await go(stage, A, read=minute)] == [None]
 
 
 KEYS = st.sampled_from(["a", "b"])

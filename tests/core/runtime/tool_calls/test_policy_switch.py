@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.protocol.calls import ApprovedCall
+from agent_kernel.protocol.calls import ApprovedCall, ToolVerdict
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent
+from agent_kernel.protocol.events import ApprovalResponseEvent, CompleteEvent, PolicyEvent, ToolCompleteEvent
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages, second_life, stage
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stage, Stages, second_life, stage
 
 YES = Decision(approved=True)
 
@@ -135,6 +135,43 @@ async def test_an_approval_in_the_same_moment_never_starts_a_call_after_the_swit
     order = [event.type for event in stage.events if event.type in ("policy", "tool_start")]
     assert order in (["tool_start", "policy"], ["policy"])
     assert len(stage.executor.ran) == order.count("tool_start")
+
+
+async def test_a_tools_own_word_that_comes_late_is_weighed_by_the_policy_of_then(stages: Stages) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(FunctionExecutor):
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> Any:
+            asked.set()
+            await go_on.wait()
+            return ToolVerdict("allow")
+
+    dynamic = RUN_PYTHON.__class__("own", "Own.", {"type": "object", "properties": {}}, approval="dynamic")
+    with ScriptedModel([call("own"), say("done")]) as model:
+        stage = await stages(model, executor=Slow())
+        handle = await stage.start(tools=(dynamic,), policy="allow")
+        await asked.wait()
+        await stage.conversation.switch_policy("deny")
+        go_on.set()
+        result = await handle.wait()
+    assert [c.state for c in result.tool_calls] == ["denied"]
+    assert stage.executor.ran == []
+
+
+async def test_a_rule_that_is_saved_under_allow_approves_no_other_call_that_waits(stages: Stages) -> None:
+    turn = calls(call("run_python", code="1", call_id="a"), call("other", call_id="b"))
+    other = LOOK.__class__("other", "Other.", {"type": "object", "properties": {}})
+    with ScriptedModel([turn, say("done")]) as model:
+        stage = await stages(model)
+        handle = await stage.start(tools=(RUN_PYTHON, other))
+        first, second = await stage.requests(2)
+        await stage.conversation.switch_policy("allow")
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="conversation"))
+        await stage.until(lambda: stage.of(ToolCompleteEvent))
+        [waiting] = await stage.runtime.list_calls("awaiting_approval")
+        assert waiting.approval_id == second.approval_id
+        await stage.conversation.route_decision(second.approval_id, YES)
+        await handle.wait()
 
 
 async def test_the_switch_outlives_the_server(tmp_path: Path) -> None:

@@ -152,6 +152,16 @@ async def test_there_a_person_is_asked_and_a_denial_of_the_script_counts(stages:
     assert outcomes(result) == [("success", "user"), ("denied", "script")]
 
 
+async def test_a_later_prompt_does_not_inherit_the_script(stages: Stages) -> None:
+    with ScriptedModel([say("1"), call("run_python", **X1), say("2")]) as model:
+        stage = await stages(model)
+        await run(stage, [approve()])
+        await stage.conversation.send_message("And now?")
+        [asked] = await stage.requests()
+        await stage.conversation.route_decision(asked.approval_id, Decision(approved=False))
+        await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
+
+
 async def test_what_people_decide_is_recorded_in_the_order_of_the_calls(stages: Stages) -> None:
     turn = calls(call("run_python", **X1), call("run_python", **X1), call("run_python", **X9), call("look"))
     question = call("ask_user", question="Which?")

@@ -121,6 +121,16 @@ async def test_every_limit_that_is_reached_has_to_be_raised(stages: Stages) -> N
         assert (await handle.wait()).text == "Done."
 
 
+async def test_stop_ends_a_paused_run(stages: Stages) -> None:
+    with ScriptedModel(LOOKS) as model:
+        stage = await stages(model)
+        handle = await stage.start(budget=TWO_CALLS)
+        await until_paused(stage)
+        await stage.conversation.cancel_run(handle.run_id)
+        result = await handle.wait()
+    assert (result.run.status, result.run.paused) == ("cancelled", None)
+
+
 @pytest.mark.parametrize("by_message", [True, False])
 async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_trail(
     stages: Stages, by_message: bool

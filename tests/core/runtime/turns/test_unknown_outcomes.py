@@ -74,6 +74,20 @@ async def test_run_again_has_the_model_ask_and_the_person_is_asked_though_policy
     assert told[1].startswith("Try this call again: run_python with")
 
 
+async def test_the_same_call_is_asked_about_in_a_later_run_too(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with ScriptedModel([DIES, say("I see."), call("run_python", code="os._exit(1)", call_id="b")]) as model:
+        one = await stage(model, path, Dying())
+        handle = await one.start(policy="allow")
+        await until_unknown(one)
+        await one.conversation.answer_unknown("a", "continue")
+        await handle.wait()
+        await one.start("Once more", policy="allow")
+        await one.requests()
+        assert [ran.tool_call_id for ran in one.executor.ran] == ["a"]
+        await one.close()
+
+
 async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(tmp_path: Path) -> None:
     with ScriptedModel([DIES, say("I see.")]) as model:
         one = await stage(model, tmp_path / "log.sqlite", Dying())
@@ -135,3 +149,12 @@ async def test_a_new_prompt_does_not_wait_for_the_look(stages: Stages) -> None:
         await stage.until_paused()
         second = await stage.start("Something else")
         assert [(await handle.wait()).text for handle in (first, second)] == ["I see.", "Something else."]
+
+
+async def test_stop_ends_a_run_that_waits_for_a_look(stages: Stages) -> None:
+    with ScriptedModel([DIES]) as model:
+        stage = await stages(model, executor=Dying())
+        handle = await stage.start(policy="allow")
+        await until_unknown(stage)
+        await stage.conversation.cancel_run(handle.run_id)
+        assert (await handle.wait()).run.status == "cancelled"
