@@ -353,6 +353,14 @@ def test_ten_gigabytes_of_output_are_not_kept(world: World, kind: WallKind) -> N
     assert len(said) < 60_000_000
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_ends_of_commands_are_told_apart(world: World, kind: WallKind) -> None:
+    found = walls(kind)
+    assert world.run("exit 3", found, "workspace") == "Exit code: 3"
+    met = world.run("cat {home}/.ssh/id_rsa", found, "workspace")
+    assert met.splitlines()[-2:] == [f"stopped by the walls: {met.splitlines()[0]}", "Exit code: 1"]
+
+
 def test_this_pythons_environment_in_the_folder_can_be_read_and_not_written(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,12 @@ import pytest
 from tornado.httpclient import HTTPClientError
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from agent_kernel_server import ai_sdk
+from agent_kernel.testing.wire.reply import Reply
+from agent_kernel_server import ai_sdk, identity
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
 from tests.server.client import Api, Fetch, Kernel, service_of
+from tests.server.test_channel import Switchable
 from tests.waiting import until
 
 CHAT = ("ai-sdk", "chat")
@@ -232,6 +234,23 @@ class TestPictures:
             assert "".join(one["delta"] for one in chunks if one["type"] == "text-delta") == "A circle."
         assert pictures_in(model.requests[1].body) == pictures_in(model.requests[0].body)
         assert len(model.requests) == 2
+
+
+class TestAReaderWhoLosesTheRight:
+    @pytest.fixture
+    def server_traits(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+        return {"authorizer_class": Switchable}
+
+    async def test_is_shown_no_more_of_an_answer(
+        self, api: Api, post: Post, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model.add(Reply(hang_after=0))
+        monkeypatch.setattr(Switchable, "blind", lambda: bool(model.requests))
+        refused = {"type": "error", "errorText": "You may not look at this conversation any more."}
+        chunks = await post(asking())
+        assert chunks[-1] == refused
+        assert "finish" not in [chunk["type"] for chunk in chunks]
 
 
 @pytest.mark.parametrize("said", ["yes", "true", "1", 1, 0, "false", [True], {}])

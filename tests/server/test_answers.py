@@ -95,6 +95,23 @@ class TestAnUnknownOutcome:
         assert [one["role"] for one in view["messages"]] == ["user", "assistant", "tool", "assistant"]
         assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
 
+    async def test_is_answered_with_run_again_and_asked_about_before_it_runs(
+        self, api: Api, kernel: Kernel, model: FakeOpenAI
+    ) -> None:
+        conversation_id, lost = await self.unknown(api, kernel, model)
+        model.add(call("run_python", code="import os; os._exit(1)"), say("I leave it."))
+        path = ("approvals", lost["approval_id"], "outcome")
+        status, answered = await api("POST", *path, body={"answer": "retry"})
+        assert (status, answered["unknown_answer"]) == (200, "retry")
+        assert (await api("POST", *path, body={"answer": "retry"}))[0] == 409
+        again = await api.next_approval()
+        assert again["approval_id"] != lost["approval_id"]
+        await api("POST", "approvals", again["approval_id"], body={"approved": False})
+        view = await api.ended(conversation_id)
+        assert [one["state"] for one in view["tool_calls"]] == ["unknown", "denied"]
+        asked = [one for one in view["messages"] if one["content"].startswith("Try this call again")]
+        assert len(asked) == 1
+
 
 async def test_a_run_whose_model_failed_is_tried_again(api: Api, model: FakeOpenAI) -> None:
     model.add(failure(400, "The model is not well."), say("Here I am."))

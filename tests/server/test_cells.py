@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing import FakeOpenAI, call, say
@@ -183,6 +184,25 @@ async def test_of_two_cells_with_one_id_in_the_file_the_first_has_it_and_the_oth
     [done] = await notebook.ended(await notebook.ask(EDIT))
     assert done["state"] == "success", done["result"]
     assert [cell.source for cell in notebook.cells()] == ["x = 21\nx * 2", "# Title"]
+
+
+class Reformats(AsyncLargeFileManager):
+    """As a formatter, or jupytext with a text file beside the notebook: what is saved has another form afterwards."""
+
+    async def save(self, model: Any, path: str = "") -> Any:
+        for cell in model["content"]["cells"]:
+            cell["source"] = "".join(cell["source"]).replace(" * ", "*")
+        return await super().save(model, path)
+
+
+@pytest.mark.parametrize("server_traits", [{"contents_manager_class": Reformats}])
+async def test_a_cell_that_is_saved_in_another_form_is_told_as_it_is_and_can_be_changed_next(
+    notebook: Notebook,
+) -> None:
+    again = call("edit_cell", cell_id="c1", source="x = 22")
+    first, second = await notebook.ended(await notebook.ask(EDIT, again))
+    assert "Its source now:\nx = 21\nx*2" in first["result"]
+    assert (first["state"], second["state"], notebook.cells()[0].source) == ("success", "success", "x = 22")
 
 
 # Undo

@@ -168,6 +168,21 @@ class TestAReader:
         with pytest.raises(HTTPClientError):
             await client(conversation_id)
 
+    async def test_who_resumes_is_asked_for_the_right_to_look(
+        self, api: Api, client: OpenChannel, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model.add(say("A secret."))
+        page = await client(conversation_id := await api.new_conversation())
+        await page.next()
+        await api.start_run(conversation_id)
+        await api.ended(conversation_id)
+        await page.until("complete")
+        monkeypatch.setattr(Switchable, "blind", lambda: True)
+        await page.send({"type": "resume", "last_seq": 0, "id": "r"})
+        refused = await page.until("error")
+        assert (refused["code"], refused["command_id"]) == ("ACCESS_DENIED", "r")
+        assert (await page.closed(), page.close_code) == (True, 1008)
+
 
 async def test_a_slow_page_loses_no_token(api: Api, client: OpenChannel, model: FakeOpenAI) -> None:
     text = "word " * 5_000

@@ -25,7 +25,8 @@ async def announced(api: Api, count: int = 1) -> str:
 
 async def asks_patiently(kernel: Kernel) -> None:
     """A kernel asks the server for a second at most who has interrupted it: whoever is silent is a person."""
-    await kernel.run("from agent_kernel.notebook.kernel import questions\nquestions.ASK_SECONDS = 60")
+    asks = "from agent_kernel.notebook.kernel import to_server\nassert to_server.ASK_SECONDS\n"
+    await kernel.text(f"{asks}to_server.ASK_SECONDS = 60")
 
 
 async def run_to_end(api: Api, kernel: Kernel, model: FakeOpenAI, code: str) -> Any:

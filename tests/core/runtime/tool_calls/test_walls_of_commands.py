@@ -1,5 +1,6 @@
 """The walls around a shell command: what its card shows, what rules and people may allow, and what is handed on."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,6 +134,20 @@ async def test_a_command_outside_asks_whatever_the_mode_and_the_script_say(stage
     stage = await started(stages, BUBBLEWRAP, {}, arguments={"command": "make", "outside": True}, **given)
     await card(stage)
     assert stage.executor.ran == []
+
+
+async def test_a_tool_of_the_notebooks_own_with_that_name_has_no_walls(stages: Stages) -> None:
+    own = replace(RUN_SHELL, description="Run a command on the cluster.")
+    stage = await stages(
+        ScriptedModel([call("run_shell", command="make"), say("Done.")]), executor=executor(BUBBLEWRAP)
+    )
+    await stage.start(tools=(own,))
+    asked = await card(stage)
+    assert asked.preview is not None
+    assert asked.preview.facts == []
+    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
+    await stage.until_runs()
+    assert stage.executor.ran[0].walls is None
 
 
 async def test_always_allow_offers_the_side_of_the_walls_that_the_card_shows(stages: Stages) -> None:
