@@ -166,7 +166,7 @@ describe("Undo", () => {
       details: {},
     });
     await settle();
-    expect(shown(root).text).toContain("Not undone. The file was changed since. Nothing was put back.");
+    expect(shown(root).text).toContain("Not done. The file was changed since. Nothing was put back.");
     expect(shown(root).buttons).toEqual([]);
   });
 

@@ -66,7 +66,7 @@ export class UndoOffers {
     }
     // Of what a run can't put back each row says why.
     if (refusal === "") await this.look(panel);
-    else say(row, `Nothing was changed. ${refusal}`);
+    else say(row, `Not done. ${refusal}`);
   }
 
   private request(path: string, method: "GET" | "POST"): Promise<Response> {

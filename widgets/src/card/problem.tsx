@@ -18,7 +18,7 @@ const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
 const CONFLICTS = {
   waiting: "Nothing was decided.",
   decided: "Already decided.",
-  undo: "Not undone.",
+  undo: "Not done.",
   run: "Nothing was changed.",
 } as const;
 
