@@ -35,7 +35,7 @@ def test_a_number_in_the_data_changes(folder: Path) -> None:
     assert text.count("1957,190.2") == 1
     file.write_text(text.replace("1957,190.2", "1957,19.2"), encoding="utf-8")
     report = failed(folder, "plots")
-    told = ("The recording no longer fits", "In an image of the result of run_python:", "looks different")
+    told = ("The recording no longer fits", "In an image of the result of run_python:", "It shows something else")
     assert in_order(report, *told), report
 
 

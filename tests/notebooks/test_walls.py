@@ -50,10 +50,11 @@ def test_a_command_writes_in_the_notebooks_folder_and_has_no_key_of_the_kernel(s
 
 def test_a_call_does_not_run_with_other_walls_than_its_approval_had(shell: TestKernel) -> None:
     """As where the kernel was moved to another machine between the card and the press."""
-    shell.run("from agent_kernel.protocol.calls import WallsFound\nfrom agent_kernel.tools.builtin import verdicts")
-    shell.run("kept, verdicts.found_walls = verdicts.found_walls, lambda: WallsFound('none', 'elsewhere')")
+    moved = "from agent_kernel.protocol.calls import WallsFound\nfrom agent_kernel.tools.builtin import places"
+    assert shell.run(moved).ok
+    assert shell.run("kept, places.found_walls = places.found_walls, lambda: WallsFound('none', 'elsewhere')").ok
     shell.run("state, result = shell('echo ran')")
-    shell.run("verdicts.found_walls = kept")
+    assert shell.run("places.found_walls = kept").ok
     assert shell.value("state, 'these are not the walls of its approval' in result, '\\nran' in result") == (
         "('error', True, False)"
     )
