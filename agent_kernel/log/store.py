@@ -228,13 +228,13 @@ class Log:
 
     def _do(self, unit: Unit) -> list[After]:
         """Do one unit. What it raises rolls back this unit and no other; it is raised again if SQLite rolled back the
-        whole transaction."""
+        whole transaction, or the file is damaged."""
         transaction = Transaction(self._connection)
         self._connection.execute("SAVEPOINT unit")
         try:
             result = transaction.run(unit)
         except BaseException as error:
-            if not self._connection.in_transaction:
+            if not self._connection.in_transaction or is_damage(error):
                 raise
             self._connection.execute("ROLLBACK TO unit")
             self._connection.execute("RELEASE unit")

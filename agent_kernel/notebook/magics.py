@@ -44,7 +44,8 @@ HELP = """\
 %agent rules                the policy and every rule in force, with who made it
 %agent rules remove N       take a saved rule out of force
 %agent undo                 put back the last file that a call changed; `undo list`: all that can be
-%agent undo run             put back the files and cells that the last run changed; `redo run`: undo that
+%agent undo run             put back the files and cells that the last run changed
+%agent redo run             undo that
 %agent code                 the code of the last run, in the next cell
 %agent history              what was asked in this kernel
 %agent help                 this; so do %%agent without a prompt, and --help

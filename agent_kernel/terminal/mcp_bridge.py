@@ -46,16 +46,26 @@ async def _serve(place: Place) -> None:
                 report = context.session.report_progress
                 return await client.session.send_request(request, result, progress_callback=report)
         except (MCPError, httpx2.HTTPError, OSError, ExceptionGroup) as error:
-            cause: Exception = error
-            while isinstance(cause, ExceptionGroup):  # of one, by the package's task groups
-                cause = cause.exceptions[0]
-            if isinstance(cause, httpx2.HTTPError | OSError):
-                raise MCPError(code=types.INTERNAL_ERROR, message=NOT_THERE.format(place.url)) from None
-            raise cause from None
+            cause = _cause(error)
+            if cause is None:
+                raise
+            said = NOT_THERE.format(place.url)
+            if isinstance(cause, MCPError):
+                raise cause from None
+            if context.method == "tools/call":  # so that the model reads it
+                return types.CallToolResult(content=[types.TextContent(text=said)], is_error=True)
+            raise MCPError(code=types.INTERNAL_ERROR, message=said) from None
 
     server = mcp_server(__version__, lambda _: forward)
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """What the client's task groups raised, if that is a thing to say to the client."""
+    if isinstance(error, BaseExceptionGroup):
+        return next((cause for one in error.exceptions if (cause := _cause(one)) is not None), None)
+    return error if isinstance(error, MCPError | httpx2.HTTPError | OSError) else None
 
 
 @asynccontextmanager
