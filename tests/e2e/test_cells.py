@@ -114,7 +114,7 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_
     assert notebook.outputs(0)[0]["ename"] == "ZeroDivisionError"
     notebook.page.evaluate(SET_SOURCE, [2, "first = 2"])
     notebook.page.get_by_role("button", name="Undo this run").click()
-    expect(notebook.record()).to_contain_text("Undone: cell:c1 is as it was before.")
+    expect(notebook.record()).to_contain_text("Undone: the cell is as it was before.")
     expect(notebook.record()).to_contain_text(" was changed since. Undo would lose that, so it is not offered.")
     assert notebook.page.evaluate(SOURCES)[:4] == [LOAD_READY, "x = 1 / 0", "first = 2", "# to be deleted"]
     assert notebook.page.evaluate(IDS)[3] == "c2"

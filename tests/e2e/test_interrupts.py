@@ -55,7 +55,7 @@ def test_the_kernels_interrupt_stops_the_agent_unless_a_cell_of_ones_own_runs(
     cells = ["%%agent\nThink about it.", "%%agent\nAsk me.", "%%agent --policy allow\nTake ten minutes."]
     notebook = open_notebook([LOAD, *cells, "'ran' in globals()", ASLEEP, "%%agent --wait\nAsk me.", "'behind'"])
     notebook.run_through(1)
-    expect(notebook.page.locator("[data-role=answer]")).to_contain_text("One word and another.")
+    expect(notebook.page.locator(".jp-Notebook [data-role=answer]")).to_contain_text("One word and another.")
     press_keys(notebook)
     stopped(notebook, 0)
 

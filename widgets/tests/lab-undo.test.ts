@@ -36,7 +36,7 @@ it("has no button for what can't be undone, and says why", () => {
   ]);
   expect(offersOf("run_1", [change("a", { state: "undone" })])[0]).toMatchObject({
     path: "approvals/a/redo",
-    button: "Redo",
+    button: "Redo: Write a.md",
     words: "Undone: a.md is as it was before. The model is told.",
   });
 });

@@ -50,14 +50,14 @@ function offerOf(change: Change): Offer {
   const isCell = ON_CELLS.includes(change.tool_name);
   const subject = isCell ? "the cell" : visible(change.path);
   const path = `approvals/${encodeURIComponent(change.approval_id)}/${change.state === "undone" ? "redo" : "undo"}`;
+  const what = isCell ? nameOf(change.tool_name) : `${titleOf(change.tool_name, subject)} ${subject}`;
   if (change.state === "undone")
-    return { path, button: "Redo", words: `Undone: ${subject} is as it was before. The model is told.` };
+    return { path, button: `Redo: ${what}`, words: `Undone: ${subject} is as it was before. The model is told.` };
   if (change.state === "changed")
     return {
       path,
       button: null,
       words: `${isCell ? "The cell" : subject} was changed since. Undo would lose that, so it is not offered.`,
     };
-  const button = `Undo: ${isCell ? nameOf(change.tool_name) : `${titleOf(change.tool_name, subject)} ${subject}`}`;
-  return { path, button, words: wayBack(change.tool_name, change.changed_at) };
+  return { path, button: `Undo: ${what}`, words: wayBack(change.tool_name, change.changed_at) };
 }
