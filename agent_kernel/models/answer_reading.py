@@ -21,9 +21,12 @@ LARGE_EVENT_BYTES = 4_096
 MOST_EVENTS = 400_000
 MOST_PARTS = 1_000
 """The most calls and text blocks of a turn."""
+MOST_NUMBERS = 1_000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONG_NUMBER = re.compile(rb"\d{19}")
 """Of an integer that orjson may round."""
+_HALF_EMOJI = re.compile(r"(?i)\\ud[89a-f]")
+"""Of what orjson refuses where the other half is missing."""
 
 
 class SizeLimit:
@@ -57,6 +60,28 @@ class SizeLimit:
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise Fault("answer", f"its answer has more than {MOST_PARTS:,} parts (calls and texts)")
+
+
+class EventNumbers:
+    """Knows the newest events again that a server sends twice, if it numbers them."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[int, int] = {}
+        self._count = True
+        """Whether each event has a number of its own, as far as is known."""
+
+    def has(self, number: Any, event: dict[str, Any]) -> bool:
+        """Whether the event has come before, with this number. Takes it, if not."""
+        if not isinstance(number, int) or not self._count:
+            return False
+        said = hash(repr(event))
+        if number in self._hashes:
+            self._count = self._hashes[number] == said
+            return self._count and len(self._hashes) > 1
+        self._hashes[number] = said
+        if len(self._hashes) > MOST_NUMBERS:
+            del self._hashes[next(iter(self._hashes))]
+        return False
 
 
 class AnswerBody:
@@ -130,6 +155,11 @@ def is_object(arguments: str) -> bool:
     try:
         return isinstance(orjson.loads(arguments), dict)
     except orjson.JSONDecodeError:
+        if _HALF_EMOJI.search(arguments) is None:
+            return False
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
         return False
 
 

@@ -6,11 +6,14 @@ Deviations of servers, and how they are read:
 - Deltas with an id that changes each time (LiteLLM), or with one index for all items: a known id decides, then the
   index, then the open item of that kind.
 - Deltas without the event that opens their item, or an item without deltas: its last event contains it whole.
+- Interleaved deltas of two items: the text of the later one waits, so that texts are not mixed.
 - An item's last event that extends its deltas: the rest is passed on. If it contradicts them, the answer is a fault,
-  because the deltas were shown; so it is if two messages come in turns.
+  because the deltas were shown.
+- Sequence numbers that do not count the events (all alike, or from 0 again): they say nothing.
 - A call with another id in the final response (vLLM): the first id counts.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +24,7 @@ from agent_kernel.models.answer_reading import (
     SERVER_STOPPED,
     AnswerReader,
     Deltas,
+    EventNumbers,
     arguments_text,
     as_text,
     cut_off,
@@ -54,8 +58,12 @@ class _Output:
     index: Any = None
     pieces: list[str] = field(default_factory=list)
     """Of the text that is shown."""
+    passed: int = 0
+    """The number of pieces that were passed on."""
+    parts: set[tuple[str, Any]] = field(default_factory=set)
+    """The kinds and indices of the parts of the text that have come."""
     part: tuple[str, Any] | None = None
-    """The kind and the index of the part of the text that came last."""
+    """The one that came last."""
     part_from: int = 0
     """Where its pieces begin."""
     apart: int = 0
@@ -78,6 +86,10 @@ class _Output:
         return self.whole is not None
 
     @property
+    def lane(self) -> Literal["text", "reasoning"]:
+        return "reasoning" if self.kind == "reasoning" else "text"
+
+    @property
     def text(self) -> str:
         return "".join(self.pieces)
 
@@ -93,8 +105,10 @@ class _Outputs:
         self._deltas = deltas
         self.items: list[_Output] = []
         self.calls: list[_Output] = []
-        self._shown: dict[str, _Output] = {}
-        """The item whose text was shown last: of the answer, and of the reasoning."""
+        self._waiting: dict[str, deque[_Output]] = {"text": deque(), "reasoning": deque()}
+        """The items with text from the first that is open on: of the answer, and of the reasoning."""
+        self._begun: set[str] = set()
+        """Where text was passed on."""
 
     def find(self, kind: str, event: dict[str, Any]) -> _Output:
         """The item that an event belongs to; a new one if it matches none."""
@@ -130,6 +144,9 @@ class _Outputs:
         """Take a piece of a part of the item's text, or the `whole` part at its end. Raises `Fault`."""
         if item.done or (item.kind == "reasoning" and item.part is not None and item.part[0] != part[0]):
             return  # another form of the same reasoning
+        if whole and item.part != part and part in item.parts:
+            return  # its end came behind the beginning of the next one
+        item.parts.add(part)
         if item.part != part:
             if item.kind == "reasoning" and item.pieces:
                 self._show(item, PARTS_APART)
@@ -160,6 +177,8 @@ class _Outputs:
     def close(self) -> None:
         for call in self.calls:
             self._name_call(call, {"name": call.spare_name})
+        self._pass_on("text", every=True)
+        self._pass_on("reasoning", every=True)
 
     def unfinished(self) -> Fault | None:
         """The fault if an item was begun and not ended."""
@@ -222,16 +241,29 @@ class _Outputs:
     def _show(self, item: _Output, text: str) -> None:
         if not text:
             return
-        lane: Literal["text", "reasoning"] = "reasoning" if item.kind == "reasoning" else "text"
-        last = self._shown.get(lane, item)
-        self._shown[lane] = item
-        if last is not item:
-            if lane == "text" and item.pieces:
-                raise Fault("answer", "the server mixed up two messages", retry=True)
-            item.apart = len(PARTS_APART)
-            self._deltas.add_text(lane, PARTS_APART)
+        waiting = self._waiting[item.lane]
+        if not item.pieces:
+            waiting.append(item)
+        if item is not waiting[0]:
+            self._deltas.size.take(text)
         item.pieces.append(text)
-        self._deltas.add_text(lane, text)
+        self._pass_on(item.lane)
+
+    def _pass_on(self, lane: Literal["text", "reasoning"], *, every: bool = False) -> None:
+        """Pass on the text of the first open item; that of `every` one, if none is open any more."""
+        waiting = self._waiting[lane]
+        while waiting:
+            item = waiting[0]
+            if not item.passed and lane in self._begun:
+                item.apart = len(PARTS_APART)
+                self._deltas.add_text(lane, PARTS_APART)
+            self._begun.add(lane)
+            for piece in item.pieces[item.passed :]:
+                self._deltas.add_text(lane, piece)
+            item.passed = len(item.pieces)
+            if not (item.done or every):
+                return
+            waiting.popleft()
 
     def _settle(self, item: _Output, raw: dict[str, Any]) -> None:
         item.id = item.id or as_text(raw.get("id"))
@@ -249,6 +281,7 @@ class _Outputs:
                 texts = next(filter(None, (_texts(raw.get(form)) for form in forms)), [])
                 self._show(item, _rest(item, item.text, PARTS_APART.join(texts)))
         item.whole = raw
+        self._pass_on(item.lane)
 
 
 class ResponsesReader(AnswerReader):
@@ -258,8 +291,7 @@ class ResponsesReader(AnswerReader):
         super().__init__()
         self._origin = origin
         self._outputs = _Outputs(self._deltas)
-        self._number = 0
-        """The highest number of an event."""
+        self._numbers = EventNumbers()
         self._ended = False
         self._finish: FinishReason = "stop"
         self._usage = TokenUsage()
@@ -278,18 +310,9 @@ class ResponsesReader(AnswerReader):
             self._take_last({"response": event})
         elif kind in _LAST:
             self._take_last(event)
-        elif isinstance(kind, str) and not self._is_repeated(event):
+        elif isinstance(kind, str) and not self._numbers.has(event.get("sequence_number"), event):
             self._take_event(kind, event)
         self._seen = self._ended or bool(self._outputs.items)
-
-    def _is_repeated(self, event: dict[str, Any]) -> bool:
-        """Whether the event was repeated, by its sequence number, if the server counts them."""
-        number = event.get("sequence_number")
-        if not isinstance(number, int):
-            return False
-        repeated = 0 < number <= self._number
-        self._number = max(number, self._number)
-        return repeated
 
     def _take_event(self, kind: str, event: dict[str, Any]) -> None:
         outputs = self._outputs
@@ -394,8 +417,12 @@ def _texts(parts: Any, name: str = "text") -> list[str]:
     """The texts of an item's parts; of a plain text, which some servers send instead, itself."""
     if isinstance(parts, str):
         return [parts] if parts and name == "text" else []
-    found = (as_text(part.get(name)) for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
-    return [text for text in found if text]
+    return [text for part in _objects(parts) if (text := as_text(part.get(name)))]
+
+
+def _objects(values: Any) -> list[dict[str, Any]]:
+    """Those of a list's values that are objects."""
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 def _share(item: _Output) -> str:
@@ -410,7 +437,7 @@ def _is_telling(item: _Output) -> bool:
         case "message":
             if _message_frame(item) is None:
                 return False
-            return bool(whole.get("phase")) or any(part.get("annotations") for part in whole["content"])
+            return bool(whole.get("phase")) or any(part.get("annotations") for part in _objects(whole["content"]))
         case "function_call":
             return any(whole.get(name) for name in ("namespace", "caller"))
         case _:
@@ -425,10 +452,9 @@ def _message_frame(item: _Output) -> dict[str, Any] | None:
         return None
     content: list[dict[str, Any]] = []
     at = item.apart
-    for part in parts:
+    for part in _objects(parts):
         if text := as_text(part.get("text")):
-            cited = part.get("annotations")
-            annotations = [one for one in cited if isinstance(one, dict)] if isinstance(cited, list) else []
+            annotations = _objects(part.get("annotations"))
             content.append({"type": "output_text", "annotations": annotations, "text": [at, at + len(text)]})
             at += len(text)
     frame = {"id": whole["id"], "type": "message", "role": "assistant", "status": "completed"}

@@ -167,12 +167,12 @@ def error_object_fault(error: Any) -> Fault:
 
 
 def _status_of(error: dict[str, Any]) -> int | None:
-    """The status that an error object has, or that its code or else its type stands for."""
+    """The status that an error object has, or that its code or its type stands for."""
     digits = str(error.get("code", error.get("status")))
     if len(digits) == 3 and digits.isdigit() and digits[0] in "45":
         return int(digits)
     code, kind = str(error.get("code")), str(error.get("type"))
-    return _STATUSES.get(code) or (400 if _REFUSED.search(code) else _STATUSES.get(kind))
+    return _STATUSES.get(code) or _STATUSES.get(kind) or (400 if _REFUSED.search(code) else None)
 
 
 def _said(body: Any, status: int | None, *, retry: bool, retry_after: float | None = None) -> Fault:

@@ -38,6 +38,7 @@ from pydantic import (
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import Effort, FinishReason
 from agent_kernel.tools.builtin.safe_open import FileTooLarge, read_bytes
+from agent_kernel.tools.server_tools import CALL_TOOL, FIND_TOOLS
 
 VERSION = 2
 SUFFIX = ".jsonl"
@@ -218,9 +219,16 @@ class Recording:
 
     def compared(self, settings: Settings) -> Compared:
         """What makes a difference of settings: of the tools those that the recording calls. Others may have been added,
-        reworded or taken away, as an upgrade does."""
+        reworded or taken away, as an upgrade does. Those of servers may have come in the middle of a run, and a replay
+        has them from its first turn on, as they were recorded."""
         declared = {str(tool.get("name", "")): tool for tool in settings.tools}
-        return settings.system, {name: declared[name] for name in sorted(self.called & declared.keys())}
+        names = sorted(name for name in self.called & declared.keys() if not is_of_servers(name))
+        return settings.system, {name: declared[name] for name in names}
+
+
+def is_of_servers(name: str) -> bool:
+    """Whether a recorded tool of this name is an MCP server's, or the search for those."""
+    return "__" in name or name in (FIND_TOOLS, CALL_TOOL)
 
 
 def load(path: Path) -> Recording:

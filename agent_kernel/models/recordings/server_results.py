@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.models.recordings.format import RecordedCall, RecordedResult, Recording
+from agent_kernel.models.recordings.format import RecordedCall, RecordedResult, Recording, is_of_servers
 from agent_kernel.models.recordings.pictures import load_image
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
@@ -38,8 +38,8 @@ class RecordedServerTools:
 
     def declarations(self, own: Sequence[str]) -> list[ToolDeclaration]:
         """The tools of servers that it calls: those that the run does not have itself, by their names."""
-        names = [name for name in self._names if "__" in name or name in (FIND_TOOLS, CALL_TOOL)]
-        return [self._declaration(name) for name in names if name not in own]
+        names = [name for name in self._names if is_of_servers(name) and name not in own]
+        return [self._declaration(name) for name in names]
 
     def _declaration(self, name: str) -> ToolDeclaration:
         found = self._declared.get(name, {})

@@ -94,6 +94,13 @@ def test_big_integers_and_odd_characters_in_arguments_stay_as_they_are() -> None
         assert json.loads(turn.tool_calls[0].arguments) == given
 
 
+def test_half_an_emoji_in_whole_arguments_cuts_nothing_off() -> None:
+    raw = '{"t": "\\ud83d"}'
+    assert turn_from(*a_call(0, raw, ended=False), stop("max_tokens"), END).tool_calls[0].arguments == raw
+    with pytest.raises(Fault, match="length limit in the middle of a call of f"):
+        turn_from(*a_call(0, raw[:-1]), stop("max_tokens"), END)
+
+
 def test_counters_add_up_and_never_shrink() -> None:
     first = start(TokenUsage(100, 1, cached_tokens=60, cache_write_tokens=30))
     last = {**stop(), "usage": {"input_tokens": 0, "output_tokens": 25, "cache_read_input_tokens": None}}

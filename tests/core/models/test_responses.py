@@ -24,6 +24,7 @@ from agent_kernel.testing.wire.responses import (
     message,
     numbered,
     reasoning,
+    response,
 )
 from tests.core.models import test_answer
 from tests.core.models.model_apis import RESPONSES, said
@@ -176,13 +177,44 @@ def test_a_refusal_is_no_answer_and_keeps_its_words() -> None:
     assert (turn.content, turn.failure, turn.provider) == ("", refused("I can't."), None)
 
 
-def test_two_messages_whose_pieces_come_in_turns_are_a_fault() -> None:
+@pytest.mark.parametrize("different", [1, 3], ids=["all alike", "from the first again"])
+def test_numbers_that_do_not_count_the_events_lose_nothing(different: int) -> None:
+    added, begun, delta = item_events([message("aaaa")])[2:5]
+    end = {"type": "response.completed", "response": response()}
+    sent = [added, begun, *[{**delta, "delta": "a"}] * 4, end]
+    body = event_stream([{**event, "sequence_number": 1 + at % different} for at, event in enumerate(sent)])
+    assert read_turn(RESPONSES, body).content == "aaaa"
+
+
+def test_the_end_of_a_part_behind_the_beginning_of_the_next_says_nothing() -> None:
+    parts = [{"type": "output_text", "text": text, "annotations": []} for text in ("One, ", "two.")]
+    sent = item_events([{**message(""), "content": parts}])
+    (end,) = (at for at, event in enumerate(sent) if event.get("text") == "One, ")
+    (begin,) = (at for at, event in enumerate(sent) if event["type"].endswith("text.done") and event["text"] == "two.")
+    sent.insert(begin - 1, sent.pop(end))
+    assert read_turn(RESPONSES, event_stream(numbered(sent))).content == "One, two."
+
+
+def test_parts_that_are_no_objects_are_passed_over() -> None:
+    answer = message("Hi", phase="final_answer")
+    answer["content"] += [None, 1]
+    end = {"type": "response.completed", "response": response(output=[answer])}
+    turn = read_turn(RESPONSES, event_stream([end]))
+    assert turn.content == "Hi"
+    assert turn.provider is not None
+
+
+def test_two_messages_whose_pieces_come_in_turns_are_not_mixed() -> None:
     first, second = message("One and a half.", item_id="msg_1"), message("Two.", item_id="msg_2")
     one = item_events([first])[2:-1]
     two = [{**event, "output_index": 1} for event in item_events([second])[2:-1]]
     mixed = [event for row in itertools.zip_longest(one, two) for event in row if event is not None]
-    with pytest.raises(Fault, match="mixed up two messages"):
-        read(event_stream(numbered(mixed)))
+    end = {"type": "response.completed", "response": response(output=[first, second])}
+    items = read(event_stream(numbered([*mixed, end])))
+    assert isinstance(items[-1], ModelTurn)
+    assert items[-1].content == "One and a half.\n\nTwo."
+    assert "".join(item.content for item in items if item.type == "text") == items[-1].content
+    assert items[-1].provider is not None
 
 
 @settings(max_examples=100)
@@ -244,6 +276,14 @@ def test_a_failure_is_known_by_its_code(code: str, status: int | None, retry: bo
             read(event_stream([*events_of(say("Hello"))[:5], event]))
         fault = caught.value
         assert (fault.status, fault.retry, fault.code, fault.detail) == (status, retry, code, "Sorry")
+
+
+def test_the_type_of_a_failure_goes_before_the_words_of_its_code() -> None:
+    error = {"code": "upstream_invalid_response", "message": "Sorry"}
+    for kind, status, retry in (("server_error", 500, True), ("invalid_request_error", 400, False)):
+        with pytest.raises(Fault) as caught:
+            read(event_stream([{"type": "error", "error": {**error, "type": kind}}]))
+        assert (caught.value.status, caught.value.retry) == (status, retry)
 
 
 def refusal(message_: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:

@@ -117,6 +117,25 @@ async def test_a_tool_that_is_called_later_makes_a_difference_from_the_first_tur
     assert "Searches." in said or "search:" in said
 
 
+@pytest.mark.parametrize("name", ["shop__orders", "find_tools"])
+async def test_a_tool_of_a_server_that_came_late_is_there_from_the_first_turn_on(tmp_path: Path, name: str) -> None:
+    late = [*TOOLS, OTHER | {"function": {**OTHER["function"], "name": name}}]
+    told, function = called("1", "1"), {"name": name, "arguments": "{}"}
+    asked = [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "s", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "s", "content": "None"},
+    ]
+    path = await recorded(
+        tmp_path / "a.jsonl",
+        (request(user(SUM)), call("run_python", code="1")),
+        (request(user(SUM), *told, tools=late), call(name, call_id="s")),
+        (request(user(SUM), *told, *asked, tools=late), say("Done")),
+    )
+    assert [one.name for one in RecordedModel(load(path), name="x").server_tools.declarations(())] == [name]
+    assert (await replayed(path, request(user(SUM), tools=late))).tool_calls[0].name == "run_python"
+    assert (await replayed(path, request(user(SUM), *told, tools=late))).tool_calls[0].name == name
+
+
 async def test_what_a_prompt_mentions_is_compared_but_for_cells(tmp_path: Path) -> None:
     def mentioned(columns: str, cell: str) -> WireMessage:
         told = (
