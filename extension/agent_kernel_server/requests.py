@@ -148,6 +148,12 @@ class BodyHandler(APIHandler):
 class AgentKernelHandler(ExtensionHandlerMixin, BodyHandler):
     auth_resource = AUTH_RESOURCE
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Jupyter warns of methods that are not marked as authenticated. `prepare` has checked already."""
+        super().__init_subclass__(**kwargs)
+        for name in {"get", "post", "delete"} & vars(cls).keys():
+            setattr(cls, name, web.authenticated(getattr(cls, name)))
+
     @property
     def service(self) -> Service:
         """Raises `LogUnavailable` once the server stops."""

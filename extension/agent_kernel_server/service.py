@@ -46,6 +46,8 @@ PROMPT = re.compile(rb"agent_kernel|%agent")
 """What a notebook has that loads the extension or asks an agent."""
 REMEMBERED = 1_000
 """Messages of AI SDK pages that are remembered until the log has them, which is when their run begins."""
+MOST_LOOKED_AT = 5_000_000
+"""The size in bytes of the largest notebook in which a prompt is looked for."""
 PAGE_SECONDS = 60.0
 """How long a page that was left open over a restart may take to connect again."""
 
@@ -130,6 +132,8 @@ class Service:
         self._failure: ConfigurationError | None = None
         self._failures = 0
         self._is_warm = False
+        self._looked_at: dict[Path, int] = {}
+        """The notebooks without a prompt, with the times at which they were changed."""
         self._root = str(getattr(contents_manager, "root_dir", ""))
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
@@ -211,7 +215,11 @@ class Service:
     def _warm_up(self, notebook: Path) -> None:
         """Called in a thread: import what a first run needs, which takes a second, once a notebook with a prompt is
         opened. Only files are looked at."""
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # also of a name that no file can have
+            found = notebook.stat()
+            if found.st_size > MOST_LOOKED_AT or self._looked_at.get(notebook) == found.st_mtime_ns:
+                return
+            self._looked_at[notebook] = found.st_mtime_ns
             if PROMPT.search(notebook.read_bytes()):
                 self._is_warm = True
                 import_libraries()

@@ -26,11 +26,13 @@ from mcp.types import (
 )
 from tornado.httpclient import HTTPClientError
 
+from agent_kernel_server import identity
 from agent_kernel_server.mcp_server import calls as client_calls
 from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.cells import OpenPage
 from tests.server.client import Api, OpenChannel, service_of
 from tests.server.serving import TOKEN, Server
+from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 
@@ -333,8 +335,10 @@ async def test_a_client_that_floods_is_told_to_wait_and_its_name_hides_nothing(
 
 
 class MayLook(Authorizer):
+    looks = "read"
+
     def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
-        return action == "read"
+        return action == MayLook.looks
 
 
 class TestWhoMayOnlyLook:
@@ -350,6 +354,25 @@ class TestWhoMayOnlyLook:
                 assert "may look, but not run anything" in text_of(refused)
             with pytest.raises(MCPError, match="may not read notebooks"):
                 await client.read_resource(f"agent-kernel://notebooks/{path}")
+
+    async def test_and_then_not_any_more_is_refused_where_a_stream_has_sent_nothing(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+        service = service_of(server.extension)
+        headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        begun = await server.fetch("agent-kernel", "mcp", method="POST", headers=headers, body=begin)
+        await until(lambda: not service.streams)
+        stream = server.fetch(
+            "agent-kernel", "mcp", headers={**headers, "Mcp-Session-Id": begun.headers["Mcp-Session-Id"]}
+        )
+        await until(lambda: service.streams)
+        monkeypatch.setattr(MayLook, "looks", "nothing")
+        with pytest.raises(HTTPClientError) as error:
+            await stream
+        assert error.value.code == 403
 
 
 async def test_an_open_page_is_told_of_a_call_and_shows_what_is_read(
@@ -450,3 +473,49 @@ async def test_a_server_that_stops_says_so_to_its_clients(server: Server, api: A
             with pytest.raises(HTTPClientError) as error:
                 await server.fetch("agent-kernel", *way, method=method)
             assert error.value.code == 503
+
+
+class Sessions:
+    """Those of the package, which begin or end in trouble."""
+
+    def __init__(self, begin: Callable[[], None], end: Callable[[], Awaitable[None]]) -> None:
+        self._begin, self._end = begin, end
+
+    async def handle_request(self, *_: Any) -> None:
+        raise RuntimeError("Task group is not initialized.")
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        self._begin()
+        try:
+            yield
+        finally:
+            await self._end()
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_a_request_is_told_to_ask_again_where_the_sessions_fail_or_end(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending, over = asyncio.Event(), asyncio.Event()
+
+    async def end() -> None:
+        ending.set()
+        await over.wait()
+
+    async def status() -> int:
+        with pytest.raises(HTTPClientError) as error:
+            await server.fetch("agent-kernel", "mcp", method="DELETE")
+        return error.value.code
+
+    calls, tasks = service_of(server.extension).client_calls, service_of(server.extension).tasks
+    monkeypatch.setattr(mcp_server, "make_sessions", lambda *_: Sessions(lambda: 1 / 0, end))
+    assert await status() == 503
+    ending.clear()
+    monkeypatch.setattr(mcp_server, "make_sessions", lambda *_: Sessions(lambda: None, end))
+    await calls.app()
+    stopping = asyncio.create_task(tasks.aclose())
+    await ending.wait()
+    assert await status() == 503
+    over.set()
+    await stopping

@@ -19,7 +19,7 @@ from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.mcp_tools import server as mcp_server
 from agent_kernel_server.mcp_tools import servers
 from tests.ports import free_port
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, service_of
 from tests.server.serving import Server
 
 T = TypeVar("T")
@@ -258,7 +258,7 @@ async def test_a_tool_that_changed_since_it_was_allowed_asks_with_the_difference
 
 
 async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
-    api: Api, model: FakeOpenAI, jp_root_dir: Path, folder: Path
+    api: Api, server: Server, model: FakeOpenAI, jp_root_dir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = {"command": sys.executable, "args": [PEER, "modern", str(folder)], "env": {"WHO": "${USER:-nobody}"}}
     file = jp_root_dir / ".mcp.json"
@@ -280,6 +280,10 @@ async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
     assert status == 200
     assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 409
     await ready(api)
+    with monkeypatch.context() as patch:
+        patch.setattr(servers, "read_folder_file", None)  # the requests of a run read no file
+        late = await service_of(server.extension).mcp_servers.offered(None, wait=False)
+    assert "ours__add" in {tool.name for tool in late}
     await api.start_run(conversation_id)
     call_waits = await api.next_approval()
     assert call_waits["tool_name"] == "ours__add"

@@ -5,17 +5,23 @@ import json
 import os
 import sqlite3
 import stat
+import warnings
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jupyter_server.auth import Authorizer
+from jupyter_server.serverapp import JupyterServerAuthWarning, ServerApp
 
 from agent_kernel.runtime import runtime
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import rate_limited
-from tests.server.client import Api, Fetch
+from agent_kernel_server import service
+from agent_kernel_server.app import AgentKernelServer
+from agent_kernel_server.handlers import HANDLERS
+from tests.server.client import Api, Fetch, service_of
 
 ROUTES = [
     ("GET", ("status",)),
@@ -217,6 +223,27 @@ async def test_a_body_that_does_not_validate_is_400_with_the_field_named(api: Ap
 async def test_nobody_gets_in_without_a_token(api: Api) -> None:
     for method, path in ROUTES:
         assert (await api(method, *path, headers={"Authorization": ""}))[0] == 403, path
+
+
+async def test_jupyter_sees_that_every_route_is_authenticated(jp_serverapp: ServerApp) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", JupyterServerAuthWarning)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(jp_serverapp.web_app.settings, "allow_unauthenticated_access", False)
+            jp_serverapp.web_app.add_handlers(".*$", HANDLERS)  # as Jupyter adds those of an extension
+
+
+async def test_a_notebook_that_is_opened_is_looked_at_once(
+    extension: AgentKernelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[bytes] = []
+    monkeypatch.setattr(service, "PROMPT", SimpleNamespace(search=looked.append))
+    small, large = tmp_path / "small.ipynb", tmp_path / "large.ipynb"
+    small.write_bytes(b"{}")
+    large.write_bytes(bytes(service.MOST_LOOKED_AT + 1))
+    for notebook in (small, small, large, tmp_path / "none.ipynb", Path("a\0.ipynb")):
+        service_of(extension)._warm_up(notebook)
+    assert looked == [b"{}"]
 
 
 async def test_a_post_from_a_browser_without_the_xsrf_token_is_refused(

@@ -136,9 +136,12 @@ class ClientCalls:
             async with sessions.run():
                 self._app = sessions.handle_request
                 ready.set()
-                await asyncio.Event().wait()
+                try:
+                    await asyncio.Event().wait()
+                finally:  # sessions that are about to end carry out no requests
+                    self._app, self.closed = None, True
         finally:
-            self._app, self.closed = None, True
+            ready.set()
 
     async def ask(self, caller: Caller, place: Place, tool_name: str, arguments: dict[str, object]) -> Asked:
         """Start a call, or find the same one of before. Raises `ToolFailed`, and other `AgentKernelError`s."""

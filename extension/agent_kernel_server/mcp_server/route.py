@@ -10,6 +10,7 @@ from contextvars import Context
 from typing import Any, ClassVar
 
 from tornado.iostream import StreamClosedError
+from tornado.web import HTTPError
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel_server.identity import Action, may, until_refused
@@ -32,6 +33,7 @@ class McpHandler(AgentKernelHandler):
 
         self._gone = asyncio.Event()
         self._unread = True
+        self._refused = False
         asked = Request(self.person, await may(self, "execute"))
         tasks = self.service.tasks  # in whose context the package's own tasks keep no request
         serving = tasks.spawn(app(self._scope() | {CALLER: asked}, self._receive, self._send), "request of MCP")
@@ -47,6 +49,8 @@ class McpHandler(AgentKernelHandler):
             serving.result()  # raises what went wrong
         connection: Any = self.request.connection
         if not self._headers_written and not connection.stream.closed():  # it was ended from here
+            if self._refused:
+                raise HTTPError(403)
             raise LogUnavailable(STOPS)
         if self._finished and not self._gone.is_set():  # else the client has not got the whole answer
             calls.sent(asked.delivers)
@@ -110,6 +114,7 @@ class McpHandler(AgentKernelHandler):
 
     async def _watch_rights(self) -> None:
         await until_refused(self, "read")
+        self._refused = True
         self.close()
 
     def on_connection_close(self) -> None:

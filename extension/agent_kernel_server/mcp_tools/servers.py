@@ -74,17 +74,18 @@ class McpServers:
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._decided: dict[tuple[Path, str], bool] = {}
         """By a folder's file and its digest, what a person has decided about it."""
+        self._file_of: dict[Path, Path | None] = {}
+        """By a notebook's folder, the folder whose file counts for it, as it was read last."""
         self._faults: tuple[str, ...] = ()
         self._reading = asyncio.Lock()
 
     async def offered(self, notebook_path: str | None, *, wait: bool = True) -> Sequence[ToolDeclaration]:
-        file = await self._folder_file(notebook_path) if wait or self._decided else None
         if wait:
-            await self._ready(file)
+            await self._ready(await self._folder_file(notebook_path))
+        here = {None, self._file_of.get(self._folder_of(notebook_path))}
         found: dict[str, ToolDeclaration] = {}
         for (folder, _), server in self._servers.items():
-            here = folder is None or (file is not None and folder == file.path.parent)
-            for tool in server.tools if here and server.state == "ready" else ():
+            for tool in server.tools if folder in here and server.state == "ready" else ():
                 found.setdefault(tool.name, tool)
         return list(found.values())
 
@@ -107,14 +108,16 @@ class McpServers:
 
     async def _folder_file(self, notebook_path: str | None) -> FolderFile | None:
         folder = self._folder_of(notebook_path)
+        file: FolderFile | None = None
         try:
             async with asyncio.timeout(_READ_SECONDS):
-                return await in_own_thread(
+                file = await in_own_thread(
                     lambda: read_folder_file(folder, self._root, self._environ, tuple(self._secrets()))
                 )
         except (TimeoutError, OSError) as error:
             self._log.warning("The file %s of a notebook's folder can't be read: %s", FOLDER_FILE, error)
-            return None
+        self._file_of[folder] = file.path.parent if file is not None else None
+        return file
 
     async def call(
         self, call: ApprovedCall, tool: ToolDeclaration, notebook_path: str | None, emit: OutputSink, ask: Ask
@@ -180,11 +183,12 @@ class McpServers:
                     self._faults = (*self._faults, NO_PACKAGE)
                     return
             self._start(wanted)
+        waited = list(self._servers.values())  # others may be started meanwhile
         with suppress(TimeoutError):
             async with asyncio.timeout(START_SECONDS):
-                for server in list(self._servers.values()):
+                for server in waited:
                     await server.tried.wait()
-        for server in self._servers.values():
+        for server in waited:
             server.tried.set()  # nobody waits for it twice
 
     async def _configured(self) -> Found:

@@ -56,7 +56,7 @@ class _Tokens:
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         with suppress(ValidationError):
             found = OAuthClientInformationFull.model_validate(await self._read("client"))
-            if self._redirect in map(str, found.redirect_uris or ()):
+            if str(AnyUrl(self._redirect)) in map(str, found.redirect_uris or ()):
                 return found
         return None  # also where it was registered to come back elsewhere, as before a change of the port
 
