@@ -161,6 +161,7 @@ export class RunStore implements RunSignals {
       stop();
       document.removeEventListener("visibilitychange", turned);
       this.unschedule?.();
+      this.unschedule = null;
       clearTimeout(this.offTimer);
     };
   }
