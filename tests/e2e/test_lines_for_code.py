@@ -18,6 +18,8 @@ def test_code_gets_the_lines_that_it_asks_for_also_after_a_reload(
     notebook.run_through(1)
     notebook.press("Approve")
     answer = notebook.card(1).get_by_role("textbox", name="Your answer")
+    expect(answer).to_be_visible()
+    expect(notebook.page.locator("[data-guarded]")).to_have_count(0)
     answer.fill("Ana")
     answer.press("Enter")
     secret = notebook.card(2).locator("input[type=password]")

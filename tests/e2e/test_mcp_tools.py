@@ -60,6 +60,7 @@ def test_a_servers_tools_are_cards_with_pictures_progress_and_questions(
     expect(page.locator("[data-tool-call-id=mixed] img")).to_be_visible()
     question = page.locator("[aria-label='Tool call: ask_user']")
     expect(question).to_contain_text("How large?")
+    expect(page.locator("[data-guarded]")).to_have_count(0)
     question.get_by_role("textbox").fill("7")
     question.get_by_role("button", name="Send").click()
     expect(page.locator("[data-tool-call-id=ask]")).to_contain_text("size 7")

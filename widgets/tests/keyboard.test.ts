@@ -331,6 +331,36 @@ describe("in a notebook", () => {
     expect(card(root, "q1").contains(document.activeElement)).toBe(true);
   });
 
+  test("a second Enter and letters that were meant for the question before answer none", async () => {
+    const { PlayedSocket } = await import("./page");
+    const answers = () => PlayedSocket.sent.filter((one) => (one as { type: string }).type === "tool_result").length;
+    const type = async (field: HTMLInputElement, text: string): Promise<void> => {
+      field.value = text;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      await settle();
+    };
+    const ask = (id: string) => (run: Recording) =>
+      void run
+        .propose(id, "ask_user", { question: "Name?", line: "text" })
+        .start(id, "ask_user", { question: "Name?", line: "text" });
+    const { root } = await inNotebook(ask("q1"));
+    const before = answers();
+    const first = card(root, "q1").querySelector("input")!;
+    first.focus();
+    await key(first, "Enter");
+    await happens((run) => ask("q2")(run.end("q1", "ask_user", "success")));
+    const second = card(root, "q2").querySelector("input")!;
+    expect(document.activeElement).toBe(second);
+    await key(second, "Enter");
+    await type(second, "a");
+    expect([answers(), second.value]).toEqual([before + 1, ""]);
+    await settle(400);
+    await type(second, "Ana");
+    await key(second, "Enter");
+    expect(answers()).toBe(before + 2);
+    expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_result", tool_call_id: "q2", output: "Ana" });
+  });
+
   test("what is gone leaves the focus to its card", async () => {
     const { root } = await inNotebook(waits);
     await key(card(root, "t1"), "d");

@@ -20,12 +20,19 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
   const [sent, setSent] = useState(false);
   const group = usePageId();
   const answer = line !== null || words.trim() !== "" ? words : choice;
+  const { guarded } = run.store;
   const send = (command: ClientCommand): void => {
+    if (sent || guarded.peek()) return;
     setSent(true);
     run.answer(card, command);
   };
   const sendAnswer = (): void => {
-    if (answer !== null && !sent) send({ type: "tool_result", tool_call_id: call.id, output: answer });
+    if (answer !== null) send({ type: "tool_result", tool_call_id: call.id, output: answer });
+  };
+  /** What was typed straight after a decision, or another answer, was meant for that. */
+  const write = ({ currentTarget: field }: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>): void => {
+    if (guarded.peek()) field.value = words;
+    else setWords(field.value);
   };
   if (sent) return <div class="ak-say">{line === null ? "Sent to the agent." : "Sent to the code."}</div>;
   return (
@@ -54,25 +61,26 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
             aria-label={SHARED.card.yourAnswer}
             placeholder={choices.length > 0 ? "Or answer in your own words" : SHARED.card.yourAnswer}
             value={words}
-            onInput={(event) => setWords(event.currentTarget.value)}
+            onInput={write}
           />
         ) : (
-          <LineField kind={line} value={words} onInput={setWords} />
+          <LineField kind={line} value={words} onInput={write} />
         )}
       </div>
-      <div class="ak-actions">
+      <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
         <span class="ak-off-reason" id={`${group}-off`} hidden>
           Choose or write an answer first.
         </span>
         <Button
           {...(line === null ? ACTIONS.sendAnswer : ACTIONS.sendLine)}
           look="primary"
-          offBecause={answer === null ? `${group}-off` : undefined}
+          offBecause={answer === null ? `${group}-off` : guarded.value ? "" : undefined}
           onPress={sendAnswer}
         />
         <Button
           name={SHARED.actions.skip}
           look="quiet"
+          offBecause={guarded.value ? "" : undefined}
           onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })}
         />
         <span class="ak-note">{SHARED.card[NOTES[line ?? "answer"]]}</span>
@@ -84,7 +92,7 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
 interface LineFieldProps {
   kind: "text" | "password";
   value: string;
-  onInput: (text: string) => void;
+  onInput: (event: TargetedInputEvent<HTMLInputElement>) => void;
 }
 
 function LineField({ kind, value, onInput }: LineFieldProps): JSX.Element {
@@ -95,7 +103,7 @@ function LineField({ kind, value, onInput }: LineFieldProps): JSX.Element {
     autocomplete: "off",
     "aria-label": SHARED.card.yourAnswer,
     value,
-    onInput: (event: TargetedInputEvent<HTMLInputElement>) => onInput(event.currentTarget.value),
+    onInput,
   };
   return kind === "password" ? <input type="password" {...field} /> : <input type="text" {...field} />;
 }

@@ -63,6 +63,7 @@ export class RunController implements CardRun {
   answer(card: CallModel, command: ClientCommand): void {
     this.send(command);
     this.focus.handOver(card.id);
+    this.guard();
   }
 
   /** `outside`: a shell command, without its walls. */
