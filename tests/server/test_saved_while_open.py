@@ -53,13 +53,13 @@ class Page:
         self.content = model["content"]
         return model
 
-    async def save_until(self, folder: Path, holds: Callable[[Any], bool]) -> None:
+    async def save_until(self, folder: Path, holds: Callable[[Any], bool], name: str = "analysis.ipynb") -> None:
         """Save again and again until the file's output is as wanted: the server renders a run's state soon after it
         has changed."""
         async with asyncio.timeout(60):
-            await self.save()
-            while not holds(saved(folder)):
-                await self.save()
+            await self.save(f"folder/{name}")
+            while not holds(saved(folder, name)):
+                await self.save(f"folder/{name}")
 
     def output(self) -> Any:
         return self.content["cells"][0]["outputs"][0]
@@ -132,6 +132,24 @@ async def test_after_the_end_a_save_has_the_record_and_a_checkpoint_what_was_sav
     await page.load()  # as a page does then: what is saved next has the record
     await page.save()
     assert "Chinstrap is light." in saved(folder)["data"]["text/plain"]
+
+
+async def test_what_a_page_shows_again_of_an_open_run_is_saved_as_the_run_stands_also_after_a_rename(
+    api: Api, page: Page, folder: Path, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code=CODE), say("Chinstrap is light."))
+    await page.run()
+    waiting = await api.next_approval()
+    broken = {"output_type": "display_data", "metadata": {OPEN_RUN_MARK: waiting["run_id"]}}
+    page.content["cells"][0]["outputs"] = [_marked(waiting["run_id"]), broken]
+    await page.save_until(folder, says_that_it_waits)
+    await page.save("folder/another.ipynb")
+    assert saved(folder, "another.ipynb")["data"] == {"text/plain": "x"}, "the run is none of this notebook's"
+    renamed = json.dumps({"path": "folder/renamed.ipynb"})
+    await page.fetch("api", "contents", *PATH.split("/"), method="PATCH", body=renamed)
+    await page.save_until(folder, says_that_it_waits, "renamed.ipynb")  # Jupyter tells of it a moment later
+    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await page.save_until(folder, lambda output: "Chinstrap is light." in output["data"]["text/plain"], "renamed.ipynb")
 
 
 async def test_the_document_of_an_open_page_says_what_waits_and_gets_the_record_whoever_saves_it(

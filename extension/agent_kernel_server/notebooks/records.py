@@ -43,6 +43,8 @@ class OpenRun:
 
     spec: RunSpec
     conversation: Conversation
+    path: str | None
+    """The notebook that it belongs to, if that is known."""
     bundle: dict[str, Any] | None = None
     waits: bool = False
     """Whether it waits for a person."""
@@ -112,7 +114,7 @@ class RecordKeeper:
         """A run is open: a new one, one that was recovered after a restart, or one that is tried again."""
         if spec.widget_model_id is not None:
             self._records.pop(spec.run_id, None)
-            self._open[spec.run_id] = OpenRun(spec, conversation)
+            self._open[spec.run_id] = OpenRun(spec, conversation, spec.notebook_path)
 
     def find_open(self, run_id: str) -> OpenRun | None:
         return self._open.get(run_id)
@@ -160,7 +162,8 @@ class RecordKeeper:
         for source, outputs in cells:
             for output in [one for one in outputs if isinstance(one, dict)]:
                 run_id = self._run_in(output)
-                if (run := self._open.get(run_id)) is not None and _widget_in(output) is not None:
+                run = self._open.get(run_id)
+                if run is not None and (_widget_in(output) is not None or run.path in (None, path)):
                     _put_state(output, run)
                 elif (record := self.ended(run_id, path)) is not None:
                     _put_record(source, outputs, output, record, with_results=run_id not in placed)
@@ -172,6 +175,8 @@ class RecordKeeper:
 
     def _run_in(self, output: Output) -> str:
         """The run that an output shows by its widget or its mark; "" for none that is known."""
+        if not isinstance(output.get("data"), dict):
+            return ""
         mark = _metadata_of(output, OPEN_RUN_MARK)
         widget = _widget_in(output)
         if widget is None:
@@ -213,10 +218,10 @@ class RecordKeeper:
         return True
 
     def on_rename(self, old: str, new: str) -> None:
-        """A record follows its notebook."""
-        for record in self._records.values():
-            if record.path is not None:
-                record.path = renamed(record.path, old, new)
+        """Runs and records follow their notebook."""
+        for one in [*self._open.values(), *self._records.values()]:
+            if one.path is not None:
+                one.path = renamed(one.path, old, new)
 
 
 def _render(widget_model_id: str, below_prompt: bool, result: RunResult, path: str | None) -> Record:
