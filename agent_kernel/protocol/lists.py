@@ -231,6 +231,8 @@ class ListedRun(RunView):
     kernel_id: str | None = None
     waits_for: list[WaitView] = Field(default_factory=list)
     """Empty while it works, and once it has ended."""
+    shown: bool = False
+    """Whether an open page or another client shows it now."""
 
     @property
     def waiting_tools(self) -> list[str]:

@@ -390,6 +390,7 @@ class Service:
             runs = await (await self.runtime()).list_runs(ended)
         else:
             runs = [run for run in await (await self.runtime()).list_runs(0, run_id) if run.run_id == run_id]
+        runs = [run.model_copy(update={"shown": self.is_shown(run.run_id)}) for run in runs]
         return await self.records.paths.follow(runs)
 
     async def aclose(self) -> None:

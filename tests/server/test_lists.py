@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.server.client import Api, Fetch, Kernel, open_notebook
+from tests.server.client import Api, Fetch, Kernel, OpenChannel, open_notebook
 
 PROMPT = "Which penguins are heavy?"
 CELL = "cell-of-the-agent"
@@ -46,7 +46,7 @@ def place(one: Any) -> tuple[Any, ...]:
 
 @pytest.mark.kernel
 async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_prompt(
-    api: Api, in_second: Kernel, model: FakeOpenAI, jp_fetch: Fetch
+    api: Api, in_second: Kernel, model: FakeOpenAI, jp_fetch: Fetch, client: OpenChannel
 ) -> None:
     model.add(call("run_python", code="1"), say("None."))
     await in_second.run(f"%%agent\n{PROMPT}", cell_id=CELL)
@@ -61,6 +61,13 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
     assert (run["status"], run["waits_for"]) == ("running", [wait])
     assert len(await listed(api, "approvals", state="awaiting_approval", notebook="second.ipynb")) == 1
     assert await listed(api, "approvals", notebook="first.ipynb") == []
+
+    page = await client(waiting["conversation_id"])
+    for shown in (True, False):
+        assert (await listed(api, "runs"))[0]["shown"] is not shown
+        await page.send({"type": "shown", "id": str(shown), "run_id": run["run_id"], "shown": shown})
+        await page.until("ack")
+    assert (await listed(api, "runs"))[0]["shown"] is False
 
     body = json.dumps({"path": "renamed.ipynb"})
     await jp_fetch("api", "contents", "second.ipynb", method="PATCH", body=body)

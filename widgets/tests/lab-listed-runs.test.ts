@@ -7,7 +7,7 @@ const run = (waits_for: ListedRun["waits_for"], fields: Partial<ListedRun> = {})
   ...{ run_id: "run_1", conversation_id: "conv_1", status: "running", prompt: "Look." },
   ...{ notebook: "a.ipynb", kernel_id: "k", cell_id: "c", started_at: BEGAN },
   usage: { cost: null, cost_is_partial: false },
-  waits_for,
+  ...{ waits_for, shown: false },
   ...fields,
 });
 

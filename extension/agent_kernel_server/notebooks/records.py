@@ -219,7 +219,8 @@ class RecordKeeper:
 
     def on_rename(self, old: str, new: str) -> None:
         """Runs and records follow their notebook."""
-        for one in [*self._open.values(), *self._records.values()]:
+        kept: list[OpenRun | Record] = [*self._open.values(), *self._records.values()]
+        for one in kept:
             if one.path is not None:
                 one.path = renamed(one.path, old, new)
 

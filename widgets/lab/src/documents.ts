@@ -5,8 +5,11 @@ import type { IOutput } from "@jupyterlab/nbformat";
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import type { PutRun } from "../../src/protocol";
 import type { Answer } from "./cells";
-import { RUN_VIEW } from "./runOutput";
 
+/** Of an output: what names the run that it shows. */
+export const RUN_VIEW = "application/vnd.agent-kernel.run+json";
+/** In an output's metadata: the open run that it shows, by which the server finds it when the notebook is saved. */
+export const OPEN_RUN = "agent_kernel_open_run";
 /** In an output's metadata: of the results of a run. */
 const RESULT = "agent_kernel";
 const RECORD = /^.{0,200}data-agent-record="([^"]*)"/s;

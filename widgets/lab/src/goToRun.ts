@@ -6,11 +6,9 @@ import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPan
 import { isCode } from "./ask";
 import { insertBelow } from "./answers";
 import type { RunPlace } from "./listedRuns";
-import type { OpenRuns } from "./openRuns";
-import { RUN_VIEW } from "./runOutput";
+import { hasKernelOf, indexOf, showAgain } from "./lostRuns";
 
 const FIND_MS = 5_000;
-const GOING_ON = "Agent run: going on. Its cards are shown where the notebook’s server is.";
 const LOST =
   "Its cell is not there: the notebook was loaded again before it was saved, or the cell was deleted. The run goes on, " +
   "and a cell below can show the card.";
@@ -26,44 +24,18 @@ export function waysToRuns(app: JupyterFrontEnd, tracker: INotebookTracker): GoT
     return found;
   };
   return async (run, isWaiting) => {
-    const panel = tracker.find(({ content }) => indexOf(content, run) >= 0) ?? (await open(run));
+    const panel = tracker.find((one) => indexOf(one, run) >= 0) ?? (await open(run));
     if (panel === null) return;
     if (app.shell.currentWidget !== panel) app.shell.activateById(panel.id);
-    const index = indexOf(panel.content, run);
+    const index = indexOf(panel, run);
     if (index >= 0) {
-      if (isWaiting && run.run_id !== undefined) showAgain(panel.content.widgets[index], run.run_id);
+      if (isWaiting && run.run_id !== undefined) showAgain(panel, index, run.run_id);
       await reveal(panel.content, index, isWaiting);
-    } else if (isWaiting && (await hasKernelOf(panel, run))) await offer(panel);
+    } else if (isWaiting && run.cell_id !== null) {
+      await panel.sessionContext.ready;
+      if (hasKernelOf(panel, run)) await offer(panel);
+    }
   };
-}
-
-/** Whether a run was asked for in a notebook. Its cells may not be there yet. */
-export function isIn({ content, context }: NotebookPanel, run: RunPlace): boolean {
-  return indexOf(content, run) >= 0 || (run.notebook !== null && run.notebook === context.localPath);
-}
-
-export function indexOf(notebook: Notebook, { cell_id: cellId }: RunPlace): number {
-  return cellId === null ? -1 : notebook.widgets.findIndex((cell) => cell.model.id === cellId);
-}
-
-/** Has the cells of open runs show them that show nothing: those of a page that was loaded again before it was saved. */
-export function showsLostRuns(tracker: INotebookTracker, runs: OpenRuns): void {
-  const looked = new WeakSet<NotebookPanel>();
-  runs.listed.connect((_, open) =>
-    tracker.forEach((panel) => {
-      if (looked.has(panel) || !panel.context.isReady) return;
-      looked.add(panel);
-      for (const run of open) showAgain(panel.content.widgets[indexOf(panel.content, run)], run.run_id);
-    }),
-  );
-}
-
-export function showAgain(cell: Cell | undefined, runId: string): void {
-  // A cell that runs now has its own output in a moment.
-  if (cell === undefined || !isCode(cell) || cell.model.executionState === "running") return;
-  const { outputs } = cell.model;
-  const data = { [RUN_VIEW]: { run_id: runId }, "text/plain": GOING_ON };
-  if (outputs.length === 0) outputs.add({ output_type: "display_data", data, metadata: {} });
 }
 
 /** The folded heading that a cell is under. */
@@ -95,12 +67,6 @@ async function offer(panel: NotebookPanel): Promise<void> {
   if (!button.accept || panel.isDisposed) return;
   if (insertBelow(panel.content, panel.content.activeCellIndex, ["%agent show"]))
     await NotebookActions.run(panel.content, panel.sessionContext);
-}
-
-/** Whether the run is from a cell of the kernel that a notebook has now. */
-async function hasKernelOf({ sessionContext }: NotebookPanel, run: RunPlace): Promise<boolean> {
-  await sessionContext.ready;
-  return run.cell_id !== null && run.kernel_id !== null && sessionContext.session?.kernel?.id === run.kernel_id;
 }
 
 /** Unfolds what hides a cell's output, and gives the focus to the card that waits in it. */

@@ -2,7 +2,7 @@
 import { ILayoutRestorer, type JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { ILauncher } from "@jupyterlab/launcher";
-import { INotebookCellExecutor, INotebookTracker } from "@jupyterlab/notebook";
+import { INotebookCellExecutor, INotebookTracker, NotebookActions } from "@jupyterlab/notebook";
 import { IRenderMimeRegistry } from "@jupyterlab/rendermime";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
@@ -12,8 +12,9 @@ import { offersTheRest } from "./afterRun";
 import { EXPLAIN, FIX, addLauncher, addQuestions, coloursPrompts } from "./ask";
 import { watchErrors } from "./errors";
 import { rendersRuns, tellsOfGoneWidgets } from "./runOutput";
-import { showsLostRuns, waysToRuns } from "./goToRun";
+import { waysToRuns } from "./goToRun";
 import { loadsWhereAsked } from "./loading";
+import { showsLostRuns } from "./lostRuns";
 import { notifiesOfWaits } from "./notifications";
 import { OpenRuns } from "./openRuns";
 import { OpenNotebooks, reportsRemoved, runsBegan } from "./pages";
@@ -170,7 +171,7 @@ const waits: JupyterFrontEndPlugin<void> = {
     const goTo = waysToRuns(app, tracker);
     runsBegan.connect(() => runs.expect());
     offersTheRest(tracker, runs);
-    showsLostRuns(tracker, runs);
+    showsLostRuns(tracker, runs, NotebookActions.executionScheduled);
     marksWhatWaits(tracker, runs, goTo);
     notifiesOfWaits(app, tracker, settings, runs, goTo);
     const panel = new RunsPanel(runs, goTo);

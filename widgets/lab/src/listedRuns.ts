@@ -25,6 +25,8 @@ export interface ListedRun extends RunPlace {
   readonly ended_at?: string | null;
   readonly usage: Pick<RunView["usage"], "cost" | "cost_is_partial">;
   readonly waits_for: readonly Wait[];
+  /** A page shows it now. */
+  readonly shown: boolean;
 }
 
 export interface Waiting {

@@ -2,8 +2,9 @@
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { Notification } from "@jupyterlab/apputils";
 import type { INotebookTracker } from "@jupyterlab/notebook";
-import { type GoToRun, isIn } from "./goToRun";
+import type { GoToRun } from "./goToRun";
 import type { Waiting } from "./listedRuns";
+import { isIn } from "./lostRuns";
 import type { OpenRuns } from "./openRuns";
 import type { Settings } from "./settings";
 

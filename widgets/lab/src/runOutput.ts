@@ -9,10 +9,10 @@ import { Panel, Widget } from "@lumino/widgets";
 import { GONE, WIDGET_VIEW, type WidgetManager } from "../../src/card/notebookRenderers";
 import { fromServer, widgetManagers } from "../../src/served";
 import { isCode } from "./ask";
+import { RUN_VIEW } from "./documents";
 import type { ListedRun } from "./listedRuns";
 import { listRuns } from "./openRuns";
 
-export const RUN_VIEW = "application/vnd.agent-kernel.run+json";
 /** Before widgets, whose rank is -10. */
 const RANK = -20;
 /** A prompt's output is here before the server knows of its run: the pauses (ms) after which it is asked again. */

@@ -3,8 +3,9 @@ import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
 import { isCode } from "./ask";
-import { type GoToRun, frame, headingOf, indexOf, isIn } from "./goToRun";
+import { type GoToRun, frame, headingOf } from "./goToRun";
 import { type ListedRun, type Waiting, countOf, summary } from "./listedRuns";
+import { indexOf, isIn } from "./lostRuns";
 import type { OpenRuns } from "./openRuns";
 
 const MARK = "agent-kernel-waits";
@@ -37,7 +38,7 @@ function mark(panel: NotebookPanel, waiting: readonly Waiting[], goTo: GoToRun):
   markTab(panel, countOf(here));
   const marks = new Map<Element, Waiting>();
   for (const one of here) {
-    const cover = coverOf(panel.content, indexOf(panel.content, one.run));
+    const cover = coverOf(panel.content, indexOf(panel, one.run));
     if (cover !== null) marks.set(cover, one);
   }
   for (const old of panel.content.node.querySelectorAll<HTMLElement>(`button.${MARK}`)) {
