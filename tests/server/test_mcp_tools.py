@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
 from tornado.httpclient import AsyncHTTPClient
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.mcp_tools import server as mcp_server
-from agent_kernel_server.mcp_tools import servers
+from agent_kernel_server.mcp_tools import servers, sign_in
 from tests.ports import free_port
 from tests.server.client import Api, Kernel, service_of
 from tests.server.serving import Server
@@ -453,3 +455,13 @@ async def test_the_reference_server_of_npm_works(api: Api, model: FakeOpenAI, ow
     assert "temperature" in results[2]
     assert "file://" in results[3]
     assert any("image/png" in output["data"] for output in view["tool_calls"][1]["outputs"])
+
+
+async def test_a_registration_is_kept_until_browsers_come_back_elsewhere(tmp_path: Path) -> None:
+    here = "http://Localhost:80/signed-in"  # which is compared as it is kept
+    info = OAuthClientInformationFull(client_id="x", redirect_uris=[AnyUrl(here)])
+    await sign_in._Tokens(tmp_path / "tokens.json", here).set_client_info(info)
+    found = [
+        await sign_in._Tokens(tmp_path / "tokens.json", one).get_client_info() for one in (here, "http://localhost:81/")
+    ]
+    assert [one is not None for one in found] == [True, False]
