@@ -53,23 +53,25 @@ class Results:
 
     def __init__(self, run: str, shown: Mapping[int, Sequence[OutputView]], failed: Container[int] = ()) -> None:
         """`shown` are the outputs of each call, by its number in the transcript; those of failed ones stay there, but
-        for widgets. If there are too many, the last ones are kept, because a run's conclusions are at its end."""
+        for widgets. If there are too many, the last ones are kept, because a run's conclusions are at its end, and
+        displays before printed texts, which their calls have too."""
         found = [
-            (call, number, data, output.metadata)
+            ((call, number), _rich(output), output)
             for call, outputs in shown.items()
             for number, output in enumerate(outputs)
             if call not in failed or WIDGET_VIEW in output.data
-            if (data := _result_data(output))
         ]
+        displays = [(place, data, output) for place, data, output in found if data]
+        texts = [(place, data, output) for place, rich, output in found if not rich if (data := _plain(output))]
         kept: dict[tuple[int, int], Result] = {}
         left = MOST_BYTES
-        for call, number, data, metadata in reversed(found):
+        for place, data, output in [*reversed(displays), *reversed(texts)]:
             size = _bytes(data) if len(kept) < MOST_RESULTS else None
             if size is not None and size <= left:
                 left -= size
-                kept[call, number] = Result(data, _saved_metadata(metadata) | mark_of(run, call), size)
-        self._kept = dict(reversed(kept.items()))
-        self._left_out = {(call, number) for call, number, _, _ in found} - kept.keys()
+                kept[place] = Result(data, _saved_metadata(output.metadata) | mark_of(run, place[0]), size)
+        self._kept = dict(sorted(kept.items()))
+        self._left_out = {place for place, _, _ in displays} - kept.keys()
 
     def place(self, call: int, number: int) -> Place:
         if (call, number) in self._kept:
@@ -99,13 +101,15 @@ def mark_of(run: str, call: int) -> dict[str, Any]:
     return {RESULT_MARK: {"run": run, "call": call}}
 
 
-def _result_data(output: OutputView) -> dict[str, Any]:
-    text: Any = output.text
-    if output.kind == "display":
-        data = saved_data(output.data)
-        if data.keys() - {"text/plain"}:
-            return data
-        text = data.get("text/plain")
+def _rich(output: OutputView) -> dict[str, Any]:
+    """The data of a display that is more than a text; else empty."""
+    data = saved_data(output.data) if output.kind == "display" else {}
+    return data if data.keys() - {"text/plain"} else {}
+
+
+def _plain(output: OutputView) -> dict[str, Any]:
+    """The data of a printed text, or of a display that is no more than a text; else empty."""
+    text: Any = joined(output.data.get("text/plain")) if output.kind == "display" else output.text
     if output.kind not in ("display", "stream") or not isinstance(text, str):
         return {}
     kept = bounded(text)

@@ -168,6 +168,14 @@ def test_where_there_is_not_room_for_all_the_last_ones_stand_below() -> None:
     assert "<i>2</i>" in shown.record["text/html"]
 
 
+def test_a_chart_stands_below_however_much_is_printed_after_it() -> None:
+    calls = [a_call(1, outputs=[displayed(image_png="iVBORw0KGgo=")])]
+    calls += [a_call(number, outputs=[OutputView(kind="stream", text=f"{number}\n")]) for number in range(2, 62)]
+    shown = placed(*calls)
+    assert ["image/png" in result.data for result in shown.results] == [True] + [False] * 49
+    assert "The outputs of this run are too many" not in shown.record["text/html"]
+
+
 def test_what_stands_below_is_bounded_for_the_whole_run() -> None:
     calls = [a_call(number, outputs=[displayed(text_html="y" * 3_000_000)]) for number in range(10)]
     sizes = [len(json.dumps(result.data)) for result in placed(*calls).results]
