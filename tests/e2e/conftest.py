@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, WebSocket, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 from agent_kernel.testing import say
 from tests.e2e.browser import find_browser
@@ -43,7 +44,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     page = given.get("fresh_page") or given.get("page")
     if report.when == "call" and report.failed and isinstance(page, Page):
         RESULTS.mkdir(exist_ok=True)
-        page.screenshot(path=RESULTS / f"{re.sub(r'[^A-Za-z0-9]+', '-', item.name)}.png", full_page=True)
+        with suppress(PlaywrightError):  # of a page that hangs
+            page.screenshot(path=RESULTS / f"{re.sub(r'[^A-Za-z0-9]+', '-', item.name)}.png", full_page=True)
         report.sections.append(("browser console and channel", "\n".join(getattr(page, "console_lines", []))))
         if isinstance(lab := given.get("lab"), LabServer):
             report.sections.append(("server log", lab.log_text()[-6000:]))
