@@ -233,7 +233,7 @@ def test_settings_hold_for_every_prompt_of_the_page_and_notify_of_what_waits_out
     cells = ["%%agent\nPlan it.", "%agent config", "%%agent --wait=false --policy ask\nAsk."]
     notebook = NotebookPage(lab, fresh_page, lab.write_notebook("settings.ipynb", cells))
     notebook.run(0)
-    assert notebook.record().count() == 1, "the cell has waited for its run"
+    expect(notebook.record()).to_have_count(1)
     notebook.run(1)
     assert "this page's settings: policy=plan wait=true" in notebook.text(1)
     notebook.run(2)

@@ -116,7 +116,7 @@ def test_what_waits_in_the_background_is_counted_on_tabs_and_decided_in_the_pane
     other = lab.write_notebook("other.ipynb", ["1 + 1"])
     notebook.command("docmanager:open", path=other.name)
     wait_until(lambda: other.name in str(lab.api("GET", "lab/api/workspaces/panel")), "the page's layout to be kept")
-    notebook.reload()
+    page.reload()  # with the other notebook in front
     tab = page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab.agent-kernel-waits")
     expect(page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab")).to_have_count(2)
     expect(tab).to_have_attribute("data-agent-kernel-waits", "2")
