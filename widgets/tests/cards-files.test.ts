@@ -129,6 +129,8 @@ describe("Undo", () => {
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_undo", tool_call_id: "t1", redo: true });
     await happens((run) => run.send({ type: "tool_undone", tool_call_id: "t1", redo: true, decided_by: null }));
     expect(shown(root).buttons).toEqual(["Undo"]);
+    await happens((run) => run.send({ type: "tool_undone", tool_call_id: "t1", redo: false, decided_by: "ana" }));
+    expect(shown(root).buttons, "undone elsewhere").toEqual(["Redo"]);
   });
 
   test("of the whole run is offered by the last of several changes, and begins with that", async () => {

@@ -21,7 +21,8 @@ export class CallModel implements CallSignals {
   readonly panel = signal<Panel>("none");
   readonly opened = signal<boolean | null>(null);
   readonly asked = signal<Asked>(null);
-  readonly undoAsked = signal<boolean | null>(null);
+  /** The call as it was when its undo, or that undo's undo, was asked for here. */
+  readonly undoAsked = signal<Call | null>(null);
 
   constructor(
     readonly id: string,
@@ -68,11 +69,10 @@ function unknownRetryOf(call: Call, state: RunState, asked: Asked, goesOn: boole
   return (answered || asksWhatNow(call, state)) && goesOn ? "offered" : "no";
 }
 
-/** `asked`: for which state of the call (`undone`) this page has asked to turn it. */
-export function undoOf(call: Call, asked: boolean | null, goesOn: boolean): Undo {
+export function undoOf(call: Call, asked: Call | null, goesOn: boolean): Undo {
   const no = call.undone ? "done" : "no";
   // A problem is the answer to an undo: the file is no longer as it was left.
   if (call.undo === null || call.problem !== null) return no;
-  if (asked === call.undone) return "asked";
+  if (asked?.undone === call.undone && asked.turned === call.turned) return "asked";
   return goesOn ? (call.undone ? "redo" : "offered") : no;
 }

@@ -85,7 +85,7 @@ export class RunController implements CardRun {
   undo(card: CallModel): void {
     const undo = card.undo.peek();
     if (undo !== "offered" && undo !== "redo") return;
-    card.undoAsked.value = undo === "redo";
+    card.undoAsked.value = card.call.peek();
     this.dispatch({ type: "tool_undo", tool_call_id: card.id, ...(undo === "redo" && { redo: true }) });
     this.focus.keep(card.id);
   }

@@ -60,6 +60,8 @@ export interface Call {
   /** When the file that the call replaced was last changed; "" where there was none, `null` where Undo can't be. */
   readonly undo: string | null;
   readonly undone: boolean;
+  /** How often the change was undone or made again, as far as this page has followed it. */
+  readonly turned: number;
   /** A person's answer about an unknown outcome; the run waits for it. */
   readonly unknownAnswer: ToolCallView["unknown_answer"];
   /** How many of the pictures that it showed the model was given. */
@@ -126,6 +128,7 @@ export function emptyCall(id: string, name: string, step: number): Call {
     waitingBehind: null,
     undo: null,
     undone: false,
+    turned: 0,
     unknownAnswer: null,
     seenImages: 0,
     step,

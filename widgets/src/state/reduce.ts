@@ -106,7 +106,12 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
     case "tool_seen":
       return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, seenImages: event.images }));
     case "tool_undone":
-      return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, undone: !event.redo, problem: null }));
+      return patchCall(state, event.tool_call_id, "", (call) => ({
+        ...call,
+        undone: !event.redo,
+        turned: call.turned + 1,
+        problem: null,
+      }));
     case "tool_answered":
       return patchCall(state, event.tool_call_id, "", (call) => ({
         ...call,
