@@ -306,7 +306,7 @@ class NotebookPage:
         return saved
 
     def cards(self) -> Locator:
-        return self.page.locator("[data-tool-call-id][role=group]")
+        return self.page.locator(".jp-Notebook [data-tool-call-id][role=group]")
 
     def card(self, index: int = 0) -> Locator:
         return self.cards().nth(index)
