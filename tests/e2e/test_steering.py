@@ -22,7 +22,7 @@ def test_a_folders_instructions_are_switched_off_and_the_policy_is_switched_mid_
         notebook.run_through(1)
         notebook.wait_for_state("awaiting_approval", 1)
         page = notebook.page
-        header = page.get_by_role("group", name="Agent run")
+        header = page.locator(".jp-Notebook").get_by_role("group", name="Agent run")
         expect(header).to_contain_text("follows AGENTS.md")
         page.get_by_role("button", name="Policy: Asks before acting", exact=True).click()
         files = page.get_by_role("group", name="Instructions")
@@ -64,7 +64,7 @@ def test_new_conversation_runs_the_prompt_again_without_what_was_said_and_later_
     notebook.run(2)
     expect(notebook.card()).to_contain_text("print('never')")
     notebook.wait_for_state("awaiting_approval")
-    header = notebook.page.get_by_role("group", name="Agent run")
+    header = notebook.page.locator(".jp-Notebook").get_by_role("group", name="Agent run")
     expect(header).to_contain_text(f"continues from [{notebook.prompt_number(1)}]")
     header.get_by_role("button", name="New conversation", exact=True).click()
     expect(notebook.card()).to_contain_text("print('again')")

@@ -15,6 +15,8 @@ from agent_kernel_server.notebooks.records import RecordKeeper, marked
 
 PAGE_SECONDS = 5.0
 """How long the answer of a page is waited for."""
+PUT_TRIES, AGAIN_SECONDS = 10, 0.5
+"""How often a page is asked that does not show an ended run, and how long it has to hear of its cell's output."""
 FindPath = Callable[[], Awaitable[str | None]]
 
 
@@ -52,8 +54,12 @@ class Documents:
         Cards that can be tried again stay: then the record is in the document, and not drawn."""
         self._said.pop(run_id, None)
         put = self._end_of(run_id, path)
-        if put is not None:
-            await self._put(self._pages.showing(path, kernel_id), put)
+        if put is None:
+            return
+        for _ in range(PUT_TRIES):
+            if await self._put(self._pages.showing(path, kernel_id), put):
+                return
+            await asyncio.sleep(AGAIN_SECONDS)  # a quick run may end before the page has its cell's output
 
     async def on_opened(self, page: Page, opened: NotebooksOpened) -> None:
         """A page shows runs that may have ended while no page had the notebook open."""
@@ -72,14 +78,16 @@ class Documents:
         results = (result.output for result in record.results)
         return PutRun(run_id=run_id, outputs=(display(record.beside), *results), elsewhere=display(record.elsewhere))
 
-    async def _put(self, pages: Iterable[tuple[Page, OpenNotebook]], put: PutRun) -> None:
-        await asyncio.gather(*(self._ask(page, notebook, put) for page, notebook in pages))
+    async def _put(self, pages: Iterable[tuple[Page, OpenNotebook]], put: PutRun) -> bool:
+        """Whether each page did it, or will."""
+        return all(await asyncio.gather(*(self._ask(page, notebook, put) for page, notebook in pages)))
 
-    async def _ask(self, page: Page, notebook: OpenNotebook, put: PutRun) -> None:
+    async def _ask(self, page: Page, notebook: OpenNotebook, put: PutRun) -> bool:
         """A page that is slow does it later; one that went away says what it shows when it is back."""
         with suppress(PageGone, TimeoutError):
             async with asyncio.timeout(PAGE_SECONDS):
-                await page.ask(notebook, put)
+                return (await page.ask(notebook, put)).success
+        return True
 
 
 def display(data: dict[str, Any], metadata: dict[str, Any] | None = None) -> dict[str, Any]:
