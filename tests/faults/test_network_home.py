@@ -164,7 +164,7 @@ async def test_a_log_that_was_held_alone_and_left_by_a_kill_opens_as_any_other_a
 
 
 @pytest.fixture
-async def servers(tmp_path: Path, home: Path) -> AsyncIterator[tuple[Server, Server]]:
+async def two_servers(tmp_path: Path, home: Path) -> AsyncIterator[tuple[Server, Server]]:
     """One that runs, with its log on the mount, and one that is to be started on the same log."""
     with FakeOpenAI([PlannedModel()], repeat=True) as model:
         async with AsyncExitStack() as stack:
@@ -187,9 +187,9 @@ async def logged(server: Server, *words: str) -> str:
 
 @pytest.mark.kernel
 async def test_a_server_works_on_a_network_home_and_a_second_one_says_why_it_does_not(
-    servers: tuple[Server, Server], tmp_path: Path
+    two_servers: tuple[Server, Server], tmp_path: Path
 ) -> None:
-    one, other = servers
+    one, other = two_servers
     plan = {"steps": [1], "tool": "run_python", "counter": str(tmp_path / "counter")}
     conversation = await one.new_conversation(await one.start_kernel())
     await logged(one, "holds the log", str(one.log_path), "AgentKernelServer.data_dir")
@@ -217,9 +217,9 @@ async def test_a_server_works_on_a_network_home_and_a_second_one_says_why_it_doe
 
 
 async def test_what_a_killed_server_left_on_a_network_home_the_next_one_takes_up(
-    servers: tuple[Server, Server],
+    two_servers: tuple[Server, Server],
 ) -> None:
-    one, other = servers
+    one, other = two_servers
     conversation = await one.new_conversation()
     await one.start_run(conversation, "Go.")
     await one.ended(conversation)
