@@ -39,7 +39,8 @@ _CLOSE = """
 _OPEN = (
     """async ([url, path]) => {
   const app = window.jupyterapp;
-  if (app?.name !== 'JupyterLab' || new URL(url).origin !== location.origin) return false;"""
+  const own = app?.name === 'JupyterLab' && new URL(url).origin === location.origin;
+  if (!own || !app.commands.hasCommand('docmanager:open')) return false;"""
     + _CLOSE
     + """  await app.commands.execute('docmanager:open', { path });
   return true;
