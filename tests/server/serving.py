@@ -127,8 +127,7 @@ class Server:
             if rule.rule_id is not None:
                 await runtime.remove_rule(rule.rule_id)
         await until(lambda: not service.streams and not service.channels and not service.page_sockets)
-        sessions = self.app.session_manager
-        sessions.cursor.execute("DELETE FROM session")  # a request would end the kernel
+        self.end_sessions()
         shutil.rmtree(self.root)
         (self.root / "folder").mkdir(parents=True)
         if self._kernel is not None and await self._process() != self._first_process:
@@ -139,6 +138,10 @@ class Server:
             await self.app.kernel_manager.shutdown_kernel(kernel_id, now=True)
         if self._kernel is not None:
             await self._kernel.run(FORGET.format(folder=str(self.root / "folder")))
+
+    def end_sessions(self) -> None:
+        """As they are when their kernels are gone, but those go on."""
+        self.app.session_manager.cursor.execute("DELETE FROM session")
 
     async def leave(self) -> None:
         """Close the clients of it."""

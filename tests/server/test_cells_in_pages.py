@@ -87,6 +87,19 @@ async def test_a_page_that_is_loaded_again_while_it_is_asked_has_changed_the_cel
     assert notebook.cells()[0].source == "x = 20"
 
 
+async def test_a_page_and_the_session_that_go_away_together_may_have_changed_the_cell(
+    server: Server, notebook: Notebook, open_page: OpenPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id, _ = await edited_in(page, notebook)
+    server.end_sessions()
+    monkeypatch.setattr(editor, "PAGE_SECONDS", 0.2)
+    await page.leave()
+    [done] = await notebook.ended(conversation_id)
+    assert done["state"] == "unknown"
+    assert "nobody can say whether the cell c1 was changed" in done["reason"]
+
+
 async def test_a_page_that_is_loading_again_when_its_card_is_approved_is_waited_for(
     notebook: Notebook, open_page: OpenPages
 ) -> None:

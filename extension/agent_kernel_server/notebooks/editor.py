@@ -45,29 +45,33 @@ class ServedNotebook:
             async with asyncio.timeout(None if isinstance(request, RunCell) else PAGE_SECONDS):
                 answer = await page.ask(notebook, request)
         except (PageGone, TimeoutError):
-            return await self._after_loss(request)
+            return await self._after_loss(request, notebook.path)
         return Answered(answer, IN_PAGE, notebook.path)
 
     async def interrupt(self) -> None:
         await self.interrupt_kernel()
 
-    async def _after_loss(self, request: AnyPageRequest) -> Answered:
+    async def _after_loss(self, request: AnyPageRequest, path: str) -> Answered:
         """Find out what became of a request whose page went away. It is never sent twice, but for one that reads."""
         match request:
             case RunCell():
                 raise NobodyKnows(RUN_LOST.format(cell=request.cell_id))
             case ReadCells():
-                return await self._read_again(request)
+                return await self._read_again(request, path)
             case CellChange():
-                now = await self._read_again(ReadCells(cell_ids=(request.cell_id,)))
+                try:
+                    now = await self._read_again(ReadCells(cell_ids=(request.cell_id,)), path)
+                except ToolFailed as error:
+                    raise NobodyKnows(UNKNOWN.format(cell=request.cell_id)) from error
                 if _was_applied(request, now.answer.cells):
                     return now
                 if now.place != IN_PAGE or request.action == "move":
                     raise NobodyKnows(UNKNOWN.format(cell=request.cell_id))
                 raise ToolFailed(NOT_APPLIED.format(cell=request.cell_id))
 
-    async def _read_again(self, request: ReadCells) -> Answered:
-        path = await self.find_path()
+    async def _read_again(self, request: ReadCells, before: str) -> Answered:
+        """The notebook was at `before`. With its kernel its session may have ended, which follows renames."""
+        path = await self.find_path() or before
         found = await self.pages.wait_for(path, self.kernel_id, PAGE_SECONDS)
         if found is not None:
             page, notebook = found
@@ -76,7 +80,7 @@ class ServedNotebook:
                     return Answered(await page.ask(notebook, request), IN_PAGE, notebook.path)
             except (PageGone, TimeoutError):
                 pass
-        return await self._ask_file(_known(path), request)
+        return await self._ask_file(path, request)
 
     async def _ask_file(self, path: str, request: AnyPageRequest) -> Answered:
         match request:
