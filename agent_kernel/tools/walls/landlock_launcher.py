@@ -111,12 +111,19 @@ def _parents(paths: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _hidden(room: dict[str, Any]) -> list[str]:
+    """Without what is hidden in a Python environment within the notebook's folder, such as its Jupyter configuration:
+    no file could be made in the folder then."""
+    own = tuple(f"{path}/" for path in room["kept"] if path.startswith(f"{room['folder']}/"))
+    return [path for path in room["hidden"] if not path.startswith(own)]
+
+
 def _walls(room: dict[str, Any], scratch: str | None) -> int:
     ruleset = _domain(fs=_ALL, net=_TCP, scoped=_SCOPES)
     # A process's own folder in /proc is hidden with all the others: it is not known before.
     with os.scandir("/proc") as entries:
         others = {entry.path for entry in entries if entry.name.isdigit()}
-    hidden = frozenset({*room["hidden"], *others, "/dev"})
+    hidden = frozenset({*_hidden(room), *others, "/dev"})
     passages = _parents(hidden)
     _allow_all_but(ruleset, "/", hidden, passages, _READ)
     for path in (*room["kept"], room["folder"]):
