@@ -1,9 +1,8 @@
 """Anthropic's Messages API: requests, and what to change when one is refused. Ollama, vLLM, LM Studio speak it too."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from agent_kernel.models.anthropic_answer import MessagesReader
 from agent_kernel.models.anthropic_messages import (
@@ -12,11 +11,11 @@ from agent_kernel.models.anthropic_messages import (
     thinking_blocks,
     tools,
 )
-from agent_kernel.models.api import Amendment, Target
+from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.provider_items import RefusedItems
 from agent_kernel.models.service_faults import Fault
-from agent_kernel.protocol.vocabulary import ApiName, Effort
+from agent_kernel.protocol.vocabulary import Effort
 
 Thinking = Literal["adaptive", "budget", "none"]
 """How a model is asked to think: adaptively, with a budget of tokens, or not at all."""
@@ -43,82 +42,75 @@ _TOO_MANY = re.compile(r"max_tokens: \d+ > (?P<most>\d+)|(?P<input>\d+) \+ \d+ >
 _FEWEST_TOKENS = 512
 
 
-class MessagesApi:
-    """The API of one model. It remembers what the service refused and does not send it again."""
-
-    name: ApiName = "messages"
+class MessagesApi(Api):
+    name = "messages"
     path = "v1/messages"
-    headers: ClassVar[Mapping[str, str]] = {"anthropic-version": "2026-10-21"}
 
-    def __init__(self) -> None:
-        self._thinking: Thinking | None = None
-        """The kind that the service takes, if it refused the one in `_KINDS`."""
+    def __init__(self, wire_name: str, where: str) -> None:
+        super().__init__(wire_name, where)
+        kinds = ((thinking, tokens) for pattern, thinking, tokens in _KINDS if pattern.search(wire_name))
+        self._thinking, self._most_tokens = next(kinds, _OTHERS)
         self._refused_thinking: set[Thinking] = set()
         self._takes_effort = True
-        self._most_tokens: int | None = None
         self._refused_thoughts = RefusedItems()
 
-    def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
+    def body(self, request: ModelRequest) -> dict[str, Any]:
         """The request body. Parts that change between requests are last, so that the service can cache the
         beginning."""
-        system, messages = build_messages(request, target.origin, self._refused_thoughts)
+        system, messages = build_messages(request, self.origin, self._refused_thoughts)
         mark_for_cache(messages)
         return {
-            "model": target.wire_name,
-            "max_tokens": self._max_tokens(target),
+            "model": self.wire_name,
+            "max_tokens": self._most_tokens,
             "stream": True,
-            **self._thinking_fields(request.effort, target),
+            **self._thinking_fields(request.effort),
             **tools(request.tools, messages),
             **({"system": system} if system else {}),
             "messages": messages,
         }
 
-    def reader(self, target: Target) -> MessagesReader:
-        return MessagesReader(target.origin)
+    def reader(self) -> MessagesReader:
+        return MessagesReader(self.origin)
 
-    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+    def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         """The request without the refused part: thinking that no longer fits the conversation, or a setting that the
         model does not have."""
         if fault.status not in (400, 422):
             return None
         said = fault.detail.lower()
         if _BAD_THOUGHT.search(said):
-            return self._without_thoughts(request, target)
+            return self._without_thoughts(request)
         if "max_tokens" in said:
-            return self._shorter(request, said, target)
+            return self._shorter(request, said)
         if "thinking" in said:
-            return self._thinking_otherwise(request, said, target)
+            return self._thinking_otherwise(request, said)
         if request.effort is not None and self._takes_effort and ("effort" in said or "output_config" in said):
             self._takes_effort = False
-            return Amendment(request, _NO_EFFORT.format(target.wire_name))
+            return Amendment(request, _NO_EFFORT.format(self.wire_name))
         return None
 
-    def _thinking_fields(self, effort: Effort | None, target: Target) -> dict[str, Any]:
+    def _thinking_fields(self, effort: Effort | None) -> dict[str, Any]:
         fields: dict[str, Any] = {}
-        thinking = self._thinking or _kind(target)[0]
-        if thinking == "adaptive":
+        if self._thinking == "adaptive":
             fields["thinking"] = {"type": "adaptive", "display": "summarized"}
-        elif thinking == "budget" and effort is not None:
+        elif self._thinking == "budget" and effort is not None:
             fields["thinking"] = {"type": "enabled", "budget_tokens": _BUDGETS[effort]}
-        if thinking != "budget" and effort is not None and self._takes_effort:
+        if self._thinking != "budget" and effort is not None and self._takes_effort:
             fields["output_config"] = {"effort": effort}
         return fields
 
-    def _max_tokens(self, target: Target) -> int:
-        return self._most_tokens or _kind(target)[1]
-
-    def _without_thoughts(self, request: ModelRequest, target: Target) -> Amendment | None:
+    def _without_thoughts(self, request: ModelRequest) -> Amendment | None:
         """Drop all thinking blocks, because dropping one invalidates those after it."""
-        thoughts = thinking_blocks(request.messages, target.origin)
+        thoughts = thinking_blocks(request.messages, self.origin)
         sent = [block for block in thoughts if block not in self._refused_thoughts]
         if not sent:
             return None
         self._refused_thoughts.add(sent)
-        return Amendment(request, _NO_THOUGHTS.format(target.wire_name))
+        return Amendment(request, _NO_THOUGHTS.format(self.wire_name))
 
-    def _shorter(self, request: ModelRequest, said: str, target: Target) -> Amendment | None:
+    def _shorter(self, request: ModelRequest, said: str) -> Amendment | None:
         """Ask for the longest answer that the service names, or else for a quarter of the last length."""
-        now = self._max_tokens(target)
+        now = self._most_tokens
         most = now // 4
         if found := _TOO_MANY.search(said):
             most = int(found["most"] or int(found["context"]) - int(found["input"]))
@@ -127,22 +119,15 @@ class MessagesApi:
         self._most_tokens = most
         return Amendment(request)
 
-    def _thinking_otherwise(self, request: ModelRequest, said: str, target: Target) -> Amendment | None:
-        now = self._thinking or _kind(target)[0]
+    def _thinking_otherwise(self, request: ModelRequest, said: str) -> Amendment | None:
+        now = self._thinking
         if "expected `thinking`" in said:  # a step whose thinking was left out can't go on with a budget
             return Amendment(replace(request, effort=None)) if now == "budget" and request.effort is not None else None
-        if "thinking" not in self._thinking_fields(request.effort, target):
+        if "thinking" not in self._thinking_fields(request.effort):
             return None
         self._refused_thinking.add(now)
         other: Thinking = "budget" if now == "adaptive" else "adaptive"
         takes_other = "adaptive" in said and other not in self._refused_thinking
         self._thinking = other if takes_other else "none"
         ignored = request.effort is not None and not takes_other
-        return Amendment(request, _NO_EFFORT.format(target.wire_name) if ignored else "")
-
-
-def _kind(target: Target) -> tuple[Thinking, int]:
-    for pattern, thinking, tokens in _KINDS:
-        if pattern.search(target.wire_name):
-            return thinking, tokens
-    return _OTHERS
+        return Amendment(request, _NO_EFFORT.format(self.wire_name) if ignored else "")

@@ -1,4 +1,4 @@
-"""Fetches, parses and caches the lists of models that endpoints offer.
+"""Fetches, parses and keeps the list of models that an endpoint offers.
 
 OpenAI and most others list names only. vLLM, llama.cpp, Groq, Mistral, OpenRouter and Anthropic say more in the same
 list; Ollama and LM Studio have further lists of their own.
@@ -7,18 +7,17 @@ list; Ollama and LM Studio have further lists of their own.
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError
 from agent_kernel.models import prices
-from agent_kernel.models.apis import make_api
-from agent_kernel.models.client import Client, SharedClient
-from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint
+from agent_kernel.models.client import Client
 from agent_kernel.models.known import NOTHING_KNOWN, Capabilities, answers_prompts, capabilities_by_name
-from agent_kernel.models.service_faults import Fault, ServiceLabel, explain
+from agent_kernel.models.redaction import scrub
+from agent_kernel.models.service_faults import Asked, Fault, explain
 
 ANSWER_SECONDS = 5.0
 """The time limit for an endpoint's list, with all requests that belong to it, in seconds."""
@@ -40,9 +39,6 @@ _NUM_CTX = re.compile(r"(?m)^num_ctx\s+(\d+)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The models of one endpoint."""
-
-    endpoint: str
     offers: Mapping[str, Capabilities] = field(default_factory=dict)
     """By the names that the service gives its models."""
     fault: str = ""
@@ -53,132 +49,106 @@ class Listing:
     """How many models were dropped beyond `MOST_OFFERS`."""
 
 
-@dataclass(slots=True)
-class _Kept:
-    """What is known of one endpoint."""
-
-    endpoint: Endpoint
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    listing: Listing | None = None
-    """The latest, which counts `until` then."""
-    until: float = 0.0
-    known: Mapping[str, Capabilities] = field(default_factory=dict)
-    """From the latest that has no fault: it stays in use while the service is down."""
-    probed: bool = False
-    """Whether it was asked once more after a turn."""
-
-
-class Catalogue:
-    """The cached lists of all endpoints. For one event loop; `capabilities`, `names` and `with_tools` for any
+class ModelList:
+    """What one endpoint says of its models. For one event loop; `capabilities`, `names` and `with_tools` for any
     thread."""
 
-    def __init__(self, client: Callable[[Endpoint], SharedClient]) -> None:
-        self._client = client
-        self._kept: dict[str, _Kept] = {}
-        self._probes: set[asyncio.Task[list[Listing]]] = set()
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._asking = asyncio.Lock()
+        self._latest = Listing()
+        self._until = 0.0
+        """When the latest is no longer current."""
+        self._known: Mapping[str, Capabilities] = {}
+        """From the latest that has no fault: it stays in use while the service is down."""
+        self._probed = False
+        """Whether it was asked once more after a turn."""
+        self._fetches: set[asyncio.Task[Listing]] = set()
 
-    async def listings(self, endpoints: Iterable[Endpoint | BrokenEndpoint], *, fresh: bool = False) -> list[Listing]:
-        """The lists of all endpoints, fetched at once. An endpoint that fails has its reason in `fault`."""
-        return list(await asyncio.gather(*(self._listing(endpoint, fresh) for endpoint in endpoints)))
+    async def listing(self, *, fresh: bool = False) -> Listing:
+        """The list, fetched if the latest is old. Takes a few seconds at most, and raises nothing."""
+        async with self._asking:  # a second caller finds the first one's result
+            if fresh or time.monotonic() >= self._until:
+                self._latest = await self._ask()
+                self._until = time.monotonic() + (KEPT_FAULT_SECONDS if self._latest.fault else KEPT_SECONDS)
+                if not self._latest.fault:
+                    self._known = self._latest.offers
+            return self._latest
 
-    async def learn(self, endpoint: Endpoint) -> None:
+    async def learn(self) -> None:
         """Fetch a near server's list, because nothing else knows its models' capabilities. Waits for the first one, a
         few seconds at most; a later one comes in the background. Raises nothing."""
-        if not endpoint.is_near:
+        if not self.client.endpoint.is_near:
             return
         with suppress(AgentKernelError, OSError, ValueError):  # its first import may take longer than the list
-            await self._client(endpoint).get()
-        fetching = self._fetch(endpoint, fresh=False)
-        if not self._of(endpoint).known:
+            await self.client.open()
+        fetching = self._fetch(fresh=False)
+        if not self._known:
             await asyncio.wait({fetching}, timeout=LEARN_SECONDS)
 
-    def probe(self, endpoint: Endpoint, wire_name: str) -> None:
+    def probe(self, wire_name: str) -> None:
         """Fetch a near server's list once more, in the background, after a turn: Ollama and LM Studio tell a model's
         context once they have loaded it."""
-        kept = self._of(endpoint)
-        if endpoint.is_near and not kept.probed and self.capabilities(endpoint, wire_name).context_tokens is None:
-            kept.probed = True
-            self._fetch(endpoint, fresh=True)
+        if self.client.endpoint.is_near and not self._probed and self.capabilities(wire_name).context_tokens is None:
+            self._probed = True
+            self._fetch(fresh=True)
 
-    def _fetch(self, endpoint: Endpoint, *, fresh: bool) -> asyncio.Task[list[Listing]]:
-        task = asyncio.get_running_loop().create_task(self.listings([endpoint], fresh=fresh))
-        self._probes.add(task)
-        task.add_done_callback(self._probes.discard)
+    def _fetch(self, *, fresh: bool) -> asyncio.Task[Listing]:
+        task = asyncio.get_running_loop().create_task(self.listing(fresh=fresh))
+        self._fetches.add(task)
+        task.add_done_callback(self._fetches.discard)
         return task
 
     async def aclose(self) -> None:
-        """Cancel the background requests of this event loop."""
-        loop = asyncio.get_running_loop()
-        own = [task for task in self._probes if task.get_loop() is loop]
-        for task in own:
+        """Cancel the requests in the background, and close the connections."""
+        fetches = list(self._fetches)
+        for task in fetches:
             task.cancel()
-        await asyncio.gather(*own, return_exceptions=True)
+        await asyncio.gather(*fetches, return_exceptions=True)
+        await self.client.aclose()
 
-    def capabilities(self, endpoint: Endpoint, wire_name: str) -> Capabilities:
+    def capabilities(self, wire_name: str) -> Capabilities:
         """A model's capabilities: from the configuration, else from the fetched list, else by its name."""
-        return _combined(endpoint, wire_name, self._of(endpoint).known.get(wire_name, NOTHING_KNOWN))
+        return self._combined(wire_name, self._known.get(wire_name, NOTHING_KNOWN))
 
-    def names(self, endpoint: Endpoint) -> list[str]:
+    def names(self) -> list[str]:
         """The endpoint's models, as far as they were fetched."""
-        return list(self._of(endpoint).known)
+        return list(self._known)
 
-    def with_tools(self, endpoint: Endpoint) -> list[str]:
+    def with_tools(self) -> list[str]:
         """The endpoint's models that take tools, as far as they were fetched."""
-        return [name for name, capabilities in self._of(endpoint).known.items() if capabilities.tools]
+        return [name for name, capabilities in self._known.items() if capabilities.tools]
 
-    def _of(self, endpoint: Endpoint) -> _Kept:
-        kept = self._kept.get(endpoint.name)
-        if kept is None or kept.endpoint != endpoint:
-            kept = self._kept[endpoint.name] = _Kept(endpoint)
-        return kept
+    def _combined(self, wire_name: str, listed: Capabilities) -> Capabilities:
+        endpoint = self.client.endpoint
+        return endpoint.capabilities.over(listed).over(capabilities_by_name(wire_name, endpoint.base_url))
 
-    async def _listing(self, endpoint: Endpoint | BrokenEndpoint, fresh: bool) -> Listing:
-        if isinstance(endpoint, BrokenEndpoint):
-            return Listing(endpoint.name, fault=endpoint.fault)
-        kept = self._of(endpoint)
-        async with kept.asking:  # a second caller finds the first one's result
-            if kept.listing is not None and not fresh and time.monotonic() < kept.until:
-                return kept.listing
-            listing = kept.listing = await self._ask(endpoint)
-            kept.until = time.monotonic() + (KEPT_FAULT_SECONDS if listing.fault else KEPT_SECONDS)
-            if not listing.fault:
-                kept.known = listing.offers
-            return listing
-
-    async def _ask(self, endpoint: Endpoint) -> Listing:
-        connection = endpoint.connection()
-        label = ServiceLabel(connection.base_url, connection.key_setting, connection.address_setting, "its models")
+    async def _ask(self) -> Listing:
+        endpoint = self.client.endpoint
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                client = await self._client(endpoint).get()
-                found = await _ListQuery(client, endpoint).offers()
+                found = await _ListQuery(self.client).offers()
         except TimeoutError:
-            return Listing(endpoint.name, fault=f"{label.where} did not answer within {ANSWER_SECONDS:g} s.")
+            return Listing(fault=f"{endpoint.where} did not answer within {ANSWER_SECONDS:g} s.")
         except Fault as fault:
             if fault.status in (404, 405):
                 fault = Fault("answer", f"it has no list of models ({fault.status})")
-            secrets = self._client(endpoint).secrets()
-            label = replace(label, proxy=(await self._client(endpoint).get()).proxy)
-            error = explain(fault, label, tries=1, secrets=secrets)
-            return Listing(endpoint.name, fault=str(error), loading=fault.loading)
+            fault.detail = scrub(fault.detail, self.client.secrets())
+            error = explain(fault, Asked(endpoint, "its models", proxy=self.client.proxy), tries=1)
+            return Listing(fault=str(error), loading=fault.loading)
         except ConfigurationError as wrong:
-            return Listing(endpoint.name, fault=str(wrong))
+            return Listing(fault=str(wrong))
         await asyncio.to_thread(prices.load)
-        offers = {name: _combined(endpoint, name, said) for name, said in found[:MOST_OFFERS]}
-        return Listing(endpoint.name, offers, left_out=len(found) - len(offers))
-
-
-def _combined(endpoint: Endpoint, wire_name: str, listed: Capabilities) -> Capabilities:
-    return endpoint.capabilities.over(listed).over(capabilities_by_name(wire_name, endpoint.base_url))
+        offers = {name: self._combined(name, said) for name, said in found[:MOST_OFFERS]}
+        return Listing(offers, left_out=len(found) - len(offers))
 
 
 class _ListQuery:
     """Fetches the list of one endpoint."""
 
-    def __init__(self, client: Client, endpoint: Endpoint) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._api = make_api(endpoint.first_api)
-        self._endpoint = endpoint
+        self._endpoint = client.endpoint
 
     async def offers(self) -> list[tuple[str, Capabilities]]:
         """The models with their capabilities. Raises `Fault` and `ConfigurationError`."""
@@ -220,7 +190,7 @@ class _ListQuery:
         return [(name, said.get(name, NOTHING_KNOWN).over(own if name in here else NOTHING_KNOWN)) for name in names]
 
     async def _get(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        return await self._client.ask(self._api, path, body, MOST_BYTES)
+        return await self._client.ask(path, body, MOST_BYTES)
 
     async def _try(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The answer, or `None` if the server refuses."""

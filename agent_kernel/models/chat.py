@@ -1,8 +1,7 @@
 """The Chat Completions API of OpenAI, which Ollama, vLLM, LM Studio and most hosted services speak too."""
 
 import re
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from agent_kernel.models.answer_reading import (
     CONNECTION_ENDED,
@@ -12,10 +11,10 @@ from agent_kernel.models.answer_reading import (
     as_text,
     cut_off,
 )
-from agent_kernel.models.api import Amendment, Target
+from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.base import ModelRequest, ModelTurn, TokenUsage
 from agent_kernel.models.chat_calls import CallAssembler
-from agent_kernel.models.chat_dialect import Dialect, dialect_at
+from agent_kernel.models.chat_dialect import dialect_at
 from agent_kernel.models.chat_items import ReasoningFields
 from agent_kernel.models.chat_messages import build_messages
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
@@ -23,7 +22,7 @@ from agent_kernel.models.provider_items import Item, ProviderItems
 from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.models.thoughts import TextReader
 from agent_kernel.models.usage import openai_usage
-from agent_kernel.protocol.vocabulary import ApiName, FinishReason
+from agent_kernel.protocol.vocabulary import FinishReason
 
 _LENGTH = frozenset({"length", "max_tokens", "model_length", "model_context_window_exceeded"})
 _FAILED = frozenset({"error", "insufficient_system_resource", "network_error"})
@@ -33,19 +32,19 @@ _FILTERED = re.compile(r"content_?filter|safety|prohibited|blocklist|recitation|
 """Gemini's `content_filter: SAFETY`, and what gateways pass on of Bedrock, GLM and Claude."""
 
 
-class ChatApi:
-    name: ApiName = "chat"
+class ChatApi(Api):
+    name = "chat"
     path = "chat/completions"
-    headers: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self) -> None:
+    def __init__(self, wire_name: str, where: str) -> None:
+        super().__init__(wire_name, where)
         self._takes_effort = True
-        self._dialect: Dialect | None = None
+        self._dialect = dialect_at(where)
 
-    def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
+    def body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": target.wire_name,
-            "messages": list(build_messages(request, target.origin, self._dialect_at(target))),
+            "model": self.wire_name,
+            "messages": list(build_messages(request, self.origin, self._dialect)),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -55,22 +54,18 @@ class ChatApi:
             body["reasoning_effort"] = request.effort
         return body
 
-    def reader(self, target: Target) -> "ChatReader":
-        return ChatReader(target.origin)
+    def reader(self) -> "ChatReader":
+        return ChatReader(self.origin)
 
-    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+    def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         """The request in the form that the service asks for, or without the reasoning effort."""
-        notice = self._dialect_at(target).learn(fault, request, target)
+        notice = self._dialect.learn(fault, request, self.origin)
         if notice is not None:
-            return Amendment(request, notice)
+            return Amendment(request, notice.format(self.wire_name))
         if request.effort is None or not self._takes_effort or not _refuses_effort(fault):
             return None
         self._takes_effort = False
-        return Amendment(request, f"{target.wire_name} does not take the effort {request.effort!r}; it was left out.")
-
-    def _dialect_at(self, target: Target) -> Dialect:
-        self._dialect = self._dialect or dialect_at(target)
-        return self._dialect
+        return Amendment(request, f"{self.wire_name} does not take the effort {request.effort!r}; it was left out.")
 
 
 def _refuses_effort(fault: Fault) -> bool:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, text_of
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, RefusedItems, readable_items
 from agent_kernel.models.service_faults import Fault
@@ -73,9 +72,9 @@ class Dialect:
             name: value for name, value in fields.items() if name not in self.left_out and value not in self.refused
         }
 
-    def learn(self, fault: Fault, request: ModelRequest, target: Target) -> str | None:
-        """Learn from a refusal. `None` if it teaches nothing new, else what to tell the user; empty if they need not
-        know."""
+    def learn(self, fault: Fault, request: ModelRequest, origin: str) -> str | None:
+        """Learn from a refusal. `None` if it teaches nothing new, else what to tell the user, with `{}` for the model;
+        empty if they need not know."""
         said = f"{fault.param} {fault.detail}"
         if fault.kind != "status" or fault.status not in _REFUSALS or fault.too_long is not None:
             return None
@@ -90,7 +89,7 @@ class Dialect:
             self.asks_for_reasoning = True
             self.left_out.discard("reasoning_content")
             return "" if is_new else None
-        sent = [self.taken(fields) for fields in _fields_of(request, target.origin)]
+        sent = [self.taken(fields) for fields in _fields_of(request, origin)]
         for name, words in _FIELDS.items():
             if words.search(said) and any(name in fields for fields in sent):
                 self.left_out.add(name)
@@ -103,13 +102,12 @@ class Dialect:
         if not signed or not _BAD_SIGNATURE.search(said):
             return None
         self.refused.add(signed)
-        return _NO_THOUGHTS.format(target.wire_name)
+        return _NO_THOUGHTS
 
 
-def dialect_at(target: Target) -> Dialect:
+def dialect_at(where: str) -> Dialect:
     """The dialect for which an address is known."""
-    host = urlsplit(target.origin.partition(" ")[0]).hostname or ""
-    is_mistral = f".{host}".endswith(_MISTRAL)
+    is_mistral = f".{urlsplit(where).hostname or ''}".endswith(_MISTRAL)
     return Dialect(short_ids=is_mistral, ends_steps=is_mistral)
 
 

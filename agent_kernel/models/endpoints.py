@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_args
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.models.client import Connection
 from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, Capabilities, Provider
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS, ApiName
 
@@ -73,21 +72,35 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.first_api == "messages":  # Anthropic's client adds the version to the path by itself
             object.__setattr__(self, "base_url", _versioned(self.base_url))
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if self.parts.scheme not in ("http", "https") or not self.host:
             raise ConfigurationError(f"The base URL of the endpoint {self.name!r} must begin with http:// or https://.")
         if not self.name or "/" in self.name or ":" in self.name:
             raise ConfigurationError(f"An endpoint can't be named {self.name!r}: a name holds no '/' and no ':'.")
 
     @property
+    def parts(self) -> SplitResult:
+        return urlsplit(self.base_url)
+
+    @property
+    def host(self) -> str:
+        return self.parts.hostname or ""
+
+    @property
+    def where(self) -> str:
+        """The address for messages, without credentials."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = f":{self.parts.port}" if self.parts.port else ""
+        return f"{self.parts.scheme}://{host}{port}{self.parts.path.rstrip('/')}"
+
+    @property
     def provider(self) -> Provider | None:
         """The provider whose own address this is, if any."""
-        return HOMES.get(urlsplit(self.base_url).hostname or "")
+        return HOMES.get(self.host)
 
     @property
     def is_near(self) -> bool:
         """Whether it is probably the user's own server: hosted services use TLS."""
-        return self.base_url.startswith("http://")
+        return self.parts.scheme == "http"
 
     @property
     def first_api(self) -> ApiName:
@@ -118,28 +131,26 @@ class Endpoint:
         return self.api_key() if self.api_key is not None else os.environ.get(self.api_key_env or "")
 
     def read_key(self) -> str | None:
-        """The key. Raises `ConfigurationError` if its prefix is that of another provider than the address's."""
-        key = self.secret()
+        """The key. Raises `ConfigurationError`, without the key, if its prefix is that of another provider than the
+        address's, and if it can't be sent in a header."""
+        key, setting = (self.secret() or "").strip(), self.named_key_setting
         if key and self.provider is not None:
-            _check_owner(key.strip(), self.provider, self._key_setting)
-        return key
+            _check_owner(key, self.provider, setting)
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise ConfigurationError(f"{setting} holds characters that no API key has. Set it again.")
+        return key or None
 
     @property
-    def _key_setting(self) -> str:
+    def named_key_setting(self) -> str:
         own = "OPENAI_API_KEY" if self.name == OPENAI else f"the key of the endpoint {self.name!r}"
         return self.key_setting or self.api_key_env or own
 
-    def connection(self) -> Connection:
-        addresses = {OPENAI: "OPENAI_BASE_URL", ANTHROPIC: "ANTHROPIC_BASE_URL"}
-        own = self.ambient or self.name == OPENAI
-        return Connection(
-            base_url=self.base_url,
-            key=self.read_key,
-            key_setting=self._key_setting,
-            address_setting=addresses.get(self.name, "") if own else f"{SETTING}[{self.name!r}]['base_url']",
-            idle_seconds=self.idle_seconds,
-            ambient=self.ambient and self.name == OPENAI,
-        )
+    @property
+    def address_setting(self) -> str:
+        """The name of the setting that holds the address, for messages; empty if nothing sets it."""
+        if self.ambient or self.name == OPENAI:
+            return {OPENAI: "OPENAI_BASE_URL", ANTHROPIC: "ANTHROPIC_BASE_URL"}.get(self.name, "")
+        return f"{SETTING}[{self.name!r}]['base_url']"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,22 @@
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from agent_kernel.models.anthropic import MessagesApi
 from agent_kernel.models.api import Amendment, Api
-from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import IMAGES, ModelRequest
-from agent_kernel.models.known import NO_LIST, SUGGESTED, ModelSource
-from agent_kernel.models.redaction import scrub
-from agent_kernel.models.service_faults import Fault, ServiceLabel
+from agent_kernel.models.chat import ChatApi
+from agent_kernel.models.known import SUGGESTED
+from agent_kernel.models.responses import ResponsesApi
+from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
 
 _log = logging.getLogger(__name__)
 _QUOTED = 200
 """The most characters of a service's refusal that a message quotes."""
+APIS: Mapping[ApiName, type[Api]] = {"chat": ChatApi, "messages": MessagesApi, "responses": ResponsesApi}
 
 _NAMED: dict[ApiName, re.Pattern[str]] = {
     "responses": re.compile(r"(?i)\bv1/responses\b|\bresponses (api|endpoint)"),
@@ -84,9 +86,15 @@ def refuses_images(fault: Fault) -> bool:
 class Fallbacks:
     """Remembers what the service of one model has refused, for the life of the process, and adapts requests to it."""
 
-    def __init__(self, label: ServiceLabel, *, takes_tools: bool = True, others: ModelSource = NO_LIST) -> None:
-        self._label = label
+    def __init__(
+        self, wire_name: str, where: str, api: ApiName, *, takes_tools: bool, others: Callable[[], list[str]]
+    ) -> None:
+        """`others` are other models there that take tools, by their names for `--model`."""
+        self._model = wire_name
+        self._where = where
         self._others = others
+        self.api = APIS[api](wire_name, where)
+        """The API that is asked."""
         self._left: tuple[Api, Fault | None] | None = None
         """The API that was asked at first, where another is asked, and its refusal until the other has answered."""
         self._without_tools = "" if takes_tools else "so it is configured"
@@ -111,43 +119,46 @@ class Fallbacks:
         if self._left is not None:
             self._left = self._left[0], None
 
-    def told(self, fault: Fault) -> tuple[Fault, Api | None]:
-        """The fault to tell where a request failed for good, and the API to go back to: where the other API is not
-        there either, the first one's words count."""
-        api, first = self._left or (None, None)
-        if first is None or not lacks_route(fault, self._label.model):
-            return fault, None
-        self._left = None
-        return first, api
+    def told(self, fault: Fault) -> Fault:
+        """The fault to tell where a request failed for good. Where the other API is not there either, the first one's
+        words count, and that is asked again."""
+        api, first = self._left or (self.api, None)
+        if first is None or not lacks_route(fault, self._model):
+            return fault
+        self.api, self._left = api, None
+        return first
 
-    def amended(self, request: ModelRequest, fault: Fault, api: Api, secrets: Iterable[str]) -> Amendment | None:
-        """The request to send after this fault; `None` if no change would help."""
-        other = other_api(fault, api.name, self._label.model)
+    def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
+        """The request to send after this fault, which came before any part of an answer; `None` if none would help."""
+        if amendment := self.api.amended(request, fault):  # first: it knows more of what is refused
+            return amendment
+        other = other_api(fault, self.api.name, self._model)
         if other is not None and self._left is None:
-            self._left = api, fault
+            self._left = self.api, fault
             _log.warning(
                 "%s is asked for %s in the API %r from now on, not in %r: it said %r.",
-                self._label.where,
-                self._label.model,
+                self._where,
+                self._model,
                 other,
-                api.name,
-                _quoted(fault, secrets),
+                self.api.name,
+                _quoted(fault),
             )
-            return Amendment(request, api=make_api(other))
+            self.api = APIS[other](self._model, self._where)
+            return Amendment(request)
         if request.images and fault.too_large:
             left_out = _to_leave_out(request)
             self._left_out |= left_out
-            said = _quoted(fault, secrets).rstrip(".") or str(fault.status)
+            said = _quoted(fault).rstrip(".") or str(fault.status)
             pictures = "a picture" if len(left_out) == 1 else f"{len(left_out)} pictures"
-            notice = f"Left out {pictures}: {self._label.where} takes no request of that size (it said: {said})."
+            notice = f"Left out {pictures}: {self._where} takes no request of that size (it said: {said})."
             return Amendment(self._without_pictures(request), notice)
         if request.images and refuses_images(fault):
             self.takes_images = False
-            said = _quoted(fault, secrets).rstrip(".")
-            notice = f"{self._label.model} takes no images ({self._label.where} said: {said}). It is told their size."
+            said = _quoted(fault).rstrip(".")
+            notice = f"{self._model} takes no images ({self._where} said: {said}). It is told their size."
             return Amendment(replace(request, images={}), notice)
         if request.tools and refuses_tools(fault):
-            self._without_tools = f"{self._label.where} said: {_quoted(fault, secrets).rstrip('.')}"
+            self._without_tools = f"{self._where} said: {_quoted(fault).rstrip('.')}"
             return Amendment(replace(request, tools=()), self._notice())
         return None
 
@@ -158,10 +169,9 @@ class Fallbacks:
         return replace(request, images=kept)
 
     def _notice(self) -> str:
-        named = self._others.with_tools()
-        others = [shown for name, shown in named.items() if name != self._label.model][:SUGGESTED]
+        others = self._others()[:SUGGESTED]
         advice = f" With tools there: {', '.join(others)}." if others else " `%agent models` lists those with tools."
-        return f"{self._label.model} takes no tools ({self._without_tools}), so it answers without them.{advice}"
+        return f"{self._model} takes no tools ({self._without_tools}), so it answers without them.{advice}"
 
 
 def _to_leave_out(request: ModelRequest) -> set[str]:
@@ -172,5 +182,5 @@ def _to_leave_out(request: ModelRequest) -> set[str]:
     return set(request.images) - newest or set(request.images)
 
 
-def _quoted(fault: Fault, secrets: Iterable[str]) -> str:
-    return scrub(fault.detail, secrets)[:_QUOTED]
+def _quoted(fault: Fault) -> str:
+    return fault.detail[:_QUOTED]

@@ -1,21 +1,18 @@
 """A model behind HTTP: requests, retries, fallbacks and streaming, for every API.
 
-Requests and answers go over the `openai` client's connection as bytes; the `Api` object makes the bodies and reads the
-answers.
+Requests and answers go over the connection as bytes; the `Api` object makes the bodies and reads the answers.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import orjson
 
 from agent_kernel.errors import ContextExceeded, ModelError
-from agent_kernel.models.answer_reading import AnswerReader
-from agent_kernel.models.api import Amendment, Api, Target
+from agent_kernel.models.api import Amendment
 from agent_kernel.models.base import (
     PROVIDER,
     ModelFacts,
@@ -27,19 +24,14 @@ from agent_kernel.models.base import (
     TextDelta,
     WireMessage,
 )
-from agent_kernel.models.chat import ChatApi
-from agent_kernel.models.client import SharedClient, network_fault, read_whole, unpacked
+from agent_kernel.models.catalogue import ModelList
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
-from agent_kernel.models.known import NO_LIST, ModelSource
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.provider_items import CallItem, Item, TextItem
-from agent_kernel.models.redaction import Redaction
-from agent_kernel.models.retry_policy import Clock, RetryPolicy, SystemClock, Tries, parse_retry_after
-from agent_kernel.models.service_faults import Fault, ServiceLabel, explain, is_about_the_name, status_fault
+from agent_kernel.models.redaction import Redaction, scrub
+from agent_kernel.models.retry_policy import RetryPolicy, Tries
+from agent_kernel.models.service_faults import Asked, Fault, explain, is_about_the_name
 from agent_kernel.models.usage import summed, with_cost_of
-
-if TYPE_CHECKING:
-    import httpx2
 
 DRAIN_SECONDS = 0.2
 """How long the rest of a body is waited for, which normally has arrived already."""
@@ -49,7 +41,6 @@ MOST_PAUSES = 20
 """The most pauses of the service in one turn."""
 MOST_BYTES = 128 * 2**20
 """The largest unpacked answer. Today's longest, 128,000 tokens in an event each, has 50 million bytes."""
-MOST_REFUSAL_BYTES = 2**20
 TOOLS_LEFT_OUT = (
     "{model} is told of no tools: its chat template takes none, and llama.cpp leaves them out without a word. Choose a "
     "model that takes tools, or give it such a template (--chat-template-file)."
@@ -64,44 +55,43 @@ class HttpModel:
     def __init__(
         self,
         wire_name: str,
-        client: SharedClient,
+        models: ModelList,
         *,
-        api: Api | None = None,
-        source: ModelSource = NO_LIST,
-        takes_tools: bool = True,
-        limit: ContextLimit | None = None,
         name: str | None = None,
+        named: Callable[[str], str] = str,
+        limit: ContextLimit | None = None,
         retry: RetryPolicy | None = None,
-        clock: Clock | None = None,
     ) -> None:
-        """`takes_tools` is false if the configuration says so. `limit` is what is learned of the model's context, which
-        all that ask it share."""
-        self._name = name or wire_name
-        self.client = client
-        self._api: Api = api or ChatApi()
+        """`models` are those of its endpoint, and `named` gives their names for `--model`. `limit` is what is learned
+        of the model's context, which all that ask it share."""
+        self.name = name or wire_name
+        self.client = models.client
+        self._wire_name = wire_name
+        self._models = models
+        self._named = named
         self._retry = retry or RetryPolicy()
-        self._clock = clock or SystemClock()
-        connection = client.connection
-        self._label = ServiceLabel(connection.base_url, connection.key_setting, connection.address_setting, wire_name)
         self._limit = limit or ContextLimit()
         self._reports_cost = False
-        self.target = Target(wire_name, origin=f"{self._label.where} {wire_name}")
-        self._source = source
-        self._fallbacks = Fallbacks(self._label, takes_tools=takes_tools, others=source)
+        endpoint = self.client.endpoint
+        self._fallbacks = Fallbacks(
+            wire_name,
+            endpoint.where,
+            endpoint.first_api,
+            takes_tools=endpoint.capabilities.tools is not False,
+            others=lambda: [named(other) for other in models.with_tools() if other != wire_name],
+        )
 
     def __repr__(self) -> str:
-        return f"HttpModel({self.target.wire_name!r} at {self._label.where})"
+        return f"HttpModel({self._wire_name!r} at {self.client.endpoint.where})"
 
-    @property
-    def name(self) -> str:
-        return self._name
+    recorded = False
 
     @property
     def facts(self) -> ModelFacts:
-        capabilities = self._source.capabilities()
+        capabilities = self._models.capabilities(self._wire_name)
         return ModelFacts(
-            wire_name=self.target.wire_name,
-            base_url=self.client.connection.base_url,
+            wire_name=self._wire_name,
+            base_url=self.client.endpoint.base_url,
             images=capabilities.images is True and self._fallbacks.takes_images,
             tools=capabilities.tools is not False and self._fallbacks.takes_tools,
             context_tokens=self._limit.learned or capabilities.context_tokens,
@@ -112,11 +102,7 @@ class HttpModel:
 
     async def learn(self) -> None:
         """See `LearnsFacts`."""
-        await self._source.learn()
-
-    @property
-    def recorded(self) -> bool:
-        return False
+        await self._models.learn()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem]:
         """Stream one turn. Raises `ModelRefused`, `ModelUnavailable` and `ConfigurationError`."""
@@ -131,7 +117,7 @@ class HttpModel:
         if notice:
             yield Notice(notice)
         body = self._body(request)
-        tries, amendments = Tries(self._retry, self._clock), 0
+        tries, amendments = Tries(self._retry, self.client.clock), 0
         parts: list[ModelTurn] = []
         while True:
             tries.begin()
@@ -146,16 +132,17 @@ class HttpModel:
                         else:
                             yield item
                 if not parts[-1].paused or len(parts) > MOST_PAUSES:
-                    self._source.used()
+                    self._models.probe(self._wire_name)
                     self._fallbacks.note_answer()
                     self._limit.accept(parts[-1].usage.input_tokens or _fewest_tokens(request, body))
                     yield _joined(parts)
                     return
-                request, tries = _continued(request, parts[-1]), Tries(self._retry, self._clock)
+                request, tries = _continued(request, parts[-1]), Tries(self._retry, self.client.clock)
                 body = self._body(request)
                 continue
             except Fault as caught:
                 fault = caught
+            fault.detail = scrub(fault.detail, self.client.secrets())
             tries.note_end(fault)
             if said is None and amendments < MOST_AMENDMENTS and (amendment := await self._amend(request, fault)):
                 amendments += 1
@@ -165,98 +152,74 @@ class HttpModel:
                 if amendment.notice:
                     yield Notice(amendment.notice)
                 continue
-            delay = tries.delay_after(fault, self._label, self.client.secrets()) if said is None else None
+            delay = tries.delay_after(fault, self._asked) if said is None else None
             if delay is None:  # raised outside of the handler, so that no traceback holds the request and its headers
                 raise await self._explained(fault, tries.count, said)
             yield delay
             await tries.wait(delay)
 
     async def aclose(self) -> None:
-        await self.client.aclose()
+        await self._models.aclose()
+
+    @property
+    def _asked(self) -> Asked:
+        return Asked(
+            self.client.endpoint, self._wire_name, self._fallbacks.api.name, self.facts.server, self.client.proxy
+        )
 
     def _body(self, request: ModelRequest) -> bytes:
-        body = self._api.body(request, self.target)
+        body = self._fallbacks.api.body(request)
         try:
             return orjson.dumps(body)
         except TypeError:  # a lone surrogate in a tool's output, or an integer above 64 bits in a schema
             return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
     async def _prepared(self, request: ModelRequest) -> tuple[ModelRequest, str]:
-        if request.tools and not self._fallbacks.takes_tools and not list(self._source.with_tools()):
-            await self._source.refresh()
+        if request.tools and not self._fallbacks.takes_tools and not self._models.with_tools():
+            await self._models.listing()
         request, notice = self._fallbacks.prepared(request)
-        known = self._source.capabilities()
+        known = self._models.capabilities(self._wire_name)
         if request.tools and known.tools is False and known.server == "llama.cpp":
-            notice = TOOLS_LEFT_OUT.format(model=self.target.wire_name)
+            notice = TOOLS_LEFT_OUT.format(model=self._wire_name)
         return request, notice
 
     async def _amend(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         if refuses_tools(fault):
-            await self._source.refresh()
-        amendment = self._api.amended(request, fault, self.target)  # first: it knows more of what is refused
-        amendment = amendment or self._fallbacks.amended(request, fault, self._api, self.client.secrets())
-        if amendment is not None and amendment.api is not None:
-            self._api = amendment.api
-        return amendment
+            await self._models.listing()
+        return self._fallbacks.amended(request, fault)
 
     async def _explained(self, fault: Fault, tries: int, said: Sequence[str] | None) -> ModelError:
-        fault, api = self._fallbacks.told(fault)
-        self._api = api or self._api
+        fault = self._fallbacks.told(fault)
         if is_about_the_name(fault):
-            await self._source.refresh()
-        secrets = self.client.secrets()
-        site = replace(self._label, api=self._api.name, server=self.facts.server, proxy=(await self.client.get()).proxy)
-        offered = self._source.names()
+            await self._models.listing()
+        offered = {name: self._named(name) for name in self._models.names()}
         words = None if said is None else len("".join(said).split())
-        error = explain(fault, site, tries=tries, words=words, secrets=secrets, offered=offered)
+        error = explain(fault, self._asked, tries=tries, words=words, offered=offered)
         if isinstance(error, ContextExceeded):
             self._limit.refuse(error.limit)
         return error
 
     async def _try(self, body: bytes) -> AsyncGenerator[ModelItem]:
-        reader, size = self._api.reader(self.target), 0
-        async with self._respond(body, reader) as response, aclosing(unpacked(response)) as chunks:
-            headers = response.headers
-            async for chunk in chunks:
-                size += len(chunk)
-                if size > MOST_BYTES:
-                    raise Fault("answer", f"its answer does not end: it has more than {MOST_BYTES:,} bytes")
-                for item in reader.feed(chunk):
-                    yield item
-                if reader.done:
-                    await _drain(chunks)
-                    break
+        api, size = self._fallbacks.api, 0
+        reader = api.reader()
+        headers: Mapping[str, str] = {}
+        try:
+            async with self.client.request(api.path, body, api.name) as response:
+                headers, chunks = response.headers, response.content.iter_any()
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > MOST_BYTES:
+                        raise Fault("answer", f"its answer does not end: it has more than {MOST_BYTES:,} bytes")
+                    for item in reader.feed(chunk):
+                        yield item
+                    if reader.done:
+                        await _drain(chunks)
+                        break
+        except Fault as fault:
+            if fault.kind not in ("connection", "cut", "idle") or not reader.whole:
+                raise
         for item in reader.finish():
             yield replace(item, usage=with_cost_of(item.usage, headers)) if isinstance(item, ModelTurn) else item
-
-    @asynccontextmanager
-    async def _respond(self, body: bytes, reader: AnswerReader) -> AsyncIterator["httpx2.Response"]:
-        """The answer, with its body unread. All that can go wrong becomes a `Fault`."""
-        client = await self.client.get()
-
-        import aiohttp
-        import httpx2
-
-        response: httpx2.Response | None = None
-        try:
-            response = await client.send(self._api, body)
-            if not response.is_success:
-                raise self._status_fault(response, await read_whole(response, MOST_REFUSAL_BYTES))
-            yield response
-        except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
-            if not reader.whole:
-                raise network_fault(error, self.client.connection.idle_seconds) from None
-        finally:
-            if response is not None:
-                await response.aclose()
-
-    def _status_fault(self, response: "httpx2.Response", body: bytes) -> Fault:
-        return status_fault(
-            response.status_code,
-            body,
-            retry_after=parse_retry_after(response.headers, self._clock.now()),
-            should_retry=response.headers.get("x-should-retry"),
-        )
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -1,8 +1,8 @@
-"""What is known of models: defaults, capabilities by name without a request, and what endpoints' lists say."""
+"""What is known of models: defaults, capabilities and capabilities by name without a request."""
 
 import difflib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -78,30 +78,6 @@ def capabilities_by_name(name: str, base_url: str) -> Capabilities:
         tools=True if both or _ACTS.search(name) else None,
         context_tokens=prices.listed_context(name, base_url) if prices.is_loaded() else None,
     )
-
-
-async def _do_nothing() -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSource:
-    """Access to what an endpoint's list of models says, at the moment, of one model and of the others. `names` and
-    `with_tools` are the names that the service gives its models, each with its name for `--model`."""
-
-    capabilities: Callable[[], Capabilities] = Capabilities
-    """What is known of the model."""
-    learn: Callable[[], Awaitable[object]] = _do_nothing
-    """See `LearnsFacts`."""
-    used: Callable[[], None] = lambda: None
-    """Called after each turn."""
-    refresh: Callable[[], Awaitable[object]] = _do_nothing
-    """Fetch the endpoint's list. Takes a few seconds at most, and raises nothing."""
-    names: Callable[[], Mapping[str, str]] = dict
-    with_tools: Callable[[], Mapping[str, str]] = dict
-
-
-NO_LIST = ModelSource()
 
 
 def near(wanted: str, names: Iterable[str]) -> list[str]:

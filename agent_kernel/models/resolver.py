@@ -1,15 +1,15 @@
 """Finds models by name. Endpoints and keys come from the host's configuration, never from a notebook."""
 
+import asyncio
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models import prices
-from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import Model
-from agent_kernel.models.catalogue import Catalogue, Listing
-from agent_kernel.models.client import SharedClient
+from agent_kernel.models.catalogue import Listing, ModelList
+from agent_kernel.models.client import Client
 from agent_kernel.models.endpoints import (
     ANTHROPIC,
     ENVIRONMENT,
@@ -19,7 +19,7 @@ from agent_kernel.models.endpoints import (
     of_environment,
 )
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES, ModelSource, near
+from agent_kernel.models.known import DEFAULT_MODELS, NOTHING_KNOWN, OPENAI_NAMES, near
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
@@ -76,10 +76,11 @@ class ModelResolver:
         self._retry = retry
         self.clock = clock or SystemClock()
         self._registered: dict[str, Model] = {}
-        self._clients: dict[str, SharedClient] = {}
-        self._left: list[SharedClient] = []
+        self._lists: dict[str, ModelList] = {}
+        """By the names of endpoints."""
+        self._left: list[ModelList] = []
+        """Those of endpoints that the environment no longer names."""
         self._models: dict[str, Model] = {}
-        self._catalogue = Catalogue(self._client)
         self._limits: dict[tuple[str, str], ContextLimit] = {}
         """What was learned of contexts, by the address and the name of the model there."""
         self._changing = threading.Lock()
@@ -98,8 +99,8 @@ class ModelResolver:
                 return
             own = [endpoint for endpoint in of_environment(self._environ) if endpoint.name not in self._configured]
             for name in (OPENAI, ANTHROPIC):
-                if name not in self._configured and (client := self._clients.pop(name, None)) is not None:
-                    self._left.append(client)
+                if name not in self._configured and (left := self._lists.pop(name, None)) is not None:
+                    self._left.append(left)
             self._models.clear()
             self.endpoints = {**self._configured, **{endpoint.name: endpoint for endpoint in own}}
             self.default, self.default_reason = self._choose_default(own)
@@ -146,14 +147,15 @@ class ModelResolver:
     async def listed(self, *, fresh: bool = False) -> ModelsView:
         """The models of all endpoints. An endpoint that does not answer within a few seconds has its reason instead."""
         self.read_environment()
-        endpoints = self.endpoints
-        listings = await self._catalogue.listings(endpoints.values(), fresh=fresh)
-        views = [self._view(endpoints[listing.endpoint], listing) for listing in listings]
+        views = await asyncio.gather(*(self._listed(endpoint, fresh) for endpoint in self.endpoints.values()))
         return ModelsView(default=self.default, default_reason=self.default_reason, endpoints=views)
 
-    def _view(self, endpoint: Endpoint | BrokenEndpoint, listing: Listing) -> EndpointView:
+    async def _listed(self, endpoint: Endpoint | BrokenEndpoint, fresh: bool) -> EndpointView:
         if isinstance(endpoint, BrokenEndpoint):
-            return EndpointView(name=endpoint.name, error=listing.fault)
+            return EndpointView(name=endpoint.name, error=endpoint.fault)
+        return self._view(endpoint, await self._list(endpoint).listing(fresh=fresh))
+
+    def _view(self, endpoint: Endpoint, listing: Listing) -> EndpointView:
         known = listing.offers
         learned = {name: limit.learned for (url, name), limit in self._limits.items() if url == endpoint.base_url}
         unlisted = [name for name, tokens in learned.items() if tokens and name not in known]
@@ -204,9 +206,8 @@ class ModelResolver:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop, and the registered models."""
-        await self._catalogue.aclose()
-        for client in (*self._clients.values(), *self._left):
-            await client.aclose()
+        for models in (*self._lists.values(), *self._left):
+            await models.aclose()
         for model in self._registered.values():
             await model.aclose()
 
@@ -216,36 +217,18 @@ class ModelResolver:
         endpoint, wire_name = self._find(name)
         return HttpModel(
             wire_name,
-            self._client(endpoint),
-            api=make_api(endpoint.first_api),
-            source=self._source(endpoint, wire_name),
-            takes_tools=endpoint.capabilities.tools is not False,
-            limit=self._limits.setdefault((endpoint.base_url, wire_name), ContextLimit()),
+            self._list(endpoint),
             name=name,
+            named=lambda other: self._as_named(endpoint, other),
+            limit=self._limits.setdefault((endpoint.base_url, wire_name), ContextLimit()),
             retry=self._retry,
-            clock=self.clock,
         )
 
-    def _source(self, endpoint: Endpoint, wire_name: str) -> ModelSource:
-        catalogue = self._catalogue
-
-        def named(wire_names: Iterable[str]) -> dict[str, str]:
-            return {wire_name: self._as_named(endpoint, wire_name) for wire_name in wire_names}
-
-        return ModelSource(
-            capabilities=lambda: catalogue.capabilities(endpoint, wire_name),
-            learn=lambda: catalogue.learn(endpoint),
-            used=lambda: catalogue.probe(endpoint, wire_name),
-            refresh=lambda: catalogue.listings([endpoint]),
-            names=lambda: named(catalogue.names(endpoint)),
-            with_tools=lambda: named(catalogue.with_tools(endpoint)),
-        )
-
-    def _client(self, endpoint: Endpoint) -> SharedClient:
-        client = self._clients.get(endpoint.name)
-        if client is None:
-            client = self._clients[endpoint.name] = SharedClient(endpoint.connection(), self.secrets)
-        return client
+    def _list(self, endpoint: Endpoint) -> ModelList:
+        if endpoint.name not in self._lists:
+            client = Client(endpoint, others=self.secrets, clock=self.clock)
+            self._lists[endpoint.name] = ModelList(client)
+        return self._lists[endpoint.name]
 
     def _as_named(self, endpoint: Endpoint, wire_name: str) -> str:
         """Names for `resolve`: without the endpoint's name where the model's alone leads to this endpoint."""
@@ -281,7 +264,7 @@ class ModelResolver:
             f"{endpoint.name}/{other}"
             for endpoint in self.endpoints.values()
             if isinstance(endpoint, Endpoint)
-            for other in self._catalogue.names(endpoint)
+            for other in self._list(endpoint).names()
         ]
         if names := near(name, listed):
             return f"Near that: {', '.join(names)}. `%agent models` lists what there is."
@@ -345,10 +328,9 @@ class ModelResolver:
 
 
 def warm_up() -> None:
-    """Import what the first run needs, about a second of work: call it in a thread. A second call costs nothing; a run
+    """Import what the first run needs, half a second of work: call it in a thread. A second call costs nothing; a run
     that starts meanwhile waits on Python's import locks."""
     import aiohttp  # noqa: F401
     import langgraph.graph  # noqa: F401
-    import openai  # noqa: F401
 
     prices.load()

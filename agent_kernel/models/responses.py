@@ -6,16 +6,15 @@ Nothing is stored at the service: each request contains the whole conversation, 
 import hashlib
 import logging
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
-from agent_kernel.models.api import Amendment, Target
+from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage
 from agent_kernel.models.images import absent_line, data_url
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, RefusedItems, TextItem, readable_items
 from agent_kernel.models.responses_answer import ResponsesReader
 from agent_kernel.models.service_faults import Fault
-from agent_kernel.protocol.vocabulary import ApiName
 
 InputItem = dict[str, Any]
 
@@ -31,22 +30,22 @@ _ITEM_ID = re.compile(r"\b[a-z]{2,4}_[0-9A-Za-z]{6,}")
 _log = logging.getLogger(__name__)
 
 
-class ResponsesApi:
-    name: ApiName = "responses"
+class ResponsesApi(Api):
+    name = "responses"
     path = "responses"
-    headers: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self) -> None:
+    def __init__(self, wire_name: str, where: str) -> None:
+        super().__init__(wire_name, where)
         self._left_out: set[str] = set()
         """Fields that the service refused. An entry for the effort includes its value."""
         self._refused = RefusedItems()
 
-    def body(self, request: ModelRequest, target: Target) -> dict[str, Any]:
+    def body(self, request: ModelRequest) -> dict[str, Any]:
         messages = list(request.messages)
-        body: dict[str, Any] = {"model": target.wire_name, "stream": True, "store": False, "include": [ENCRYPTED]}
+        body: dict[str, Any] = {"model": self.wire_name, "stream": True, "store": False, "include": [ENCRYPTED]}
         if messages and messages[0]["role"] == "system":
             body["instructions"] = messages.pop(0)["content"]
-        body["input"] = [item for message in messages for item in self._items(message, request, target)]
+        body["input"] = [item for message in messages for item in self._items(message, request)]
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
         if request.cache_key:
@@ -58,25 +57,25 @@ class ResponsesApi:
             _leave_out(body, name)
         return body
 
-    def reader(self, target: Target) -> ResponsesReader:
-        return ResponsesReader(target.origin)
+    def reader(self) -> ResponsesReader:
+        return ResponsesReader(self.origin)
 
-    def amended(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+    def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         """The request without an unknown field, or without reasoning that the service no longer accepts."""
         if fault.status not in (400, 404, 422):
             return None
         if fault.param.startswith(_DISPENSABLE):
-            return self._without_field(request, fault, target)
-        if refused := self._items_refused(request, fault, target):
+            return self._without_field(request, fault)
+        if refused := self._items_refused(request, fault):
             self._refused.add(refused)
             return Amendment(
                 request,
-                f"{target.wire_name} no longer accepts what it thought earlier in this conversation, so it was asked "
+                f"{self.wire_name} no longer accepts what it thought earlier in this conversation, so it was asked "
                 "without that.",
             )
-        return self._without_field(request, fault, target) if not fault.param else None
+        return self._without_field(request, fault) if not fault.param else None
 
-    def _without_field(self, request: ModelRequest, fault: Fault, target: Target) -> Amendment | None:
+    def _without_field(self, request: ModelRequest, fault: Fault) -> Amendment | None:
         name = next((one for one in _DISPENSABLE if _names(fault, one)), None)
         if name is None:
             return None
@@ -84,33 +83,33 @@ class ResponsesApi:
         if name.startswith("reasoning") and request.effort is None and name != "reasoning.summary":
             name = "reasoning"
         elif name in ("reasoning", "reasoning.effort"):
-            notice = f"{target.wire_name} does not take the effort {request.effort!r}; it was left to the model."
+            notice = f"{self.wire_name} does not take the effort {request.effort!r}; it was left to the model."
         if name == "reasoning.effort":
             name = f"{name}={request.effort}"
         if name not in self._left_out:
             self._left_out.add(name)
-            _log.info("%s does not take %s: %s", target.origin, name, fault.detail[:200])
+            _log.info("%s does not take %s: %s", self.origin, name, fault.detail[:200])
         return Amendment(request, notice)
 
-    def _items_refused(self, request: ModelRequest, fault: Fault, target: Target) -> list[InputItem]:
+    def _items_refused(self, request: ModelRequest, fault: Fault) -> list[InputItem]:
         """The items of the turns that the service names, or of all if it names none."""
         about = f"{fault.code} {fault.param} {fault.detail}"
         if not _ABOUT_AN_ITEM.search(about):
             return []
-        turns = [_opaque(self._usable(message, target)) for message in request.messages]
+        turns = [_opaque(self._usable(message)) for message in request.messages]
         named = set(_ITEM_ID.findall(fault.detail))
         hit = [items for items in turns if any(item.get("id") in named for item in items)]
         return [item for items in hit or turns for item in items]
 
-    def _usable(self, message: WireMessage, target: Target) -> tuple[Item, ...] | None:
+    def _usable(self, message: WireMessage) -> tuple[Item, ...] | None:
         """The provider items of a message, if the service takes all of them."""
-        items = readable_items(message, self.name, target.origin)
+        items = readable_items(message, self.name, self.origin)
         return None if any(item in self._refused for item in _opaque(items)) else items
 
-    def _items(self, message: WireMessage, request: ModelRequest, target: Target) -> Iterator[InputItem]:
+    def _items(self, message: WireMessage, request: ModelRequest) -> Iterator[InputItem]:
         match message["role"]:
             case "assistant":
-                kept = self._usable(message, target)
+                kept = self._usable(message)
                 if kept is not None and _fit(kept, message):
                     yield from _kept_items(kept, message)
                 else:

@@ -1,19 +1,15 @@
-"""How often a model service is asked, why again, and when.
-
-The `openai` client's own retries are off: it does not retry a stream that broke before its first token, and its clock
-can't be replaced in tests.
-"""
+"""How often a model service is asked, why again, and when."""
 
 import asyncio
 import email.utils
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from agent_kernel.models.base import Delay
-from agent_kernel.models.service_faults import Fault, ServiceLabel, cause_of, words_of
+from agent_kernel.models.service_faults import Asked, Fault, cause_of, words_of
 from agent_kernel.protocol.vocabulary import DelayKind
 
 _OVERLOADED = frozenset({503, 529})
@@ -39,7 +35,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential back-off with up to a quarter of jitter, as in the `openai` client. All times are in seconds."""
+    """Exponential back-off with up to a quarter of jitter. All times are in seconds."""
 
     tries: int = 4
     first_delay: float = 0.5
@@ -101,29 +97,29 @@ class Tries:
         """The last one was not counted, because it was not the same request."""
         self.count -= 1
 
-    def delay_after(self, fault: Fault, label: ServiceLabel, secrets: Iterable[str]) -> Delay | None:
+    def delay_after(self, fault: Fault, asked: Asked) -> Delay | None:
         """The pause before the next try; `None` to give up."""
         if not fault.retry:
             return None
         if fault.loading:
             self.take_back()
-            return self._loading(fault, secrets)
+            return self._loading(fault)
         self._loading_since = None
         seconds = self._policy.delay(self.count, fault.retry_after)
         if seconds is None:
             return None
         kind = _kind(fault)
-        cause = cause_of(fault, label, secrets) if kind == "failed" else words_of(fault, secrets)
+        cause = cause_of(fault, asked) if kind == "failed" else words_of(fault)
         return Delay(kind, seconds, self.count + 1, self._policy.tries, cause)
 
-    def _loading(self, fault: Fault, secrets: Iterable[str]) -> Delay | None:
+    def _loading(self, fault: Fault) -> Delay | None:
         now = self._clock.now()
         self._loading_since = now if self._loading_since is None else self._loading_since
         left = self._loading_since + self._policy.loading_seconds - now
         if left <= 0:
             return None
         seconds = min(left, self._policy.loading_pause)
-        return Delay("loading", seconds, self.count + 1, None, words_of(fault, secrets))
+        return Delay("loading", seconds, self.count + 1, None, words_of(fault))
 
     async def wait(self, delay: Delay) -> None:
         """Wait until the next try, or until somebody hurries it: what a person asks for is none of the tries."""

@@ -2,17 +2,16 @@
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from agent_kernel.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
 from agent_kernel.models.base import LocalServer
+from agent_kernel.models.endpoints import Endpoint
 from agent_kernel.models.known import SUGGESTED, near
 from agent_kernel.models.length import LARGER_BODY, larger_context, too_large, too_long
-from agent_kernel.models.redaction import scrub
 from agent_kernel.models.refusals import read_refusal, wait_in_body
 from agent_kernel.protocol.vocabulary import CUT_OFF, ApiName
 
@@ -70,7 +69,7 @@ _GATEWAY_STATUSES = frozenset({408, 499, 502, 503, 504, 524})
 
 
 class Fault(Exception):
-    """One failed attempt. Internal: `explain` makes the `ModelError` that leaves this package."""
+    """One failed attempt. `explain` makes the `ModelError` that leaves this package."""
 
     def __init__(
         self,
@@ -87,6 +86,7 @@ class Fault(Exception):
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
+        """What the service says; with secrets that it repeats, until `HttpModel` or `ModelList` has scrubbed them."""
         self.status = status
         self.code = code
         """The service's error code, such as `context_length_exceeded`."""
@@ -104,6 +104,11 @@ class Fault(Exception):
         """Seconds that the try took, once it is known."""
 
     @property
+    def shown(self) -> str:
+        """As much of the detail as a message has."""
+        return self.detail if len(self.detail) <= DETAIL_CHARACTERS else self.detail[: DETAIL_CHARACTERS - 1] + "…"
+
+    @property
     def loading(self) -> bool:
         """Whether the server says that it is loading the model."""
         if not self.retry or self.status != 503 or _NOT_LOADING.search(self.detail):
@@ -118,36 +123,16 @@ class Fault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceLabel:
-    """Names of an endpoint and its settings for messages. It holds no key."""
+class Asked:
+    """Which model was asked where, for messages."""
 
-    base_url: str
-    key_setting: str
-    """The setting that holds the key: `OPENAI_API_KEY`."""
-    address_setting: str
-    """The setting that holds the address: `OPENAI_BASE_URL`."""
+    endpoint: Endpoint
     model: str
     api: ApiName = "chat"
     server: LocalServer | None = None
     """The program that runs the model there, if it says so."""
     proxy: str = ""
     """The proxy through which it is asked, without credentials, and the variable that names it; empty for none."""
-
-    @property
-    def is_near(self) -> bool:
-        """Whether it is probably the user's own server: hosted services use TLS."""
-        return self.base_url.startswith("http://")
-
-    @property
-    def host(self) -> str:
-        return urlsplit(self.base_url).hostname or ""
-
-    @property
-    def where(self) -> str:
-        parts = urlsplit(self.base_url)
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
 def status_fault(status: int, body: Any, *, retry_after: float | None = None, should_retry: str | None = None) -> Fault:
@@ -197,67 +182,60 @@ def is_about_the_name(fault: Fault) -> bool:
 
 def explain(
     fault: Fault,
-    label: ServiceLabel,
+    asked: Asked,
     *,
     tries: int,
-    secrets: Iterable[str],
     words: int | None = None,
     offered: Mapping[str, str] = NOTHING_OFFERED,
 ) -> ModelError:
-    """The error for the user. No secret appears in it, whatever the server echoed. `words` is the length of the answer
-    that came, `None` if nothing did. `offered` are the models that the service is known to have, each with its name
-    for `--model`."""
-    detail = _shown_detail(fault, secrets)
+    """The error for the user. `words` is the length of the answer that came, `None` if nothing did. `offered` are the
+    models that the service is known to have, each with its name for `--model`."""
+    endpoint, detail = asked.endpoint, fault.shown
     if words is not None:
         return ModelUnavailable(_cut_off(detail, words))
     if fault.too_long is not None or fault.too_large:
-        return _exceeded(fault, label, detail)
-    through = _through(label) if not fault.structured else ""
+        return _exceeded(fault, asked, detail)
+    through = _through(asked) if not fault.structured else ""
     if fault.kind == "address":
-        head = _sentence(f"{label.where} does not speak the {FORMATS[label.api]}", detail)
-        return ModelRefused(f"{head} Check {label.address_setting}; it usually ends in /v1.{through}")
+        head = _sentence(f"{endpoint.where} does not speak the {FORMATS[asked.api]}", detail)
+        return ModelRefused(f"{head} Check {endpoint.address_setting}; it usually ends in /v1.{through}")
     if fault.kind == "certificate":
-        return ModelRefused(_distrusted(fault, label, detail) + through)
+        return ModelRefused(_distrusted(fault, endpoint, detail) + through)
     if is_about_the_name(fault):
-        return ModelRefused(_unknown_name(fault, label, detail, offered) + through)
+        return ModelRefused(_unknown_name(fault, asked, detail, offered) + through)
     if fault.kind == "status" and fault.status is not None and not fault.retry:
-        return ModelRefused(_refused(fault, label, detail) + through)
-    failed = _failed(fault, label, detail, f" after {tries} tries" if tries > 1 else "")
+        return ModelRefused(_refused(fault, asked, detail) + through)
+    failed = _failed(fault, asked, f" after {tries} tries" if tries > 1 else "")
     if fault.kind == "connection":
-        return ModelUnavailable(failed + _unreachable(label, through))
+        return ModelUnavailable(failed + _unreachable(endpoint, through))
     wait = f" It asks to wait {fault.retry_after:.0f} s." if fault.retry_after else ""
     return ModelUnavailable(failed + wait + through)
 
 
-def cause_of(fault: Fault, label: ServiceLabel, secrets: Iterable[str]) -> str:
-    """What went wrong in a try after which there is another, as a sentence without secrets."""
-    return _failed(fault, label, _shown_detail(fault, secrets), "")
+def cause_of(fault: Fault, asked: Asked) -> str:
+    """What went wrong in a try after which there is another, as a sentence."""
+    return _failed(fault, asked, "")
 
 
-def words_of(fault: Fault, secrets: Iterable[str]) -> str:
-    """What the service said, as a sentence without secrets; empty if it said nothing."""
-    return _ended(_shown_detail(fault, secrets))
+def words_of(fault: Fault) -> str:
+    """What the service said, as a sentence; empty if it said nothing."""
+    return _ended(fault.shown)
 
 
-def _shown_detail(fault: Fault, secrets: Iterable[str]) -> str:
-    """As much of the detail as is shown, without secrets."""
-    detail = scrub(fault.detail, secrets)
-    return detail if len(detail) <= DETAIL_CHARACTERS else detail[: DETAIL_CHARACTERS - 1] + "…"
-
-
-def _failed(fault: Fault, label: ServiceLabel, detail: str, after: str) -> str:
+def _failed(fault: Fault, asked: Asked, after: str) -> str:
+    where, detail = asked.endpoint.where, fault.shown
     match fault.kind:
         case "connection":
-            head = f"{label.where} can't be reached{after}"
+            head = f"{where} can't be reached{after}"
         case "cut":
-            head, detail = f"{label.where} closed the connection{after}, before a word of the answer came", ""
+            head, detail = f"{where} closed the connection{after}, before a word of the answer came", ""
         case "idle":
-            head = f"{label.where} went silent{after}"
+            head = f"{where} went silent{after}"
         case _ if fault.loading:
-            head = f"{label.where} is still loading {label.model}"
+            head = f"{where} is still loading {asked.model}"
         case _:
             code = f" ({fault.status})" if fault.status else ""
-            head = f"{label.where} failed{after}{code}"
+            head = f"{where} failed{after}{code}"
     return _sentence(head, detail) + (_slow(fault) if fault.is_slow_start else "")
 
 
@@ -275,14 +253,14 @@ def _cut_off(detail: str, words: int) -> str:
     return _sentence(head, detail) + " What came is kept in the record. Try again has the model answer anew."
 
 
-def _through(label: ServiceLabel) -> str:
+def _through(asked: Asked) -> str:
     """What a user should know of the proxy, which may be what failed."""
-    if not label.proxy:
+    if not asked.proxy:
         return ""
-    said = f" It was asked through the proxy {label.proxy}."
-    if not _is_in_own_network(label.host):
+    said, host = f" It was asked through the proxy {asked.proxy}.", asked.endpoint.host
+    if not _is_in_own_network(host):
         return said
-    return f"{said} For this address that is hardly meant: add {label.host} to NO_PROXY where Jupyter is started."
+    return f"{said} For this address that is hardly meant: add {host} to NO_PROXY where Jupyter is started."
 
 
 def _is_in_own_network(host: str) -> bool:
@@ -292,65 +270,65 @@ def _is_in_own_network(host: str) -> bool:
         return "." not in host or host.endswith((".local", ".localhost", ".internal"))
 
 
-def _distrusted(fault: Fault, label: ServiceLabel, detail: str) -> str:
-    head = _sentence(f"The certificate of {label.where} is not trusted here", detail)
+def _distrusted(fault: Fault, endpoint: Endpoint, detail: str) -> str:
+    head = _sentence(f"The certificate of {endpoint.where} is not trusted here", detail)
     if fault.code in OTHERWISE_WRONG:
-        return f"{head} {label.address_setting} sets the address." if label.address_setting else head
+        return f"{head} {endpoint.address_setting} sets the address." if endpoint.address_setting else head
     return (
         f"{head} If it is signed by an authority of your own, as behind a company's proxy, set SSL_CERT_FILE to the "
         "file of that authority's certificates where Jupyter is started."
     )
 
 
-def _unreachable(label: ServiceLabel, through: str) -> str:
+def _unreachable(endpoint: Endpoint, through: str) -> str:
     running, online = " Is the server there running?", " Is this machine online, and may it reach that address?"
-    question = through or (running if label.is_near else online)
-    setting = f" {label.address_setting} sets the address." if label.address_setting else ""
+    question = through or (running if endpoint.is_near else online)
+    setting = f" {endpoint.address_setting} sets the address." if endpoint.address_setting else ""
     return f"{question}{setting}{ASK_THE_DOCTOR}"
 
 
-def _unknown_name(fault: Fault, label: ServiceLabel, detail: str, offered: Mapping[str, str]) -> str:
-    says_so = fault.code == "model_not_found" or label.model in detail or "model" in detail.lower()
-    said = f"does not know the model {label.model!r}" if says_so else f"refused a request for the model {label.model!r}"
-    head = _sentence(f"{label.where} {said} ({fault.status or fault.code})", detail)
-    others = {name: shown for name, shown in offered.items() if name != label.model}
-    if names := near(label.model, others):
+def _unknown_name(fault: Fault, asked: Asked, detail: str, offered: Mapping[str, str]) -> str:
+    says_so = fault.code == "model_not_found" or asked.model in detail or "model" in detail.lower()
+    said = f"does not know the model {asked.model!r}" if says_so else f"refused a request for the model {asked.model!r}"
+    head = _sentence(f"{asked.endpoint.where} {said} ({fault.status or fault.code})", detail)
+    others = {name: shown for name, shown in offered.items() if name != asked.model}
+    if names := near(asked.model, others):
         advice = f"Near that: {', '.join(others[name] for name in names)}. Name one with --model or AGENT_KERNEL_MODEL."
     elif others:
         some = ", ".join(list(others.values())[:SUGGESTED])
         advice = f"It has {some}. Name one with --model or AGENT_KERNEL_MODEL."
     else:
         advice = "Name another with --model or AGENT_KERNEL_MODEL."
-    if label.model in offered:
-        advice = f"It lists that model, but perhaps not for the {FORMATS[label.api]}. {advice}"
-    elif not offered and label.address_setting:
-        advice += f" If the address is wrong, set {label.address_setting}; it usually ends in /v1."
+    if asked.model in offered:
+        advice = f"It lists that model, but perhaps not for the {FORMATS[asked.api]}. {advice}"
+    elif not offered and asked.endpoint.address_setting:
+        advice += f" If the address is wrong, set {asked.endpoint.address_setting}; it usually ends in /v1."
     return f"{head} {advice} `%agent models` lists what there is."
 
 
-def _exceeded(fault: Fault, label: ServiceLabel, detail: str) -> ContextExceeded:
+def _exceeded(fault: Fault, asked: Asked, detail: str) -> ContextExceeded:
     status = f" ({fault.status})" if fault.status else ""
     if fault.too_long is None:
-        head = _sentence(f"{label.where} takes no request of this size{status}", detail)
+        head = _sentence(f"{asked.endpoint.where} takes no request of this size{status}", detail)
         return ContextExceeded(f"{head} {LARGER_BODY}")
-    head = _sentence(f"{label.where} says that the request is too long for {label.model}{status}", detail)
-    advice = larger_context(label.server)
+    head = _sentence(f"{asked.endpoint.where} says that the request is too long for {asked.model}{status}", detail)
+    advice = larger_context(asked.server)
     return ContextExceeded(f"{head} {advice}", size=fault.too_long.size, limit=fault.too_long.limit)
 
 
-def _refused(fault: Fault, label: ServiceLabel, detail: str) -> str:
+def _refused(fault: Fault, asked: Asked, detail: str) -> str:
     status = fault.status or 0
     match status:
-        case 401 | 403 if fault.structured or not label.proxy:
-            head = f"{label.where} refused the API key ({status})"
-            advice = f" Set {label.key_setting} to a key that may use {label.model}, and restart."
+        case 401 | 403 if fault.structured or not asked.proxy:
+            head = f"{asked.endpoint.where} refused the API key ({status})"
+            advice = f" Set {asked.endpoint.named_key_setting} to a key that may use {asked.model}, and restart."
         case 429:
-            head, advice = f"{label.where} has no quota left for this key (429)", ""
+            head, advice = f"{asked.endpoint.where} has no quota left for this key (429)", ""
         case _ if 300 <= status < 400:
-            head = f"{label.where} redirects elsewhere ({status}), and a key is sent to no other address"
-            advice = f" Set {label.address_setting} to the final address."
+            head = f"{asked.endpoint.where} redirects elsewhere ({status}), and a key is sent to no other address"
+            advice = f" Set {asked.endpoint.address_setting} to the final address."
         case _:
-            head, advice = f"{label.where} refused the request ({status})", ""
+            head, advice = f"{asked.endpoint.where} refused the request ({status})", ""
     return _sentence(head, detail) + advice
 
 

@@ -1,8 +1,7 @@
 """Parses server-sent events from raw bytes as they arrive.
 
-This is our own code, because the maintained readers (`httpx-sse`, `sseclient-py`, the `openai` client's decoder) work
-on decoded lines of a whole response object, which costs more than parsing the JSON. The rules are those of the HTML
-standard, section 9.2.6, with one exception: an event without its closing blank line counts, because servers omit it.
+The rules are those of the HTML standard, section 9.2.6, with one exception: an event without its closing blank line
+counts, because servers omit it.
 """
 
 

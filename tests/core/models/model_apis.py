@@ -11,7 +11,7 @@ import pytest
 
 from agent_kernel.models.answer_reading import AnswerReader
 from agent_kernel.models.anthropic import MessagesApi
-from agent_kernel.models.api import Api, Target
+from agent_kernel.models.api import Api
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.responses import ResponsesApi
@@ -32,7 +32,7 @@ class WireApi:
     """One API, from the server's side."""
 
     name: ApiName
-    make: Callable[[], Api]
+    make: Callable[[str, str], Api]
     service: type[FakeService]
     events_of: Callable[[ModelTurn], Events]
     """A turn as the events of a server that does it right."""
@@ -59,10 +59,10 @@ class WireApi:
     key_header: tuple[str, str] = ("authorization", "Bearer {}")
     key: str = FAKE_KEY
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the `Connection`."""
+    """Of the `Endpoint`."""
 
     def reader(self) -> AnswerReader:
-        return self.make().reader(Target("fake", "http://fake fake"))
+        return self.make("fake", "http://fake").reader()
 
     def body(self, turn: ModelTurn, **options: Any) -> bytes:
         return self.event_stream(self.events_of(turn), **options)

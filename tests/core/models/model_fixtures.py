@@ -8,9 +8,11 @@ import pytest
 
 from agent_kernel.errors import ModelError
 from agent_kernel.models.base import Model, ModelItem, ModelRequest, ModelTurn
-from agent_kernel.models.client import Connection, SharedClient
+from agent_kernel.models.catalogue import ModelList
+from agent_kernel.models.client import Client
+from agent_kernel.models.endpoints import OPENAI, Endpoint
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Capabilities, ModelSource
+from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.testing import VirtualClock, call, calls
 from agent_kernel.testing.fake_service import FakeService, Scripted
 from tests.core.models.model_apis import CHAT, MESSAGES, WireApi
@@ -35,25 +37,33 @@ async def turn_of(model: Model, request: ModelRequest = REQUEST) -> ModelTurn:
     return last
 
 
+def model_at(
+    url: str,
+    *,
+    api: WireApi = CHAT,
+    wire_name: str = "fake",
+    key: Callable[[], str | None] | None = None,
+    clock: VirtualClock | None = None,
+    others: Callable[[], Iterable[str]] = tuple,
+    retry: RetryPolicy | None = None,
+    **options: Any,
+) -> HttpModel:
+    """A model of a service at this address, which is asked in this API. `options` are of its endpoint."""
+    endpoint = Endpoint(OPENAI, url, api_key=key or (lambda: api.key), api=api.name, **options)
+    client = Client(endpoint, others=others, clock=clock or VirtualClock())
+    return HttpModel(wire_name, ModelList(client), retry=retry)
+
+
 @asynccontextmanager
 async def connected(
     *script: Scripted,
     api: WireApi = CHAT,
-    wire_name: str = "fake",
-    clock: VirtualClock | None = None,
-    others: Callable[[], Iterable[str]] = tuple,
-    capabilities: Callable[[], Capabilities] = Capabilities,
     **options: Any,
 ) -> AsyncIterator[tuple[FakeService, HttpModel]]:
     """A fake server and a model that talks to it over a real socket. A request that the official client could not have
     sent fails the test."""
     async with api.service(script) as server:
-        options.setdefault("base_url", server.url)
-        options.setdefault("key", lambda: api.key)
-        client = SharedClient(Connection(**options), others)
-        model = HttpModel(
-            wire_name, client, api=api.make(), source=ModelSource(capabilities), clock=clock or VirtualClock()
-        )
+        model = model_at(server.url, api=api, **options)
         try:
             yield server, model
         finally:

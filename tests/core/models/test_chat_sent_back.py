@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, ModelTurn, ToolCallDelta, WireMessage
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.provider_items import OpaqueItem, ProviderItems
@@ -148,9 +147,12 @@ REFUSED_IDS = [
 ]
 
 
-def sent_by(api: ChatApi, *messages: WireMessage, origin: str = "http://here fake") -> list[WireMessage]:
-    body = api.body(ModelRequest(messages), Target("fake", origin))
-    return list(body["messages"])
+def chat() -> ChatApi:
+    return ChatApi("fake", "http://here")
+
+
+def sent_by(api: ChatApi, *messages: WireMessage) -> list[WireMessage]:
+    return list(api.body(ModelRequest(messages))["messages"])
 
 
 def asked(*ids: str, text: str = "") -> WireMessage:
@@ -164,13 +166,13 @@ def answered(*ids: str) -> list[WireMessage]:
 
 @pytest.mark.parametrize("said", REFUSED_IDS)
 def test_ids_are_short_from_then_on_where_the_service_says_so(said: str) -> None:
-    api, target = ChatApi(), Target("fake", "http://here fake")
+    api = chat()
     odd = ["toolu_01A", "functions.f:0", "x" * 70, "a", "AbCd12345"]
     messages = [asked(*odd), *answered(*odd)]
     assert [call["id"] for call in sent_by(api, *messages)[0]["tool_calls"]] == odd
     fault = status_fault(400, {"message": said})
-    assert api.amended(ModelRequest(messages), fault, target) is not None
-    assert api.amended(ModelRequest(messages), fault, target) is None
+    assert api.amended(ModelRequest(messages), fault) is not None
+    assert api.amended(ModelRequest(messages), fault) is None
     first, *results = sent_by(api, *messages)
     ids = [call["id"] for call in first["tool_calls"]]
     assert all(re.fullmatch("[a-zA-Z0-9]{9}", one) for one in ids)
@@ -181,20 +183,20 @@ def test_ids_are_short_from_then_on_where_the_service_says_so(said: str) -> None
 
 
 def test_a_service_may_change_its_mind_about_what_it_wants_back() -> None:
-    api, target = ChatApi(), Target("fake", "http://here fake")
-    thought = ProviderItems("chat", target.origin, (OpaqueItem({"reasoning_content": "Hm"}),))
+    api = chat()
+    thought = ProviderItems("chat", api.origin, (OpaqueItem({"reasoning_content": "Hm"}),))
     messages = [asked("a") | {"provider": thought.to_wire()}, asked("b")]
     unknown = status_fault(400, {"message": "Unknown parameter", "param": "messages[0].reasoning_content"})
     wanted = status_fault(400, {"message": "Missing `reasoning_content` field in the assistant message at index 1."})
     for fault, kept in ((None, ["Hm", None]), (unknown, [None, None]), (wanted, ["Hm", ""]), (unknown, [None, None])):
-        assert fault is None or api.amended(ModelRequest(messages), fault, target) is not None
+        assert fault is None or api.amended(ModelRequest(messages), fault) is not None
         assert [one.get("reasoning_content") for one in sent_by(api, *messages)] == kept
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t", "\u00a0"])
 def test_nothing_empty_is_sent(blank: str) -> None:
     got = sent_by(
-        ChatApi(),
+        chat(),
         {"role": "system", "content": blank},
         {"role": "user", "content": "Hi"},
         asked("a", text=blank),

@@ -2,26 +2,23 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import ModelRefused
-from agent_kernel.models.apis import make_api
 from agent_kernel.models.base import ModelRequest, Notice
-from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.endpoints import configured
 from agent_kernel.models.fallbacks import other_api, refuses_tools
-from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import ModelSource
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
-from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.reply import Reply, failure
-from tests.core.models.model_fixtures import collect
+from tests.core.models.model_apis import BY_NAME
+from tests.core.models.model_fixtures import collect, model_at
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 MESSAGES = ({"role": "user", "content": "Hi"},)
@@ -43,12 +40,11 @@ def refusal(message: str, status: int = 400, **fields: Any) -> Reply:
 
 
 async def items_of(
-    *script: Scripted, request: ModelRequest = REQUEST, turns: int = 1, **options: Any
+    *script: Scripted, request: ModelRequest = REQUEST, turns: int = 1, api: ApiName = "chat", names: Sequence[str] = ()
 ) -> tuple[list[Any], FakeOpenAI]:
     items: list[Any] = []
-    async with FakeOpenAI(script) as server:
-        client = SharedClient(Connection(server.url, lambda: "sk-secret-0123456789"))
-        model = HttpModel("fake", client, clock=VirtualClock(), **options)
+    async with FakeOpenAI(script, pages={"/v1/models": {"data": [{"id": name} for name in names]}}) as server:
+        model = model_at(server.url, api=BY_NAME[api])
         try:
             for _ in range(turns):
                 items += await collect(model, request)
@@ -110,7 +106,7 @@ async def test_a_model_that_knows_no_tools_answers_without_them_and_the_run_says
         say("Hi"),
         say("Hi again"),
         turns=2,
-        source=ModelSource(with_tools=lambda: {"fake": "lab/fake", "qwen3": "qwen3", "llama3.1": "llama3.1"}),
+        names=["fake", "qwen3", "gemma3", "llama3.1"],
     )
     notices = [item.content for item in items if isinstance(item, Notice)]
     assert len(notices) == 2
@@ -150,8 +146,7 @@ async def test_a_model_that_is_served_in_the_responses_api_only_is_asked_there_a
 
 
 async def test_a_chat_only_server_is_asked_in_chat_after_one_refusal(log: pytest.LogCaptureFixture) -> None:
-    api = make_api("responses")
-    items, server = await items_of(failure(404, "Not Found"), say("Hi"), say("Hi"), turns=2, api=api)
+    items, server = await items_of(failure(404, "Not Found"), say("Hi"), say("Hi"), turns=2, api="responses")
     assert [request.path for request in server.requests] == [RESPONSES, CHAT, CHAT]
     assert not any(isinstance(item, Notice) for item in items)
     (record,) = log.records
@@ -163,8 +158,7 @@ async def test_where_the_other_api_is_not_there_either_the_first_words_count_and
 ) -> None:
     first = refusal("The API deployment for this resource does not exist.", 404, code="DeploymentNotFound")
     async with FakeOpenAI([first, failure(404, "Resource not found"), say("Hi")]) as server:
-        client = SharedClient(Connection(server.url, lambda: "sk-secret-0123456789"))
-        model = HttpModel("fake", client, api=make_api("responses"), clock=VirtualClock())
+        model = model_at(server.url, api=BY_NAME["responses"])
         with pytest.raises(ModelRefused) as caught:
             await collect(model, REQUEST)
         await collect(model, REQUEST)

@@ -6,14 +6,12 @@ import socket
 import pytest
 
 from agent_kernel.errors import ModelRefused, ModelUnavailable
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
 from agent_kernel.models.service_faults import FORMATS
 from agent_kernel.testing import VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
 from tests.core.models.model_apis import WireApi, any_api, each_api
-from tests.core.models.model_fixtures import TURN, collect, connected, error_of, turn_of
+from tests.core.models.model_fixtures import TURN, collect, connected, error_of, model_at, turn_of
 
 
 @any_api
@@ -71,8 +69,7 @@ async def test_nobody_at_the_address_is_retried_and_then_said_plainly(api: WireA
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
         clock = VirtualClock()
-        client = SharedClient(Connection(f"http://127.0.0.1:{port}/v1", lambda: None))
-        model = HttpModel("fake", client, api=api.make(), clock=clock)
+        model = model_at(f"http://127.0.0.1:{port}/v1", api=api, clock=clock)
         with pytest.raises(ModelUnavailable, match=rf"127.0.0.1:{port}/v1 can't be reached after 4 tries") as caught:
             await collect(model)
         assert "Is the server there running? OPENAI_BASE_URL sets the address." in str(caught.value)

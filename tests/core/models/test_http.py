@@ -45,7 +45,7 @@ async def test_a_tool_reaches_the_server_and_none_is_no_empty_list(api: WireApi)
     first, second = server.requests
     assert len(first.body["tools"]) == 1
     assert "tools" not in second.body
-    assert first.path.endswith(api.make().path)
+    assert first.path.endswith(api.make("", "").path)
     assert first.body["model"] == "fake"
     assert first.body["stream"] is True
     assert list(api.texts_sent(first.body)) == ["How many penguins are there?"]

@@ -8,7 +8,6 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from agent_kernel.models import images
-from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.images import NoPicture, Picture, plain_picture
@@ -40,7 +39,7 @@ def decoded(picture: Picture) -> Image.Image:
 
 def messages_of(*messages: dict[str, Any], has: bool = True) -> list[dict[str, Any]]:
     request = ModelRequest(messages, images={REF["digest"]: DATA} if has else {})
-    body = ChatApi().body(request, Target("fake", origin="here fake"))
+    body = ChatApi("fake", "http://here").body(request)
     return list(body["messages"])
 
 

@@ -2,13 +2,11 @@
 
 import pytest
 
-from agent_kernel.models.base import ModelItem, ModelRequest, Notice
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Capabilities, ModelSource
-from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.models.base import ModelRequest, Notice
+from agent_kernel.models.known import Capabilities
+from agent_kernel.testing import say
 from agent_kernel.testing.wire.reply import failure
-from tests.core.models.model_fixtures import collect
+from tests.core.models.model_fixtures import collect, connected
 from tests.core.models.test_images import DATA, REF, URL
 
 REQUEST = ModelRequest(messages=({"role": "user", "content": "See?", "images": [REF]},), images={REF["digest"]: DATA})
@@ -20,18 +18,12 @@ REFUSALS = [
 ]
 
 
-async def asked(model: HttpModel) -> list[ModelItem]:
-    return await collect(model, REQUEST)
-
-
 @pytest.mark.parametrize("words", REFUSALS)
 async def test_it_is_asked_once_more_with_words_and_that_is_remembered_and_said(words: str) -> None:
-    async with FakeOpenAI([failure(400, words), say("No.")]) as server:
-        client = SharedClient(Connection(server.url, lambda: None))
-        model = HttpModel("fake", client, source=ModelSource(lambda: Capabilities(images=True)), clock=VirtualClock())
+    script = (failure(400, words), say("No."))
+    async with connected(*script, capabilities=Capabilities(images=True)) as (server, model):
         assert model.facts.images
-        items = await asked(model)
-        await model.aclose()
+        items = await collect(model, REQUEST)
     assert isinstance(items[0], Notice)
     assert items[0].content.startswith(f"fake takes no images ({server.url} said: {words.rstrip('.')})")
     assert items[-1] == say("No.")

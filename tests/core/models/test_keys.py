@@ -7,14 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused
-from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.endpoints import Endpoint
-from agent_kernel.models.http import HttpModel
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import say
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.models.model_apis import WireApi, any_api, each_api
-from tests.core.models.model_fixtures import collect, connected, error_of, turn_of
+from tests.core.models.model_fixtures import collect, connected, error_of, model_at, turn_of
 
 SECRET = "Ab12Cd34Ef56Gh78Ij90Kl"
 """It has no shape that would give it away."""
@@ -23,7 +21,7 @@ SECRET = "Ab12Cd34Ef56Gh78Ij90Kl"
 @each_api
 async def test_a_redirect_is_not_followed(api: WireApi) -> None:
     async with api.service() as elsewhere:
-        location = f"{elsewhere.url}/{api.make().path}"
+        location = f"{elsewhere.url}/{api.make('', '').path}"
         error = await error_of(Reply(status=307, headers={"location": location}), api=api)
     assert isinstance(error, ModelRefused)
     assert "a key is sent to no other address" in str(error)
@@ -50,7 +48,7 @@ async def test_the_key_never_leaks(api: WireApi, leak: str, caplog: pytest.LogCa
     async with connected(LEAKS[leak](api), api=api, key=lambda: key, others=lambda: [SECRET]) as (server, model):
         with pytest.raises(ModelError) as caught:
             await collect(model)
-        shown = [repr(model), repr(model.client.connection)]
+        shown = [repr(model), repr(model.client.endpoint)]
     assert api.sent_key(server.requests[0]) == key
     error = caught.value
     assert error.__context__ is None
@@ -67,7 +65,7 @@ async def test_words_that_only_look_like_keys_stay() -> None:
 
 
 async def test_a_password_in_the_address_is_not_shown() -> None:
-    model = HttpModel("fake", SharedClient(Connection("http://ada:hunter2@127.0.0.1:1/v1", lambda: None)))
+    model = model_at("http://ada:hunter2@127.0.0.1:1/v1")
     assert "hunter2" not in repr(model)
 
 

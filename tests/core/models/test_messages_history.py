@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from agent_kernel.models.anthropic import MessagesApi
 from agent_kernel.models.anthropic_messages import NO_RESULT
-from agent_kernel.models.api import Target
 from agent_kernel.models.base import ModelRequest, WireMessage
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
 from agent_kernel.testing.anthropic_rules import check_request
 from agent_kernel.testing.wire.schemas import check_messages_request
 
-ORIGIN = "http://here claude"
-TARGET = Target("claude-sonnet-5-5", ORIGIN)
+API = MessagesApi("claude-sonnet-5-5", "http://here")
+ORIGIN = API.origin
 THOUGHT = {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}
 PIXEL = {"digest": "d1", "media_type": "image/png", "width": 3, "height": 2}
 GONE = {**PIXEL, "digest": "d2"}
@@ -43,7 +42,7 @@ def body_of(
     *messages: WireMessage, images: dict[str, str] | None = None, tools: tuple[Any, ...] = ()
 ) -> dict[str, Any]:
     """The request, which the service takes."""
-    body = MessagesApi().body(ModelRequest(messages, tools, images=images or {}), TARGET)
+    body = API.body(ModelRequest(messages, tools, images=images or {}))
     sent: dict[str, Any] = json.loads(json.dumps(body))
     check_request(sent, {"anthropic-version": "now"})
     check_messages_request(sent)

@@ -15,16 +15,13 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from agent_kernel.errors import ConfigurationError, ModelError, ModelRefused, ModelUnavailable
-from agent_kernel.models.client import CERTIFICATE_SETTINGS, Connection, SharedClient
-from agent_kernel.models.http import HttpModel
+from agent_kernel.models.client import CERTIFICATE_SETTINGS
 from agent_kernel.testing import VirtualClock, say
 from agent_kernel.testing.wire import chat
-from tests.core.models.model_fixtures import turn_of
+from tests.core.models.model_fixtures import model_at, turn_of
 
 PASSWORD = "wine-and-roses"
 SQUID = b"<html><head><title>ERROR: The requested URL could not be retrieved</title></head><body><h1>ERROR</h1></body>"
-with_password = pytest.mark.filterwarnings("ignore:.*(BasicAuth|proxy_auth).* deprecated:DeprecationWarning")
-"""The openai client's transport gives aiohttp a proxy's password in a form that goes away."""
 Answer = Callable[[str], bytes]
 """What a server sends for a request's first line."""
 
@@ -62,8 +59,7 @@ async def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 
 async def ask(base_url: str, clock: VirtualClock | None = None) -> str:
-    client = SharedClient(Connection(base_url, lambda: "sk-a-key-0123456789"))
-    model = HttpModel("fake", client, clock=clock or VirtualClock())
+    model = model_at(base_url, clock=clock)
     try:
         return (await turn_of(model)).content
     finally:
@@ -77,7 +73,6 @@ async def refused(base_url: str, kind: type[Exception] = ModelError) -> str:
     return str(caught.value)
 
 
-@with_password
 @pytest.mark.parametrize("setting", ["HTTP_PROXY", "ALL_PROXY"])
 async def test_a_proxy_that_is_not_there_is_named_without_its_password(
     setting: str, monkeypatch: pytest.MonkeyPatch
@@ -92,7 +87,6 @@ async def test_a_proxy_that_is_not_there_is_named_without_its_password(
     assert "NO_PROXY" not in await refused("http://models.example.org/v1")
 
 
-@with_password
 @pytest.mark.parametrize(("status", "tries"), [("407 Proxy Authentication Required", 1), ("502 Bad Gateway", 4)])
 async def test_a_proxy_that_lets_nobody_through_is_not_the_network(
     status: str, tries: int, monkeypatch: pytest.MonkeyPatch
@@ -117,7 +111,7 @@ async def test_an_error_of_the_services_own_is_not_blamed_on_the_proxy(monkeypat
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (f"socks5://ada:{PASSWORD}@127.0.0.1:1080", "ALL_PROXY names socks5://127.0.0.1:1080, and only HTTP proxies"),
+        (f"socks5://ada:{PASSWORD}@127.0.0.1:1080", "ALL_PROXY must name an HTTP proxy, such as http://"),
         (f"socks4://ada:{PASSWORD}@h:1", "ALL_PROXY must name an HTTP proxy, such as http://"),
         (f"http://ada:{PASSWORD}@h:{PASSWORD}", "ALL_PROXY must name an HTTP proxy, such as http://"),
     ],
@@ -206,6 +200,6 @@ async def test_a_file_of_certificates_that_is_none_is_said_in_one_line(
 ) -> None:
     (tmp_path / "empty.pem").touch()
     monkeypatch.setenv(setting, str(tmp_path / name))
-    said = await refused("http://localhost:11434/v1", ConfigurationError)
+    said = await refused("https://localhost:11434/v1", ConfigurationError)
     path = str(tmp_path / name)
     assert said == f"{setting} names {path!r}, which {wrong}. Set it to a file of certificates (PEM), or not at all."

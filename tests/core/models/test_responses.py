@@ -353,7 +353,9 @@ async def history(model: Any, *turns: ModelTurn) -> ModelRequest:
     """A conversation in which the model itself said these turns."""
     messages: list[Any] = list(REQUEST.messages)
     for turn in turns:
-        own = replace(turn, provider=ProviderItems("responses", model.target.origin, turn.provider.items))
+        own = replace(
+            turn, provider=ProviderItems("responses", f"{model.client.endpoint.where} fake", turn.provider.items)
+        )
         messages += [wire(own), *answers(turn)]
     return ModelRequest(messages)
 

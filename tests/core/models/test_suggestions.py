@@ -4,10 +4,10 @@ import pytest
 
 from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable
 from agent_kernel.models.base import ModelRequest, Notice
-from agent_kernel.models.endpoints import configured
+from agent_kernel.models.endpoints import Endpoint, configured
 from agent_kernel.models.known import near
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.models.service_faults import Fault, ServiceLabel, explain
+from agent_kernel.models.service_faults import Asked, Fault, explain
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.wire.reply import failure
 from tests.core.models.model_fixtures import collect
@@ -68,8 +68,8 @@ async def test_a_name_that_no_endpoint_lists_is_answered_with_those_that_were_he
 
 
 def test_a_hosted_service_that_cant_be_reached_asks_about_the_network() -> None:
-    label = ServiceLabel("https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", "gpt-6.1-sol")
-    error = explain(Fault("connection", "no route"), label, tries=4, secrets=())
+    asked = Asked(Endpoint("openai", "https://api.openai.com/v1"), "gpt-6.1-sol")
+    error = explain(Fault("connection", "no route"), asked, tries=4)
     assert isinstance(error, ModelUnavailable)
     assert str(error) == (
         "https://api.openai.com/v1 can't be reached after 4 tries: no route. Is this machine online, and may it reach "

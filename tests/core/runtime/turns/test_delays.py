@@ -8,7 +8,6 @@ from typing import Any
 
 from agent_kernel.log import event_rows as logged
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.models.client import Connection, SharedClient
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.commands import CancelCommand, TryNowCommand
 from agent_kernel.protocol.events import MessageEvent, RunEvent
@@ -20,6 +19,7 @@ from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.chat import delta
 from agent_kernel.testing.wire.reply import Reply, events, rate_limited
+from tests.core.models.model_fixtures import model_at
 from tests.core.runtime.runtime_fixtures import Stage, Stages
 
 
@@ -27,7 +27,7 @@ from tests.core.runtime.runtime_fixtures import Stage, Stages
 async def model_of(*script: Scripted, auto: bool = False) -> AsyncIterator[tuple[HttpModel, FakeOpenAI, VirtualClock]]:
     clock = VirtualClock(auto=auto)
     with FakeOpenAI(script) as server:
-        model = HttpModel("m", SharedClient(Connection(server.url, lambda: None)), clock=clock)
+        model = model_at(server.url, wire_name="m", clock=clock)
         try:
             yield model, server, clock
         finally:

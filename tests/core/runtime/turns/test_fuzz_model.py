@@ -11,12 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
 from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.testing import calls, requested, say
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.models.model_apis import BY_NAME, WireApi
+from tests.core.models.model_fixtures import model_at
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, stage
 from tests.core.runtime.turns.fuzzing import rounds
 
@@ -86,8 +85,7 @@ def replies(draw: Any, api: WireApi) -> Reply:
 
 async def converse(api: WireApi, answers: list[Reply], policy: Any) -> None:
     async with api.service([*answers, say("Done.")], repeat=True) as server:
-        client = SharedClient(Connection(server.url, lambda: api.key))
-        model = HttpModel("m", client, api=api.make(), retry=RetryPolicy(tries=2, first_delay=0.0))
+        model = model_at(server.url, wire_name="m", api=api, retry=RetryPolicy(tries=2, first_delay=0.0))
         one = await stage(model, executor=FunctionExecutor(lambda call, _: call.arguments_json), attended=False)
         for _ in range(2):
             async with asyncio.timeout(60):

@@ -9,9 +9,7 @@ import pytest
 
 from agent_kernel.errors import ContextExceeded, ModelUnavailable
 from agent_kernel.models.base import LocalServer, ModelFacts, ModelRequest, ModelTurn
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Capabilities, ModelSource
+from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.events import RunEvent, TokenEvent
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import NoticeView
@@ -20,11 +18,10 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.compaction import tokens_of
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
-from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.scripted_model import ScriptedTurn
 from agent_kernel.testing.wire.messages import refusal as refused
 from agent_kernel.testing.wire.reply import json_reply
-from tests.core.models.model_fixtures import speaking
+from tests.core.models.model_fixtures import model_at, speaking
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, OneModel, Stage, Stages, stage
 
 CONTEXT = 8_000
@@ -214,9 +211,8 @@ async def test_what_is_too_long_names_the_setting_of_the_server_at_hand(
     error = {"code": 400, "message": says, "type": "exceed_context_size_error", "n_prompt_tokens": 9_000}
     refusal = json_reply({"error": error | {"n_ctx": CONTEXT}}, status=400)
     async with FakeOpenAI([] if known else [refusal]) as service:
-        client = SharedClient(Connection(base_url=service.url, key=lambda: FAKE_KEY))
         capabilities = Capabilities(context_tokens=CONTEXT if known else None, server=server)
-        model = HttpModel("fake", client, source=ModelSource(lambda: capabilities))
+        model = model_at(service.url, capabilities=capabilities)
         result = await (await (await stages(model)).start(LONG)).wait()
         await model.aclose()
     assert result.run.error is not None

@@ -10,23 +10,19 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent_kernel.models.api import Api
 from agent_kernel.models.base import LocalServer, Model, ModelTurn, TokenUsage
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import Capabilities, ModelSource
+from agent_kernel.models.known import Capabilities
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, RunEvent, TokenEvent
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.record import render_record
-from agent_kernel.testing import FakeOpenAI, VirtualClock, call, calls, say
-from agent_kernel.testing.fake_openai import FAKE_KEY
+from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire import chat, messages, responses
 from agent_kernel.testing.wire.reply import Reply, events
 from tests.core.models.model_apis import CHAT, WireApi, each_api
-from tests.core.models.model_fixtures import connected
+from tests.core.models.model_fixtures import connected, model_at
 from tests.core.models.test_refusals import NGINX
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 
@@ -54,7 +50,7 @@ async def fails_and_is_tried_again(
 ) -> Stage:
     """After a call the model sends what is no answer; when it is asked again, an answer."""
     known = Capabilities(server=runs_on)
-    async with connected(LOOK, bad, say("Done."), api=api, capabilities=lambda: known) as (server, model):
+    async with connected(LOOK, bad, say("Done."), api=api, capabilities=known) as (server, model):
         stage = await stages(model)
         handle = await stage.start("Look.")
         failed = await handle.wait()
@@ -154,12 +150,6 @@ async def test_an_answer_that_was_cut_off_after_words_says_so_and_is_complete(st
 TOO_LARGE = Reply(NGINX, status=413, content_type="text/html")
 
 
-def model_at(server: FakeOpenAI, api: Api | None = None) -> HttpModel:
-    client = SharedClient(Connection(server.url, lambda: FAKE_KEY))
-    source = ModelSource(lambda: Capabilities(images=True))
-    return HttpModel("fake", client, api=api, source=source, clock=VirtualClock())
-
-
 def behind_nginx(most_bytes: int, *answers: ModelTurn) -> Callable[[dict[str, Any]], ModelTurn | Reply]:
     """A model that answers so, behind nginx with such a `client_max_body_size`."""
     left = iter(answers)
@@ -175,7 +165,7 @@ async def test_a_page_of_a_proxys_about_the_body_stops_no_other_run(stages: Stag
     """In "413 Request Entity Too Large" is no context of 413 tokens."""
     proxy = behind_nginx(20_000, say("First."), say("Second."))
     async with FakeOpenAI([proxy] * 3) as server:
-        model = model_at(server)
+        model = model_at(server.url, capabilities=Capabilities(images=True))
         refused = await run(stages, model, "x" * 30_000)
         after = [await run(stages, model, "y" * size) for size in (2_000, 15_000)]
         await model.aclose()
@@ -194,7 +184,7 @@ async def test_pictures_that_no_longer_fit_are_left_out_and_the_run_says_so(stag
     Image.frombytes("RGB", (120, 90), random.Random(1).randbytes(120 * 90 * 3)).save(file, "PNG")
     executor = FunctionExecutor(files={"plot.png": file.getvalue()})
     async with FakeOpenAI([behind_nginx(20_000, say("I see."))] * 2) as server:
-        model = model_at(server)
+        model = model_at(server.url, capabilities=Capabilities(images=True))
         done = await run(stages, model, "What is ![](plot.png)?", executor=executor)
         await model.aclose()
     assert done.status == "complete"

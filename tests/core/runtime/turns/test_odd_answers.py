@@ -5,12 +5,11 @@ import re
 import pytest
 
 from agent_kernel.models.base import ModelTurn
-from agent_kernel.models.client import Connection, SharedClient
-from agent_kernel.models.http import HttpModel
 from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.testing import requested
 from agent_kernel.testing.wire.reply import Reply
 from tests.core.models.model_apis import WireApi, each_api
+from tests.core.models.model_fixtures import model_at
 from tests.core.runtime.runtime_fixtures import Stages
 
 DEEP = 50_000
@@ -34,8 +33,7 @@ async def test_odd_json_of_a_service_is_no_fault_of_ours(stages: Stages, api: Wi
         return replies.pop() if replies else Reply(body=api.saying("Done."))
 
     async with api.service([answer], repeat=True) as server:
-        client = SharedClient(Connection(server.url, lambda: api.key))
-        model = HttpModel("m", client, api=api.make(), retry=RetryPolicy(tries=1))
+        model = model_at(server.url, wire_name="m", api=api, retry=RetryPolicy(tries=1))
         for odd, value in ODD.items():
             replies[:] = [Reply(body=odd_body(api, place, value))]
             result = await (await (await stages(model)).start("Look.")).wait()
