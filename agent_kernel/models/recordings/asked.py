@@ -41,7 +41,6 @@ class Question:
     conversation: str
     asked: Asked
     settings: Settings
-    key: str
 
 
 class Reader:
@@ -73,27 +72,11 @@ class Reader:
             before=_digest([[_wire(result) for result in step] for step in steps[1:-1]]) if len(steps) > 2 else "",
             earlier=tuple(_summary(one, clean) for one in earlier),
         )
-        step = len(steps) - 1
-        return Question(
-            prompt=prompt,
-            step=step,
-            index=len(earlier),
-            conversation=request.cache_key,
-            asked=asked,
-            settings=settings,
-            key=key_of(prompt, step, asked),
-        )
+        return Question(prompt, len(steps) - 1, len(earlier), request.cache_key, asked, settings)
 
     def prompt(self, text: str) -> str:
         """A prompt alone, as decisions are filed under it."""
         return self._normaliser.text(scrub(text.partition(CONTEXT_OPEN)[0], tuple(self._secrets())))
-
-
-def key_of(prompt: str, step: int, asked: Asked) -> str:
-    """A digest of all that was asked. Of images it has the number: what they show is compared with a tolerance."""
-    plain = asked.model_dump(mode="json", exclude={"images": True, "results": {"__all__": {"images"}}})
-    counts = [len(asked.images), *(len(result.images) for result in asked.results)]
-    return _digest([prompt, step, plain, counts])
 
 
 def _digest(value: Any) -> str:

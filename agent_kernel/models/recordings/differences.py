@@ -1,5 +1,7 @@
 """What a model is asked now beside what it was asked when it was recorded, as bounded text."""
 
+import base64
+import binascii
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,8 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.models.recordings.asked import Question
-from agent_kernel.models.recordings.format import Compared, Placed, RecordedImage, RecordedResult, Recording
-from agent_kernel.models.recordings.pictures import difference
+from agent_kernel.models.recordings.format import (
+    Asked,
+    Compared,
+    RecordedImage,
+    RecordedResult,
+    Recording,
+    Turn,
+    images_of,
+    load_image,
+)
+from agent_kernel.models.recordings.pictures import picture_difference
 
 _WIDTH = 44
 """Of one column at most, in characters."""
@@ -32,37 +43,35 @@ class Part:
     sentence: str = ""
 
 
-def pictures_differ(recording: Path, placed: Placed, question: Question, data: Mapping[str, str]) -> list[Part]:
-    """The images that show something else than the recorded ones, for a turn whose key is the same."""
-    then, now = placed.turn.asked, question.asked
-    pairs = [("an image of the prompt", *pair) for pair in zip(then.images, now.images, strict=False)]
-    for before, after in zip(then.results, now.results, strict=False):
-        pairs += [(f"an image of {_tool(after)}", *pair) for pair in zip(before.images, after.images, strict=False)]
-    return list(_pictures(recording, pairs, data))
-
-
-def parts(recording: Recording, placed: Placed, question: Question, data: Mapping[str, str]) -> list[Part]:
-    """All that differs between what was recorded and what is asked now."""
-    turn, then, now = placed.turn, placed.turn.asked, question.asked
-    found: list[Part] = []
-    if turn.prompt != question.prompt:
-        found.append(Part("the prompt", turn.prompt.split("\n"), question.prompt.split("\n")))
-    if then.earlier != now.earlier:
-        found.append(Part(_EARLIER, then.earlier, now.earlier))
-    if then.variables != now.variables:
-        found.append(Part(_VARIABLES, then.variables, now.variables))
-    if then.results != now.results:
-        found += _results(then.results, now.results)
-    found += pictures_differ(recording.path, placed, question, data)
-    counts = [[len(one.images), *(len(result.images) for result in one.results)] for one in (then, now)]
-    if counts[0] != counts[1]:
-        found.append(Part("the images", sentence=f"{sum(counts[0])} recorded, {sum(counts[1])} now"))
+def parts(recording: Recording, turn: Turn, question: Question, data: Mapping[str, str]) -> list[Part]:
+    """All that differs between what was recorded and what is asked now; images are compared where nothing else does.
+    `data` are those of now, in base64 by digest."""
+    then, now = turn.asked, question.asked
+    found = list(_texts(turn, question))
     found += _settings(recording.compared(recording.settings[then.settings]), recording.compared(question.settings))
     if then.effort != now.effort:
         found.append(Part("the effort", [str(then.effort)], [str(now.effort)]))
     if not found and then.before != now.before:
         found.append(Part("an earlier step of this run", sentence="its calls had other results"))
-    return found
+    return found or list(_images(recording.path, then, now, data))
+
+
+def _texts(turn: Turn, question: Question) -> Iterator[Part]:
+    then, now = turn.asked, question.asked
+    if turn.prompt != question.prompt:
+        yield Part("the prompt", turn.prompt.split("\n"), question.prompt.split("\n"))
+    if then.earlier != now.earlier:
+        yield Part(_EARLIER, then.earlier, now.earlier)
+    if then.variables != now.variables:
+        yield Part(_VARIABLES, then.variables, now.variables)
+    if [one.tool for one in then.results] != [one.tool for one in now.results]:
+        yield Part(
+            "the calls that were answered", [one.tool for one in then.results], [one.tool for one in now.results]
+        )
+        return
+    for before, after in zip(then.results, now.results, strict=True):
+        if before.text != after.text:
+            yield Part(_tool(after), before.text.split("\n"), after.text.split("\n"))
 
 
 def left_by_other_cells(found: Sequence[Part]) -> bool:
@@ -124,15 +133,6 @@ def _cut(line: str | None, start: int) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
-def _results(then: Sequence[RecordedResult], now: Sequence[RecordedResult]) -> Iterator[Part]:
-    if [one.tool for one in then] != [one.tool for one in now]:
-        yield Part("the calls that were answered", [one.tool for one in then], [one.tool for one in now])
-        return
-    for before, after in zip(then, now, strict=True):
-        if before.text != after.text:
-            yield Part(_tool(after), before.text.split("\n"), after.text.split("\n"))
-
-
 def _tool(result: RecordedResult) -> str:
     return f"the result of {result.tool}" if result.tool else "the result of a call"
 
@@ -153,9 +153,25 @@ def _declared(tools: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _pictures(
-    recording: Path, pairs: Sequence[tuple[str, RecordedImage, RecordedImage]], data: Mapping[str, str]
-) -> Iterator[Part]:
-    for name, before, after in pairs:
-        if sentence := difference(recording, before, after, data):
+def _images(recording: Path, then: Asked, now: Asked, data: Mapping[str, str]) -> Iterator[Part]:
+    counts = [[len(one.images), *(len(result.images) for result in one.results)] for one in (then, now)]
+    if counts[0] != counts[1]:
+        yield Part("the images", sentence=f"{len(then.all_images)} recorded, {len(now.all_images)} now")
+        return
+    names = ["an image of the prompt"] * len(now.images)
+    names += [f"an image of {_tool(result)}" for result in now.results for _ in result.images]
+    for name, before, after in zip(names, then.all_images, now.all_images, strict=True):
+        if sentence := _difference(recording, before, after, data):
             yield Part(name, sentence=sentence)
+
+
+def _difference(recording: Path, image: RecordedImage, now: RecordedImage, data: Mapping[str, str]) -> str:
+    """How an image differs from the recorded one, as a sentence; empty where both show the same."""
+    if image.sha256 == now.sha256:
+        return ""
+    name = f"{images_of(recording).name}/{image.file_name}"
+    try:
+        found = picture_difference(load_image(recording, image), base64.b64decode(data.get(now.sha256, "")))
+    except (OSError, binascii.Error):
+        return f"the recorded one, {name}, can't be read"
+    return "" if found is None else f"it is not {name}. {found.says.removesuffix('.')}"

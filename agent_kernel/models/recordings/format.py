@@ -2,7 +2,7 @@
 
     {"kind":"recording","version":2,"model":"gpt-5.2","made_with":"0.1.0","patterns":["order #"]}
     {"kind":"settings","id":"1f0c…","system":["You are…"],"tools":[{"name":"run_python",…}]}
-    {"kind":"turn","key":"9b1e…","prompt":"Sum it","step":0,"asked":{…},"answer":{"calls":[…]}}
+    {"kind":"turn","prompt":"Sum it","step":0,"asked":{…},"answer":{"calls":[…]}}
     {"kind":"decision","prompt":"Sum it","tool":"run_python","digest":"77ab…","approved":true,"by":"user"}
 
 The first line is the header. A turn has what the model was asked since its last turn, normalised by the rules of
@@ -15,15 +15,15 @@ A turn may be written for an outcome instead, as those of the demo are, so that 
     {"kind":"turn","prompt":"Sum it","step":1,"after":"denied","answer":{"content":"I leave it alone."}}
 """
 
+import base64
 import json
 import os
-import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import orjson
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -32,12 +32,12 @@ from pydantic import (
     PositiveInt,
     TypeAdapter,
     ValidationError,
-    model_validator,
 )
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.vocabulary import Effort, FinishReason
-from agent_kernel.tools.builtin.safe_open import FileTooLarge, read_bytes
+from agent_kernel.tools.builtin.safe_open import FileTooLarge, read_bytes, replace_file
 from agent_kernel.tools.server_tools import CALL_TOOL, FIND_TOOLS
 
 VERSION = 2
@@ -46,8 +46,9 @@ LARGEST_FILE = 64 * 1024 * 1024
 """The largest recording that is read, in bytes."""
 LONGEST_LINE = 8 * 1024 * 1024
 """The longest line that is read, in bytes."""
+LARGEST_IMAGE = 20 * 1024 * 1024
+"""The largest image file that is read, in bytes."""
 MOST_PATTERNS = 50
-_LONG_NUMBER = re.compile(rb"\d{19}")
 RESTORE = (
     "Put the file back as it was (version control has it), or take the line out and record again what is missing: "
     "agent-kernel record NOTEBOOK."
@@ -109,6 +110,10 @@ class Asked(_Wire):
     earlier: tuple[str, ...] = ()
     """The runs of the conversation before this one: the beginning of each prompt, and a digest of what followed."""
 
+    @property
+    def all_images(self) -> tuple[RecordedImage, ...]:
+        return (*self.images, *(image for result in self.results for image in result.images))
+
 
 class Settings(_Wire):
     kind: Literal["settings"] = "settings"
@@ -144,8 +149,6 @@ After = Literal["start", "success", "denied", "error", "edited"]
 
 class Turn(_Wire):
     kind: Literal["turn"] = "turn"
-    key: str = ""
-    """A digest of all that was asked."""
     prompt: str
     occurrence: PositiveInt = 1
     """Which run of this prompt, counted from 1 while it was recorded."""
@@ -153,15 +156,9 @@ class Turn(_Wire):
     """The number of the model's turns since the prompt."""
     after: After | None = None
     """What became of the calls of the step before (`start`: there was none). Such a turn is found by its prompt, its
-    step and this alone, and has no `key`."""
+    step and this alone."""
     asked: Asked = Asked()
     answer: Answer
-
-    @model_validator(mode="after")
-    def _can_be_found(self) -> "Turn":
-        if bool(self.key) == (self.after is not None):
-            raise ValueError("a turn has either `after`, or the `key` of what was asked")
-        return self
 
 
 class DecisionLine(_Wire):
@@ -180,6 +177,17 @@ class DecisionLine(_Wire):
     answer: str | None = None
     """What a person answered to a question."""
     by: str = "user"
+
+    @classmethod
+    def of(cls, decision: ScriptedDecision, *, prompt: str, occurrence: int) -> "DecisionLine":
+        fields = asdict(decision)
+        del fields["recorded"]
+        return cls(prompt=prompt, occurrence=occurrence, tool=fields.pop("tool_name"), **fields)
+
+    @property
+    def scripted(self) -> ScriptedDecision:
+        fields = self.model_dump(exclude={"kind", "prompt", "occurrence", "tool", "by"})
+        return ScriptedDecision(tool_name=self.tool, recorded=True, **fields)
 
 
 Compared = tuple[tuple[str, ...], dict[str, Any]]
@@ -226,6 +234,24 @@ class Recording:
         return settings.system, {name: declared[name] for name in names}
 
 
+def images_of(recording: Path) -> Path:
+    """The folder of a recording's images."""
+    return recording.with_name(f"{recording.stem}.images")
+
+
+def save_images(recording: Path, images: Iterable[RecordedImage], data: Mapping[str, str]) -> None:
+    """Write those that are not there yet. `data` is base64 by digest. Raises `OSError`."""
+    for image in images:
+        path = images_of(recording) / image.file_name
+        if image.sha256 in data and not path.exists():
+            replace_file(Path(os.path.realpath(path)), base64.b64decode(data[image.sha256]))
+
+
+def load_image(recording: Path, image: RecordedImage) -> bytes:
+    """Raises `OSError`."""
+    return read_bytes(Path(os.path.realpath(images_of(recording) / image.file_name)), LARGEST_IMAGE)
+
+
 def is_of_servers(name: str) -> bool:
     """Whether a recorded tool of this name is an MCP server's, or the search for those."""
     return "__" in name or name in (FIND_TOOLS, CALL_TOOL)
@@ -254,48 +280,41 @@ def read(path: Path) -> bytes:
 
 def parse(path: Path, content: bytes) -> Recording:
     """As `load`, from the file's content."""
-    rows = content.split(b"\n")
-    header = _header(path, rows[0])
-    settings: dict[str, Settings] = {}
-    turns: list[Placed] = []
-    decisions: list[DecisionLine] = []
-    read_rows: list[tuple[bytes, Line]] = []
-    for number, row in enumerate(rows[1:], start=2):
-        if not row.strip():
-            continue
-        line = _line(path, number, row, last=number == len(rows))
-        read_rows.append((row, line))
-        match line:
-            case Settings():
-                settings[line.id] = line
-            case Turn():
-                turns.append(Placed(line, number, len(turns) + 1))
-            case DecisionLine():
-                decisions.append(line)
-    for placed in turns:
-        if placed.turn.after is None and placed.turn.asked.settings not in settings:
-            raise ConfigurationError(
-                f"{path}:{placed.line}: the line of settings {placed.turn.asked.settings!r} is missing. {RESTORE}"
-            )
-    return Recording(path, header, settings, tuple(turns), tuple(decisions), tuple(read_rows))
+    first, *others = content.split(b"\n")
+    header = _header(path, first)
+    rows = [
+        (number, row, _line(path, number, row, last=number == len(others) + 1))
+        for number, row in enumerate(others, start=2)
+        if row.strip()
+    ]
+    settings = {line.id: line for _, _, line in rows if isinstance(line, Settings)}
+    turns = [(number, line) for number, _, line in rows if isinstance(line, Turn)]
+    for number, turn in turns:
+        if turn.after is None and turn.asked.settings not in settings:
+            raise _refused(path, number, f"the line of settings {turn.asked.settings!r} is missing")
+    return Recording(
+        path,
+        header,
+        settings,
+        turns=tuple(Placed(turn, line, number) for number, (line, turn) in enumerate(turns, start=1)),
+        decisions=tuple(line for _, _, line in rows if isinstance(line, DecisionLine)),
+        rows=tuple((row, line) for _, row, line in rows),
+    )
 
 
-def dumped(line: BaseModel) -> bytes:
-    """A line for the file, without its end. Fields that have their default are left out."""
-    content = {"kind": getattr(line, "kind", ""), **line.model_dump(mode="json", exclude_defaults=True)}
-    if isinstance(line, Header):
-        content = {"kind": line.kind, "version": line.version} | content
-    try:
-        return orjson.dumps(content)
-    except TypeError:  # an integer of more than 64 bits
-        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+def dumped(line: Header | Line) -> bytes:
+    """A line for the file, without its end. Fields that have their default are left out, but for what it is."""
+    content = line.model_dump(mode="json", include={"kind", "version"}) | line.model_dump(
+        mode="json", exclude_defaults=True
+    )
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _header(path: Path, row: bytes) -> Header:
     """The header. Raises `ConfigurationError` for whatever is no recording, and for a newer one."""
     try:
-        found = orjson.loads(row[:LONGEST_LINE])
-    except orjson.JSONDecodeError:
+        found = json.loads(row[:LONGEST_LINE])
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.get("kind") != "recording":
         raise ConfigurationError(
@@ -311,29 +330,28 @@ def _header(path: Path, row: bytes) -> Header:
     try:
         return Header.model_validate(found)
     except ValidationError as error:
-        raise _not_valid(path, 1, error) from None
+        raise _refused(path, 1, _what_is_wrong(error)) from None
 
 
 def _line(path: Path, number: int, row: bytes, *, last: bool) -> Line:
     if len(row) > LONGEST_LINE:
-        raise ConfigurationError(f"{path}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB. {RESTORE}")
+        raise _refused(path, number, f"the line is longer than {LONGEST_LINE >> 20} MiB")
     try:
-        # orjson makes a float of an integer of more than 64 bits.
-        found = json.loads(row) if _LONG_NUMBER.search(row) else orjson.loads(row)
-    except json.JSONDecodeError as error:  # orjson's as well
-        if last:  # lines end with a line break, so what follows the last one was not written to its end
+        return _LINE.validate_json(row)
+    except ValidationError as error:
+        is_json = error.errors(include_url=False)[0]["type"] != "json_invalid"
+        if last and not is_json:  # lines end with a line break, so what follows the last one was not written to its end
             raise ConfigurationError(
                 f"{path}:{number}: the recording is cut off in the middle of this line. Take the line out, and record "
                 "what is missing again: agent-kernel record NOTEBOOK."
             ) from None
-        raise ConfigurationError(f"{path}:{number}: this line is not JSON: {error}. {RESTORE}") from None
-    try:
-        return _LINE.validate_python(found)
-    except ValidationError as error:
-        raise _not_valid(path, number, error) from None
+        raise _refused(path, number, _what_is_wrong(error) if is_json else "this line is not JSON") from None
 
 
-def _not_valid(path: Path, number: int, error: ValidationError) -> ConfigurationError:
+def _what_is_wrong(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return ConfigurationError(f"{path}:{number}: not valid at {place or 'the line'}: {first['msg']}. {RESTORE}")
+    return f"not valid at {'.'.join(str(part) for part in first['loc']) or 'the line'}: {first['msg']}"
+
+
+def _refused(path: Path, number: int, why: str) -> ConfigurationError:
+    return ConfigurationError(f"{path}:{number}: {why}. {RESTORE}")

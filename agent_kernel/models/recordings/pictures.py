@@ -1,5 +1,4 @@
-"""The images of a recording, and whether two pictures show the same, so that a changed plot is noticed and no other
-version of a font.
+"""Whether two pictures show the same, so that a changed plot is noticed and no other version of a font.
 
 Two pictures show the same if each small piece of one is found in the other, at most `_SHIFT` pixels away, in about the
 same colours. Renderers differ by less: in how they smooth edges and letters, in a pixel of a plot's size, and in what
@@ -7,24 +6,14 @@ they write into the file beside the picture. What is smaller goes unnoticed: a p
 letter for a similar one. The limits were set by plots that two versions of matplotlib have drawn.
 """
 
-import base64
-import binascii
 import io
-import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from agent_kernel.models.recordings.format import Asked, RecordedImage
-from agent_kernel.tools.builtin.safe_open import read_bytes, replace_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-LARGEST_IMAGE = 20 * 1024 * 1024
-"""The largest image file that is read, in bytes."""
 _SHIFT = 2
 """The most pixels by which a piece of a picture may have moved."""
 _RESIZED = 4
@@ -43,40 +32,6 @@ _MOST_PIXELS = 1_000_000
 """Larger pictures are reduced before they are compared."""
 _LARGEST = 64_000_000
 """Pictures with more pixels are not decoded."""
-
-
-def directory_of(recording: Path) -> Path:
-    return recording.with_name(f"{recording.stem}.images")
-
-
-def images_of(asked: Asked) -> tuple[RecordedImage, ...]:
-    return (*asked.images, *(image for result in asked.results for image in result.images))
-
-
-def save(recording: Path, images: Iterable[RecordedImage], data: Mapping[str, str]) -> None:
-    """Write those that are not there yet. `data` is base64 by digest. Raises `OSError`."""
-    directory = directory_of(recording)
-    for image in images:
-        path = directory / image.file_name
-        if image.sha256 in data and not path.exists():
-            replace_file(Path(os.path.realpath(path)), base64.b64decode(data[image.sha256]))
-
-
-def load_image(recording: Path, image: RecordedImage) -> bytes:
-    """Raises `OSError`."""
-    return read_bytes(Path(os.path.realpath(directory_of(recording) / image.file_name)), LARGEST_IMAGE)
-
-
-def difference(recording: Path, image: RecordedImage, now: RecordedImage, data: Mapping[str, str]) -> str:
-    """How an image differs from the recorded one, as a sentence; empty where both show the same."""
-    if image.sha256 == now.sha256:
-        return ""
-    name = f"{directory_of(recording).name}/{image.file_name}"
-    try:
-        found = picture_difference(load_image(recording, image), base64.b64decode(data.get(now.sha256, "")))
-    except (OSError, binascii.Error):
-        return f"the recorded one, {name}, can't be read"
-    return "" if found is None else f"it is not {name}. {found.says.removesuffix('.')}"
 
 
 @dataclass(frozen=True, slots=True)

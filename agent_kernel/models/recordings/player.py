@@ -6,9 +6,11 @@ found by prompt, step and what became of the calls of the step before; nothing e
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
 
 from agent_kernel.approvals.scripted import ScriptedDecision
@@ -25,10 +27,9 @@ from agent_kernel.models.base import (
     TokenUsage,
     ToolCallDelta,
 )
-from agent_kernel.models.recordings.asked import Question, Reader, key_of
-from agent_kernel.models.recordings.differences import left_by_other_cells, parts, pictures_differ, show
+from agent_kernel.models.recordings.asked import Question, Reader
+from agent_kernel.models.recordings.differences import left_by_other_cells, parts, show
 from agent_kernel.models.recordings.format import After, DecisionLine, Placed, Recording
-from agent_kernel.models.recordings.pictures import images_of
 from agent_kernel.models.recordings.server_results import RecordedServerTools
 from agent_kernel.models.retry_policy import Clock, SystemClock
 from agent_kernel.own_thread import in_own_thread
@@ -39,7 +40,6 @@ _ALIKE = 0.6
 """How similar a prompt must be to count as a changed one, from 0 to 1."""
 _PROMPT_CHARACTERS = 80
 _MOST_PROMPTS = 500
-_MOST_PLACES = 10_000
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+$")
 RUN_IN_ORDER = (
     "If cells were run again or in another order: restart the kernel, and run them all from the first to the last.\n"
@@ -56,16 +56,11 @@ class Occurrences:
     """Numbers the runs of each prompt, from 1. A cell that is run again keeps its number."""
 
     def __init__(self) -> None:
-        self._places: dict[str, list[tuple[str, int]]] = {}
+        self._places: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
 
     def number(self, question: Question) -> int:
-        if len(self._places) >= _MOST_PLACES and question.prompt not in self._places:
-            self._places.clear()
-        places = self._places.setdefault(question.prompt, [])
-        place = (question.conversation, question.index)
+        places, place = self._places[question.prompt], (question.conversation, question.index)
         if place not in places:
-            if len(places) >= _MOST_PLACES:
-                places.clear()
             places.append(place)
         return places.index(place) + 1
 
@@ -94,26 +89,15 @@ class Finder:
         if branch is not None:
             return Found(branch)
         occurrence = self._occurrences.number(question)
-        keys = self._keys(question)
-        fitting = [one for one in self.recording.turns if one.turn.key in keys]
-        if fitting:
-            placed = _of_occurrence(fitting, occurrence)
-            different = pictures_differ(self.recording.path, placed, question, request.images)
-            return Found(placed, show(different)) if different else Found(placed)
         near = self._at_same_place(question)
+        different = [parts(self.recording, one.turn, question, request.images) for one in near]
+        if fitting := [one for one, found in zip(near, different, strict=True) if not found]:
+            return Found(_of_occurrence(fitting, occurrence))
         if not near:
             return None
         placed = self._most_alike(near, question, occurrence)
-        different = parts(self.recording, placed, question, request.images)
-        why = show(different) or "In what was asked before: it was another conversation."
-        return Found(placed, why, other_cells=left_by_other_cells(different))
-
-    def _keys(self, question: Question) -> set[str]:
-        """The keys of turns that were asked the same. Their settings may differ in tools that are never called."""
-        now = self.recording.compared(question.settings)
-        alike = [name for name, then in self.recording.settings.items() if self.recording.compared(then) == now]
-        asked = [question.asked.model_copy(update={"settings": name}) for name in alike]
-        return {question.key, *(key_of(question.prompt, question.step, one) for one in asked)}
+        found = different[near.index(placed)]
+        return Found(placed, show(found), other_cells=left_by_other_cells(found))
 
     def _at_same_place(self, question: Question) -> list[Placed]:
         """The turns of the same prompt and step, or else of a prompt that was changed a little."""
@@ -142,39 +126,12 @@ def _of_occurrence(fitting: list[Placed], occurrence: int) -> Placed:
     return in_order[(occurrence - 1) % len(in_order)]
 
 
-def of_scripted(decision: ScriptedDecision, *, prompt: str, occurrence: int) -> DecisionLine:
-    return DecisionLine(
-        prompt=prompt,
-        occurrence=occurrence,
-        tool=decision.tool_name,
-        digest=decision.digest,
-        arguments=decision.arguments,
-        approved=decision.approved,
-        reason=decision.reason,
-        edited_input=decision.edited_input,
-        answer=decision.answer,
-    )
-
-
-def as_scripted(line: DecisionLine) -> ScriptedDecision:
-    return ScriptedDecision(
-        approved=line.approved,
-        tool_name=line.tool,
-        reason=line.reason,
-        arguments=line.arguments,
-        digest=line.digest,
-        edited_input=line.edited_input,
-        answer=line.answer,
-        recorded=True,
-    )
-
-
 class RecordedDecisions:
     """The decisions of one recording, which are given to the runs of each prompt in turn."""
 
     def __init__(self, lines: Sequence[DecisionLine]) -> None:
         self._lines = lines
-        self._asked: dict[str, int] = {}
+        self._asked: defaultdict[str, Iterator[int]] = defaultdict(count)
 
     def next_run(self, prompt: str) -> tuple[ScriptedDecision, ...]:
         """Those on the calls of the next run of a prompt; after the last recorded one comes the first again."""
@@ -182,10 +139,8 @@ class RecordedDecisions:
         numbers = sorted({line.occurrence for line in lines})
         if not numbers:
             return ()
-        before = self._asked.get(prompt, 0)
-        self._asked[prompt] = before + 1
-        number = numbers[before % len(numbers)]
-        return tuple(as_scripted(line) for line in lines if line.occurrence == number)
+        number = numbers[next(self._asked[prompt]) % len(numbers)]
+        return tuple(line.scripted for line in lines if line.occurrence == number)
 
 
 class RecordedModel:
@@ -210,7 +165,7 @@ class RecordedModel:
         self._pace = pace
         self._clock = clock or SystemClock()
         self._decisions = RecordedDecisions(recording.decisions)
-        self._images = recording.header.images or any(images_of(one.turn.asked) for one in recording.turns)
+        self._images = recording.header.images or any(one.turn.asked.all_images for one in recording.turns)
 
     @property
     def name(self) -> str:

@@ -21,23 +21,9 @@ from agent_kernel.models.base import (
 )
 from agent_kernel.models.recordings.asked import Question, Reader, mapped
 from agent_kernel.models.recordings.file import RecordingFile
-from agent_kernel.models.recordings.format import (
-    Answer,
-    Header,
-    RecordedCall,
-    RecordedUsage,
-    Turn,
-)
+from agent_kernel.models.recordings.format import Answer, DecisionLine, Header, RecordedCall, RecordedUsage, Turn
 from agent_kernel.models.recordings.names import TurnsToRecord
-from agent_kernel.models.recordings.player import (
-    Finder,
-    Found,
-    Occurrences,
-    RecordedDecisions,
-    items_of,
-    of_scripted,
-    unfit,
-)
+from agent_kernel.models.recordings.player import Finder, Found, Occurrences, RecordedDecisions, items_of, unfit
 from agent_kernel.models.redaction import scrub
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.tools.arguments import canonical, digest, parse
@@ -76,8 +62,6 @@ class RecordingModel:
         self._occurrences = Occurrences()
         self._latest: dict[str, int] = {}
         """The number of the latest run of each prompt."""
-        self._keeps: dict[str, bool] = {}
-        """Whether the latest turn of each prompt was kept."""
         plays = self._finder is not None and turns != TurnsToRecord()
         self._decisions = RecordedDecisions(self._finder.recording.decisions if plays and self._finder else ())
 
@@ -107,7 +91,6 @@ class RecordingModel:
         occurrence = self._occurrences.number(question)
         self._latest[question.prompt] = occurrence
         kept = await in_own_thread(lambda: self._kept(question, request))
-        self._keeps[question.prompt] = kept is not None
         if kept is not None:
             if kept.why:
                 await self._write(question, kept.placed.turn.occurrence, kept.placed.turn.answer, request)
@@ -130,10 +113,9 @@ class RecordingModel:
     async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
         """Write a decision on a call of the latest run of `prompt`. Raises `RecordingNotWritten`."""
         prompt = self._reader.prompt(prompt)
-        line = of_scripted(self._without_keys(decision), prompt=prompt, occurrence=self._latest.get(prompt, 1))
-        add = self._file.keep_decision if self._keeps.get(prompt) else self._file.add_decision
+        line = DecisionLine.of(self._without_keys(decision), prompt=prompt, occurrence=self._latest.get(prompt, 1))
         async with self._writing:
-            await in_own_thread(lambda: add(line))
+            await in_own_thread(lambda: self._file.add_decision(line))
 
     async def aclose(self) -> None:
         await self._model.aclose()
@@ -151,7 +133,6 @@ class RecordingModel:
 
     async def _write(self, question: Question, occurrence: int, answer: Answer, request: ModelRequest) -> None:
         turn = Turn(
-            key=question.key,
             prompt=question.prompt,
             occurrence=occurrence,
             step=question.step,

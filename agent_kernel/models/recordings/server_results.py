@@ -9,15 +9,14 @@ from functools import partial
 from typing import Any
 
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.models.recordings.format import RecordedCall, RecordedResult, Recording, is_of_servers
-from agent_kernel.models.recordings.pictures import load_image
+from agent_kernel.models.recordings.format import RecordedCall, RecordedResult, Recording, is_of_servers, load_image
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.tools import ServerTool, ToolDeclaration
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
-from agent_kernel.tools.executor import Ask, OutputSink
+from agent_kernel.tools.executor import OutputSink
 from agent_kernel.tools.server_tools import CALL_TOOL, FIND_TOOLS
 
 NOT_RECORDED = "The recording has no result of this call, and a replay asks no server. Record it again."
@@ -50,34 +49,16 @@ class RecordedServerTools:
         )
         return replace(declared, approval="allow", read_only=True) if name == FIND_TOOLS else declared
 
-    async def offered(
-        self,
-        notebook_path: str | None,  # noqa: ARG002 -- as the interface
-        *,
-        wait: bool = True,  # noqa: ARG002 -- as the interface
-    ) -> Sequence[ToolDeclaration]:
+    async def offered(self, *_: Any, **__: Any) -> Sequence[ToolDeclaration]:
         return self.declarations(())
 
-    async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:  # noqa: ARG002 -- as the interface
+    async def unallowed(self, *_: Any) -> dict[str, Any] | None:
         return None
 
-    async def decide(
-        self,
-        arguments: dict[str, Any],  # noqa: ARG002 -- as the interface
-        notebook_path: str | None,  # noqa: ARG002 -- as the interface
-        *,
-        allowed: bool,  # noqa: ARG002 -- as the interface
-    ) -> tuple[bool, str]:
+    async def decide(self, *_: Any, **__: Any) -> tuple[bool, str]:
         return True, NOT_RECORDED
 
-    async def call(
-        self,
-        call: ApprovedCall,
-        tool: ToolDeclaration,
-        notebook_path: str | None,  # noqa: ARG002 -- as the interface
-        emit: OutputSink,
-        ask: Ask,  # noqa: ARG002 -- as the interface
-    ) -> Outcome:
+    async def call(self, call: ApprovedCall, tool: ToolDeclaration, _path: Any, emit: OutputSink, _ask: Any) -> Outcome:
         found = self._results.get((tool.name, digest(call.arguments_json)))
         if not found:  # it was edited, then or now
             found = next((results for (name, _), results in self._results.items() if name == tool.name), None)

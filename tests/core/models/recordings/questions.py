@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.models.base import ModelRequest, ModelTurn, WireMessage
-from agent_kernel.models.recordings.asked import key_of
-from agent_kernel.models.recordings.format import Turn, load
+from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.vocabulary import OnChange
@@ -56,8 +55,6 @@ def made_by_another_version(path: Path, change: Callable[[list[dict[str, Any]]],
     for row in rows:
         if row["kind"] == "turn":
             row["asked"]["settings"] = names[row["asked"]["settings"]]
-            turn = Turn.model_validate(row)
-            row["key"] = key_of(turn.prompt, turn.step, turn.asked)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 

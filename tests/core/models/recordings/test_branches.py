@@ -131,8 +131,7 @@ async def test_turns_for_outcomes_stand_beside_recorded_ones_and_go_when_their_r
     ("line", "fault"),
     [
         (LINES[1] | {"after": "any"}, "not valid at turn.after"),
-        (LINES[1] | {"key": "1f0c"}, "a turn has either `after`, or the `key` of what was asked"),
-        ({name: value for name, value in LINES[1].items() if name != "after"}, "a turn has either `after`"),
+        ({name: value for name, value in LINES[1].items() if name != "after"}, "the line of settings '' is missing"),
         (LINES[1] | {"conversations": []}, "Extra inputs"),
     ],
 )
