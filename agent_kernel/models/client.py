@@ -1,11 +1,15 @@
-"""Requests to one endpoint over aiohttp. Its key is read anew for each request and sent to its address only."""
+"""Requests to one endpoint by the `openai` client's headers and transport. Its key is read anew for each request and
+sent to its address only.
+
+Requests and answers are bytes. The client's own `post` is not used: it reads a refusal whole, however long it is.
+"""
 
 import asyncio
-import io
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
@@ -20,23 +24,30 @@ from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.version import __version__
 
 if TYPE_CHECKING:
-    import aiohttp
+    from httpx2 import Response
+    from openai import AsyncOpenAI
 
 PLACEHOLDER_KEY = "no-key-needed"
 """Sent if an endpoint has no key: some servers refuse a request without one, whatever it is."""
 CONNECT_SECONDS = 10.0
+PIECE_BYTES = 262_144
+"""The size of the pieces in which a long request is written, in bytes."""
 MOST_REFUSAL_BYTES = 2**20
 CERTIFICATE_SETTINGS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The variables that name authorities to trust, each as its users know it from OpenSSL, requests and curl."""
 CUT = "the connection was closed early"
-_HEADERS = {
+ACCEPTED = "gzip, deflate"
+"""The `Accept-Encoding` of requests. Python's decoders for other encodings can't limit their output."""
+_UNPACKED_BYTES = 65_536
+_EITHER = zlib.MAX_WBITS | 32
+"""Makes zlib accept gzip and zlib headers."""
+_OWN_HEADERS = {
     "Accept": "application/json",
-    "Accept-Encoding": "gzip, deflate",
     "Content-Type": "application/json",
     "User-Agent": f"agent-kernel/{__version__}",
+    "anthropic-version": "2026-10-21",
 }
-_ANTHROPIC = {"anthropic-version": "2026-10-21"}
-_OPENAI = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+"""Of requests to Anthropic's API, which gets neither the openai client's headers nor what is set for OpenAI."""
 
 
 class Client:
@@ -49,8 +60,7 @@ class Client:
         self.endpoint = endpoint
         self.clock = clock or SystemClock()
         self._others = others
-        self._session: aiohttp.ClientSession | None = None
-        self._proxy: str | None = None
+        self._openai: AsyncOpenAI | None = None
         self.proxy = ""
         """The proxy through which it is asked, without credentials, and the variable that names it; empty for none."""
 
@@ -59,59 +69,79 @@ class Client:
         key = self.endpoint.read_key()
         return (*((key,) if key else ()), *self._others())
 
-    async def open(self) -> "aiohttp.ClientSession":
+    async def open(self) -> "AsyncOpenAI":
         """Raises `ConfigurationError` for certificates and proxies of the environment that can't be used."""
-        if self._session is None:
-            # In a thread: the first import takes a fifth of a second, reading the certificates some more.
-            verify = await asyncio.to_thread(self._prepare)
-            import aiohttp
+        if self._openai is None:
+            # In a thread: the first import takes half a second, reading the certificates some more.
+            made = await asyncio.to_thread(self._make)
+            self._openai = self._openai or made
+        return self._openai
 
-            connector = aiohttp.TCPConnector(limit=0, ssl=verify)
-            seconds = aiohttp.ClientTimeout(
-                total=None, sock_connect=CONNECT_SECONDS, sock_read=self.endpoint.idle_seconds
-            )
-            self._session = self._session or aiohttp.ClientSession(connector=connector, timeout=seconds)
-        return self._session
+    def _make(self) -> "AsyncOpenAI":
+        with suppress(ImportError):
+            # The client looks into this module where it is loaded; another thread, which loads LangGraph, may have
+            # loaded half of it.
+            import httpx  # noqa: F401
+        from httpx2 import Timeout
+        from openai import AsyncOpenAI, DefaultAioHttpClient
 
-    def _prepare(self) -> ssl.SSLContext | bool:
-        import aiohttp  # noqa: F401
-
-        self._proxy, self.proxy = _proxy_for(self.endpoint)
-        return True if self.endpoint.is_near else certificates()
+        proxy, self.proxy = _proxy_for(self.endpoint)
+        client = AsyncOpenAI(
+            api_key=PLACEHOLDER_KEY,
+            base_url=self.endpoint.base_url,
+            max_retries=0,
+            http_client=DefaultAioHttpClient(
+                verify=certificates(),
+                proxy=proxy,
+                trust_env=False,
+                follow_redirects=False,  # the conversation would go to an address that is not configured
+                timeout=Timeout(self.endpoint.idle_seconds, connect=CONNECT_SECONDS, pool=None),
+            ),
+        )
+        if not (self.endpoint.ambient and self.endpoint.name == OPENAI):
+            # What the environment names for OpenAI is for the endpoint that the same environment names.
+            client.organization = client.project = None
+            client._custom_headers = {}
+        return client
 
     @asynccontextmanager
-    async def request(self, path: str, body: bytes | None, api: ApiName) -> AsyncIterator["aiohttp.ClientResponse"]:
+    async def request(self, path: str, body: bytes | None, api: ApiName) -> AsyncIterator["Response"]:
         """The answer to a POST, or to a GET if there is no body; its own body is unread. `path` is below the base URL.
 
         Raises `ConfigurationError`, and `Fault` for every other failure, a refusal among them.
         """
-        session = await self.open()
+        client = await self.open()
         import aiohttp
-        from yarl import URL
+        import httpx2
 
-        base = URL(f"{self.endpoint.base_url.rstrip('/')}/")
-        version = base.parts[-2]  # which is in the path as well where providers document either form
-        headers = {**_HEADERS, **(_ANTHROPIC if api == "messages" else self._openai_headers())}
-        if base.user is None:
-            headers["Authorization"] = f"Bearer {self.endpoint.read_key() or PLACEHOLDER_KEY}"
+        version = client.base_url.path.rstrip("/").rpartition("/")[2]  # providers document paths with and without it
+        theirs = {name: value for name, value in client.default_headers.items() if isinstance(value, str)}
+        key = self.endpoint.read_key() or PLACEHOLDER_KEY
+        request = client._client.build_request(
+            "GET" if body is None else "POST",
+            client.base_url.join(path.removeprefix(f"{version}/")),
+            content=None if body is None else _in_pieces(body),
+            headers={
+                **(_OWN_HEADERS if api == "messages" else theirs),
+                "Authorization": f"Bearer {key}",
+                "Accept-Encoding": ACCEPTED,
+                **({} if body is None else {"Content-Length": str(len(body))}),
+            },
+        )
         try:
-            async with session.request(
-                "GET" if body is None else "POST",
-                base.join(URL(path.removeprefix(f"{version}/"), encoded=True)),
-                data=None if body is None else io.BytesIO(body),  # is written in pieces, so a long one blocks nothing
-                headers=headers,
-                proxy=self._proxy,
-                allow_redirects=False,  # the conversation would go to an address that is not configured
-            ) as response:
-                if not 200 <= response.status < 300:
+            response = await client._client.send(request, stream=True)
+            try:
+                if not response.is_success:
                     raise status_fault(
-                        response.status,
+                        response.status_code,
                         await read_whole(response, MOST_REFUSAL_BYTES),
                         retry_after=parse_retry_after(response.headers, self.clock.now()),
                         should_retry=response.headers.get("x-should-retry"),
                     )
                 yield response
-        except (aiohttp.ClientError, OSError) as error:
+            finally:
+                await response.aclose()
+        except (httpx2.RequestError, aiohttp.ClientError, OSError) as error:
             raise network_fault(error, self.endpoint.idle_seconds) from None
 
     async def ask(self, path: str, body: Any, most_bytes: int) -> Any:
@@ -124,25 +154,48 @@ class Client:
                 raise Fault("answer", "its answer is not JSON") from None
 
     async def aclose(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-    def _openai_headers(self) -> dict[str, str]:
-        """What the variables of OpenAI's own client add, at the endpoint that the same environment names."""
-        if not (self.endpoint.ambient and self.endpoint.name == OPENAI):
-            return {}
-        own = (line.partition(":") for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n"))
-        named = {header: os.environ.get(setting, "") for header, setting in _OPENAI.items()}
-        named |= {name.strip(): value for name, colon, value in own if colon}
-        return {name: value.strip() for name, value in named.items() if value.strip()}
+        if self._openai is not None:
+            await self._openai.close()
+            self._openai = None
 
 
-async def read_whole(response: "aiohttp.ClientResponse", most_bytes: int) -> bytes:
+async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
+    """The body in pieces, because writing a long one at once would block the event loop."""
+    for start in range(0, len(body), PIECE_BYTES):
+        yield body[start : start + PIECE_BYTES]
+
+
+async def unpacked(response: "Response") -> AsyncGenerator[bytes]:
+    """The body in pieces; those of a compressed one have at most `_UNPACKED_BYTES`, because a few kilobytes may expand
+    to gigabytes. Raises `Fault`."""
+    packing = response.headers.get("content-encoding", "").strip().lower()
+    if packing in ("", "identity"):
+        async for piece in response.aiter_raw():
+            yield piece
+        return
+    if packing not in ("gzip", "x-gzip", "deflate"):
+        raise Fault("answer", f"its answer is packed as {packing[:40]!r}, which was not asked for")
+    unpacker = zlib.decompressobj(_EITHER)
+    async for packed in response.aiter_raw():
+        while packed:
+            try:
+                piece = unpacker.decompress(packed, _UNPACKED_BYTES)
+            except zlib.error:
+                raise Fault("answer", f"its answer can't be unpacked ({packing})", retry=True) from None
+            if piece:
+                yield piece
+            packed = unpacker.unconsumed_tail
+            if unpacker.eof:
+                packed, unpacker = unpacker.unused_data, zlib.decompressobj(_EITHER)
+            elif len(piece) == _UNPACKED_BYTES:
+                await asyncio.sleep(0)  # thousands of pieces may come without waiting for the network
+
+
+async def read_whole(response: "Response", most_bytes: int) -> bytes:
     """The whole body. Raises `Fault` if it has more than `most_bytes`."""
     pieces: list[bytes] = []
     size = 0
-    async for piece in response.content.iter_any():
+    async for piece in unpacked(response):
         size += len(piece)
         if size > most_bytes:
             raise Fault("answer", f"its answer is longer than {most_bytes:,} bytes")
@@ -150,27 +203,30 @@ async def read_whole(response: "aiohttp.ClientResponse", most_bytes: int) -> byt
     return b"".join(pieces)
 
 
-def network_fault(error: Exception, idle_seconds: float) -> Fault:
+def network_fault(error: BaseException, idle_seconds: float) -> Fault:
+    """The fault for a network error, from the root of its chain; the layers above only say "Connection error."."""
     import aiohttp
+    import httpx2
 
-    wrong = getattr(error, "certificate_error", None)
-    if isinstance(wrong, ssl.SSLCertVerificationError):
-        return Fault("certificate", wrong.verify_message, code=str(wrong.verify_code))
-    match error:
-        case aiohttp.SocketTimeoutError():
-            # Not tried again: the server may still be working on it, and a second answer costs as much again.
-            return Fault("idle", f"nothing came for {idle_seconds:g} s")
-        case aiohttp.ClientHttpProxyError():
+    silent = cut = False
+    while True:
+        silent = silent or isinstance(error, httpx2.ReadTimeout)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
             refused = f"the proxy answered {error.status} {error.message}".rstrip()
             return Fault("connection", refused, retry=error.status >= 500)
-        case aiohttp.ClientResponseError():
-            return Fault("answer", error.message)
-        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | ConnectionResetError():
-            # What aiohttp says of it reads like a status: "400, message: Not enough data to satisfy ..."
-            return Fault("cut", CUT, retry=True)
-        case _:
-            cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-            return Fault("connection", str(cause) or type(cause).__name__, retry=True)
+        cut = cut or isinstance(
+            error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionResetError
+        )
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    if silent:  # not tried again: the server may still be working on it, and a second answer costs as much again
+        return Fault("idle", f"nothing came for {idle_seconds:g} s")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Fault("certificate", error.verify_message, code=str(error.verify_code))
+    if cut:  # what the layers say of it reads like a status: "400, message: Not enough data to satisfy ..."
+        return Fault("cut", CUT, retry=True)
+    return Fault("connection", str(error) or type(error).__name__, retry=True)
 
 
 def certificates(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:

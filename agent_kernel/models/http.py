@@ -25,6 +25,7 @@ from agent_kernel.models.base import (
     WireMessage,
 )
 from agent_kernel.models.catalogue import ModelList
+from agent_kernel.models.client import unpacked
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
 from agent_kernel.models.length import ContextLimit
 from agent_kernel.models.provider_items import CallItem, Item, TextItem
@@ -205,7 +206,7 @@ class HttpModel:
         headers: Mapping[str, str] = {}
         try:
             async with self.client.request(api.path, body, api.name) as response:
-                headers, chunks = response.headers, response.content.iter_any()
+                headers, chunks = response.headers, unpacked(response)
                 async for chunk in chunks:
                     size += len(chunk)
                     if size > MOST_BYTES:

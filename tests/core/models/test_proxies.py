@@ -22,6 +22,8 @@ from tests.core.models.model_fixtures import model_at, turn_of
 
 PASSWORD = "wine-and-roses"
 SQUID = b"<html><head><title>ERROR: The requested URL could not be retrieved</title></head><body><h1>ERROR</h1></body>"
+with_password = pytest.mark.filterwarnings("ignore:.*(BasicAuth|proxy_auth).* deprecated:DeprecationWarning")
+"""The openai client's transport gives aiohttp a proxy's password in a form that goes away."""
 Answer = Callable[[str], bytes]
 """What a server sends for a request's first line."""
 
@@ -73,6 +75,7 @@ async def refused(base_url: str, kind: type[Exception] = ModelError) -> str:
     return str(caught.value)
 
 
+@with_password
 @pytest.mark.parametrize("setting", ["HTTP_PROXY", "ALL_PROXY"])
 async def test_a_proxy_that_is_not_there_is_named_without_its_password(
     setting: str, monkeypatch: pytest.MonkeyPatch
@@ -87,6 +90,7 @@ async def test_a_proxy_that_is_not_there_is_named_without_its_password(
     assert "NO_PROXY" not in await refused("http://models.example.org/v1")
 
 
+@with_password
 @pytest.mark.parametrize(("status", "tries"), [("407 Proxy Authentication Required", 1), ("502 Bad Gateway", 4)])
 async def test_a_proxy_that_lets_nobody_through_is_not_the_network(
     status: str, tries: int, monkeypatch: pytest.MonkeyPatch

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent_kernel.models.service_faults import scrub
+from agent_kernel.models.redaction import scrub
 from agent_kernel.tools.review.preview import preview, warnings
 from tests.cpu import bounded
 
