@@ -1,1 +1,0 @@
-"""What the model is told of the notebook when a run begins."""
