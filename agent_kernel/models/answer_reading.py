@@ -21,7 +21,6 @@ LARGE_EVENT_BYTES = 4_096
 MOST_EVENTS = 400_000
 MOST_PARTS = 1_000
 """The most calls and text blocks of a turn."""
-MOST_NUMBERS = 1_000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONG_NUMBER = re.compile(rb"\d{19}")
 """Of an integer that orjson may round."""
@@ -60,28 +59,6 @@ class SizeLimit:
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise Fault("answer", f"its answer has more than {MOST_PARTS:,} parts (calls and texts)")
-
-
-class EventNumbers:
-    """Knows the newest events again that a server sends twice, if it numbers them."""
-
-    def __init__(self) -> None:
-        self._hashes: dict[int, int] = {}
-        self._count = True
-        """Whether each event has a number of its own, as far as is known."""
-
-    def has(self, number: Any, event: dict[str, Any]) -> bool:
-        """Whether the event has come before, with this number. Takes it, if not."""
-        if not isinstance(number, int) or not self._count:
-            return False
-        said = hash(repr(event))
-        if number in self._hashes:
-            self._count = self._hashes[number] == said
-            return self._count and len(self._hashes) > 1
-        self._hashes[number] = said
-        if len(self._hashes) > MOST_NUMBERS:
-            del self._hashes[next(iter(self._hashes))]
-        return False
 
 
 class AnswerBody:

@@ -1,30 +1,27 @@
 """Reads the answers of the Responses API: events about items (messages, reasoning, calls), and at the end the response
-as a whole.
+as a whole. What counts of an item is its last event, or else the final response; the deltas before are shown meanwhile.
 
 Deviations of servers, and how they are read:
 
 - Deltas with an id that changes each time (LiteLLM), or with one index for all items: a known id decides, then the
   index, then the open item of that kind.
 - Deltas without the event that opens their item, or an item without deltas: its last event contains it whole.
-- Interleaved deltas of two items: the text of the later one waits, so that texts are not mixed.
-- An item's last event that extends its deltas: the rest is passed on. If it contradicts them, the answer is a fault,
-  because the deltas were shown.
-- Sequence numbers that do not count the events (all alike, or from 0 again): they say nothing.
+- Interleaved deltas of two messages: the later one is shown when it is whole, so that texts are not mixed.
+- An answer that extends its deltas: the rest is passed on. If it contradicts them, that is a fault, because they were
+  shown.
+- Each event twice: known by its sequence number, unless those do not count the events (all alike, or from 0 again).
 - A call with another id in the final response (vLLM): the first id counts.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from agent_kernel.models.answer_reading import (
     CONNECTION_ENDED,
     LENGTH_REACHED,
     SERVER_STOPPED,
     AnswerReader,
-    Deltas,
-    EventNumbers,
     arguments_text,
     as_text,
     cut_off,
@@ -56,232 +53,32 @@ class _Output:
     kind: str
     id: str = ""
     index: Any = None
+    begun: bool = False
+    """Whether the event that opens it has come."""
     pieces: list[str] = field(default_factory=list)
-    """Of the text that is shown."""
-    passed: int = 0
-    """The number of pieces that were passed on."""
-    parts: set[tuple[str, Any]] = field(default_factory=set)
-    """The kinds and indices of the parts of the text that have come."""
-    part: tuple[str, Any] | None = None
-    """The one that came last."""
-    part_from: int = 0
-    """Where its pieces begin."""
-    apart: int = 0
-    """The length of the separator before the text."""
-    refusal: str = ""
+    """The deltas of its text, or of a call's arguments."""
+    form: str = ""
+    """Of reasoning: `summary` or `content`."""
     ended: bool = False
-    """Whether the last part is whole."""
-    whole: dict[str, Any] | None = None
-    """The item as its last event contains it."""
+    """Whether the last part of its text is whole."""
+    hidden: bool = False
+    """Whether deltas of it were not shown, because another message was open."""
+    refusal: str = ""
+    whole: dict[str, Any] = field(default_factory=dict)
+    """The item as its last event contains it, or the final response; empty until then."""
     call_id: str = ""
     name: str = ""
-    arguments: list[str] = field(default_factory=list)
-    whole_arguments: str = ""
     spare_name: str = ""
     """The name from an event without an id, used if no other arrives."""
-    begun: bool = False
-
-    @property
-    def done(self) -> bool:
-        return self.whole is not None
-
-    @property
-    def lane(self) -> Literal["text", "reasoning"]:
-        return "reasoning" if self.kind == "reasoning" else "text"
+    whole_arguments: str = ""
 
     @property
     def text(self) -> str:
-        return "".join(self.pieces)
+        return "".join(_texts(self.whole.get("content"))) or "".join(self.pieces)
 
     @property
-    def call_arguments(self) -> str:
-        return self.whole_arguments.strip() or "".join(self.arguments).strip() or "{}"
-
-
-class _Outputs:
-    """All items of an answer, and the deltas that they yield."""
-
-    def __init__(self, deltas: Deltas) -> None:
-        self._deltas = deltas
-        self.items: list[_Output] = []
-        self.calls: list[_Output] = []
-        self._waiting: dict[str, deque[_Output]] = {"text": deque(), "reasoning": deque()}
-        """The items with text from the first that is open on: of the answer, and of the reasoning."""
-        self._begun: set[str] = set()
-        """Where text was passed on."""
-
-    def find(self, kind: str, event: dict[str, Any]) -> _Output:
-        """The item that an event belongs to; a new one if it matches none."""
-        item_id, index = event.get("item_id"), event.get("output_index")
-        same = [item for item in self.items if item.kind == kind]
-        if item_id:
-            for item in same:
-                if item.id == item_id:
-                    return item
-        still_open = [item for item in same if not item.done]
-        for item in reversed(still_open):
-            if index is not None and item.index == index:
-                return item
-        if still_open and (index is None or still_open[-1].index is None):
-            return still_open[-1]
-        return self._new(kind, item_id, index)
-
-    def begin(self, raw: dict[str, Any], index: Any) -> None:
-        """Open an item. Some servers repeat this event, others send it after the first delta."""
-        kind, item_id, call_id = as_text(raw.get("type")), as_text(raw.get("id")), as_text(raw.get("call_id"))
-        for item in self.items:
-            same_place = item.index == index and not item.done and (not item.begun or item.call_id == call_id != "")
-            if item.kind == kind and ((item_id and item.id == item_id) or (same_place and not (item_id and item.id))):
-                break
-        else:
-            item = self._new(kind, item_id, index)
-        item.begun = True
-        item.id = item.id or item_id
-        if kind == "function_call":
-            self._name_call(item, raw)
-
-    def write(self, item: _Output, part: tuple[str, Any], text: str, *, whole: bool) -> None:
-        """Take a piece of a part of the item's text, or the `whole` part at its end. Raises `Fault`."""
-        if item.done or (item.kind == "reasoning" and item.part is not None and item.part[0] != part[0]):
-            return  # another form of the same reasoning
-        if whole and item.part != part and part in item.parts:
-            return  # its end came behind the beginning of the next one
-        item.parts.add(part)
-        if item.part != part:
-            if item.kind == "reasoning" and item.pieces:
-                self._show(item, PARTS_APART)
-            item.part, item.part_from = part, len(item.pieces)
-        self._show(item, _rest(item, "".join(item.pieces[item.part_from :]), text) if whole else text)
-        item.ended = whole
-
-    def end(self, raw: dict[str, Any], index: Any) -> None:
-        """End an item with its complete form. A repeated event is ignored. Raises `Fault`."""
-        item = self.find(as_text(raw.get("type")), {"item_id": raw.get("id"), "output_index": index})
-        if not item.done:
-            self._settle(item, raw)
-
-    def reconcile(self, output: list[Any]) -> None:
-        """Take from the final response what no earlier event contained."""
-        whole = [raw for raw in output if isinstance(raw, dict)]
-        known = {item.id: item for item in self.items if item.id}
-        matched = [known.get(as_text(raw.get("id"))) for raw in whole]
-        others = [item for item in self.items if item not in matched]
-        for position, (raw, item) in enumerate(zip(whole, matched, strict=True)):
-            found = item or next((one for one in others if one.kind == raw.get("type")), None)
-            if found in others:
-                others.remove(found)
-            found = found or self._new(as_text(raw.get("type")), raw.get("id"), position)
-            if not found.done:
-                self._settle(found, raw)
-
-    def close(self) -> None:
-        for call in self.calls:
-            self._name_call(call, {"name": call.spare_name})
-        self._pass_on("text", every=True)
-        self._pass_on("reasoning", every=True)
-
-    def unfinished(self) -> Fault | None:
-        """The fault if an item was begun and not ended."""
-        for item in self.items:
-            if item.kind == "function_call" and not (item.done or is_object(item.call_arguments)):
-                return cut_off(SERVER_STOPPED, item.name)
-            if item.kind != "function_call" and not (item.done or item.ended or not item.pieces):
-                return cut_off(SERVER_STOPPED, None)
-        return None
-
-    def broken_call(self) -> str | None:
-        """The name of a call that was not ended and whose arguments are incomplete JSON, or `None`."""
-        for item in self.calls:
-            ended = item.whole is not None and item.whole.get("status") != "incomplete"
-            if not (ended or is_object(item.call_arguments)):
-                return item.name
-        return None
-
-    def provider_items(self, content: str) -> tuple[Item, ...]:
-        """The items to send back with the turn; none if the message contains everything."""
-        if not any(map(_is_telling, self.items)) and sum(item.kind == "message" for item in self.items) < 2:
-            return ()
-        indices = [item.index for item in self.items]
-        orders = [self.items]
-        if all(isinstance(index, int) for index in indices) and len(set(indices)) == len(indices):
-            orders.insert(0, sorted(self.items, key=lambda item: int(item.index)))
-        for order in orders:
-            if "".join(map(_share, order)) == content:
-                return tuple(self._kept(order))
-        return ()
-
-    def _kept(self, order: list[_Output]) -> Iterator[Item]:
-        for item in order:
-            match item.kind:
-                case "message":
-                    if text := _share(item):
-                        yield TextItem(len(text), _message_frame(item))
-                case "function_call":
-                    yield CallItem(self.calls.index(item), _call_frame(item))
-                case _:
-                    if (kept := _opaque(item)) is not None:
-                        yield OpaqueItem(kept)
-
-    def _new(self, kind: str, item_id: Any, index: Any) -> _Output:
-        self._deltas.size.begin_part()
-        item = _Output(kind, as_text(item_id), index)
-        self.items.append(item)
-        if kind == "function_call":
-            self.calls.append(item)
-        return item
-
-    def _name_call(self, item: _Output, raw: dict[str, Any]) -> None:
-        """Set a call's name, upon which its card is shown."""
-        item.call_id = item.call_id or as_text(raw.get("call_id"))
-        if item.name or not (name := as_text(raw.get("name"))):
-            return
-        item.name = name
-        self._deltas.add(ToolCallDelta(self.calls.index(item), name, item.call_id))
-
-    def _show(self, item: _Output, text: str) -> None:
-        if not text:
-            return
-        waiting = self._waiting[item.lane]
-        if not item.pieces:
-            waiting.append(item)
-        if item is not waiting[0]:
-            self._deltas.size.take(text)
-        item.pieces.append(text)
-        self._pass_on(item.lane)
-
-    def _pass_on(self, lane: Literal["text", "reasoning"], *, every: bool = False) -> None:
-        """Pass on the text of the first open item; that of `every` one, if none is open any more."""
-        waiting = self._waiting[lane]
-        while waiting:
-            item = waiting[0]
-            if not item.passed and lane in self._begun:
-                item.apart = len(PARTS_APART)
-                self._deltas.add_text(lane, PARTS_APART)
-            self._begun.add(lane)
-            for piece in item.pieces[item.passed :]:
-                self._deltas.add_text(lane, piece)
-            item.passed = len(item.pieces)
-            if not (item.done or every):
-                return
-            waiting.popleft()
-
-    def _settle(self, item: _Output, raw: dict[str, Any]) -> None:
-        item.id = item.id or as_text(raw.get("id"))
-        match item.kind:
-            case "function_call":
-                if item.name and as_text(raw.get("name")) not in ("", item.name):
-                    raise Fault("answer", "the server mixed up two calls", retry=True)
-                self._name_call(item, raw)
-                item.whole_arguments = arguments_text(raw.get("arguments")) or item.whole_arguments
-            case "message":
-                item.refusal = "".join(_texts(raw.get("content"), "refusal")) or item.refusal
-                self._show(item, _rest(item, item.text, "".join(_texts(raw.get("content")))))
-            case "reasoning":
-                forms = (item.part[0],) if item.part is not None else ("summary", "content")
-                texts = next(filter(None, (_texts(raw.get(form)) for form in forms)), [])
-                self._show(item, _rest(item, item.text, PARTS_APART.join(texts)))
-        item.whole = raw
-        self._pass_on(item.lane)
+    def arguments(self) -> str:
+        return self.whole_arguments.strip() or "".join(self.pieces).strip() or "{}"
 
 
 class ResponsesReader(AnswerReader):
@@ -290,8 +87,16 @@ class ResponsesReader(AnswerReader):
     def __init__(self, origin: str) -> None:
         super().__init__()
         self._origin = origin
-        self._outputs = _Outputs(self._deltas)
-        self._numbers = EventNumbers()
+        self._items: list[_Output] = []
+        self._order: list[_Output] = self._items
+        """As the final response has them."""
+        self._shown: _Output | None = None
+        """The message whose deltas are shown."""
+        self._thought: tuple[_Output, Any] | None = None
+        """The reasoning that was shown last, and the number of its part."""
+        self._last: dict[str, Any] = {}
+        self._counting = False
+        """Whether the last event had another number than the one before."""
         self._ended = False
         self._finish: FinishReason = "stop"
         self._usage = TokenUsage()
@@ -310,43 +115,127 @@ class ResponsesReader(AnswerReader):
             self._take_last({"response": event})
         elif kind in _LAST:
             self._take_last(event)
-        elif isinstance(kind, str) and not self._numbers.has(event.get("sequence_number"), event):
+        elif isinstance(kind, str) and not self._is_again(event):
             self._take_event(kind, event)
-        self._seen = self._ended or bool(self._outputs.items)
+        self._seen = self._ended or bool(self._items)
+
+    def _is_again(self, event: dict[str, Any]) -> bool:
+        number = event.get("sequence_number")
+        if self._counting and number is not None and event == self._last:
+            return True
+        self._counting = number != self._last.get("sequence_number")
+        self._last = event
+        return False
 
     def _take_event(self, kind: str, event: dict[str, Any]) -> None:
-        outputs = self._outputs
         subject, _, what = kind.rpartition(".")
         if kind == "response.output_item.added":
-            outputs.begin(event["item"], event.get("output_index"))
+            self._begin(event["item"], event.get("output_index"))
         elif kind == "response.output_item.done":
-            outputs.end(event["item"], event.get("output_index"))
+            raw = event["item"]
+            place = {"item_id": raw.get("id"), "output_index": event.get("output_index")}
+            self._settle(self._find(as_text(raw.get("type")), place), raw)
         elif what not in ("delta", "done"):
             return
         elif subject == "response.function_call_arguments":
             self._take_arguments(event, last=what == "done")
         elif subject == "response.refusal":
-            item = outputs.find("message", event)
+            item = self._find("message", event)
             item.refusal = as_text(event.get("refusal")) or item.refusal + self._deltas.size.take(event["delta"])
         elif subject == "response.output_text":
-            part = ("text", event.get("content_index"))
-            self._write("message", part, event, last=what == "done")
+            self._write(self._find("message", event), event, last=what == "done")
         elif subject in _REASONING:
-            form = _REASONING[subject]
-            part = (form, event.get(f"{form}_index"))
-            self._write("reasoning", part, event, last=what == "done")
+            self._think(self._find("reasoning", event), _REASONING[subject], event, last=what == "done")
 
-    def _write(self, kind: str, part: tuple[str, Any], event: dict[str, Any], *, last: bool) -> None:
+    def _find(self, kind: str, event: dict[str, Any]) -> _Output:
+        """The item that an event belongs to; a new one if it matches none."""
+        item_id, index = event.get("item_id"), event.get("output_index")
+        same = [item for item in self._items if item.kind == kind]
+        still_open = [item for item in same if not item.whole]
+        by_id = (item for item in same if item_id and item.id == item_id)
+        by_index = (item for item in reversed(still_open) if index is not None and item.index == index)
+        if found := next(by_id, None) or next(by_index, None):
+            return found
+        if still_open and (index is None or still_open[-1].index is None):
+            return still_open[-1]
+        return self._new(kind, item_id, index)
+
+    def _new(self, kind: str, item_id: Any, index: Any) -> _Output:
+        self._deltas.size.begin_part()
+        self._items.append(_Output(kind, as_text(item_id), index))
+        return self._items[-1]
+
+    def _begin(self, raw: dict[str, Any], index: Any) -> None:
+        """Open an item. Some servers repeat this event, others send it after the first delta."""
+        kind, item_id, call_id = as_text(raw.get("type")), as_text(raw.get("id")), as_text(raw.get("call_id"))
+        for item in self._items:
+            same_place = item.index == index and not item.whole and (not item.begun or item.call_id == call_id != "")
+            if item.kind == kind and ((item_id and item.id == item_id) or (same_place and not (item_id and item.id))):
+                break
+        else:
+            item = self._new(kind, item_id, index)
+        item.begun = True
+        item.id = item.id or item_id
+        if kind == "function_call":
+            self._name_call(item, raw)
+
+    def _name_call(self, item: _Output, raw: dict[str, Any]) -> None:
+        """Set a call's name, upon which its card is shown."""
+        name = as_text(raw.get("name"))
+        if item.name and name not in ("", item.name):
+            raise Fault("answer", "the server mixed up two calls", retry=True)
+        item.call_id = item.call_id or as_text(raw.get("call_id"))
+        if name and not item.name:
+            item.name = name
+            self._deltas.add(ToolCallDelta(self._calls.index(item), name, item.call_id))
+
+    def _write(self, item: _Output, event: dict[str, Any], *, last: bool) -> None:
+        """Take a piece of a message, which is shown if it is that of the first message that is open."""
         text = as_text(event.get("text") if last else event["delta"])
-        self._outputs.write(self._outputs.find(kind, event), part, text, whole=last)
+        if text and not item.whole and not (last and item.pieces):
+            item.pieces.append(text)
+            before = self._shown
+            if before is None or (before.ended and not item.hidden):
+                self._shown = item
+            if item is self._shown:
+                self._deltas.add_text("text", PARTS_APART + text if before not in (None, item) else text)
+            else:
+                item.hidden = True
+                self._deltas.size.take(text)
+        item.ended = item.ended or last
+
+    def _think(self, item: _Output, form: str, event: dict[str, Any], *, last: bool) -> None:
+        """Show a piece of reasoning, of that form of it that comes first."""
+        text, part = as_text(event.get("text") if last else event["delta"]), (item, event.get(f"{form}_index"))
+        item.form = item.form or form
+        if text and not item.whole and form == item.form and not (last and part == self._thought):
+            item.pieces.append(text)
+            self._deltas.add_text("reasoning", PARTS_APART + text if self._thought not in (None, part) else text)
+            self._thought = part
 
     def _take_arguments(self, event: dict[str, Any], *, last: bool) -> None:
-        call = self._outputs.find("function_call", event)
+        call = self._find("function_call", event)
         if last:
             call.spare_name = as_text(event.get("name"))
-            call.whole_arguments = arguments_text(event.get("arguments"))
-        elif not (call.done or call.whole_arguments):
-            call.arguments.append(self._deltas.size.take(as_text(event["delta"])))
+            call.whole_arguments = call.whole_arguments or arguments_text(event.get("arguments"))
+        elif not (call.whole or call.whole_arguments):
+            call.pieces.append(self._deltas.size.take(as_text(event["delta"])))
+
+    def _settle(self, item: _Output, raw: dict[str, Any]) -> None:
+        """End an item with its complete form, unless it has ended."""
+        if item.whole:
+            return
+        item.id = item.id or as_text(raw.get("id"))
+        match item.kind:
+            case "function_call":
+                self._name_call(item, raw)
+                item.whole_arguments = arguments_text(raw.get("arguments")) or item.whole_arguments
+            case "message":
+                item.refusal = "".join(_texts(raw.get("content"), "refusal")) or item.refusal
+            case "reasoning" if not item.pieces:
+                texts = _texts(raw.get("summary")) or _texts(raw.get("content"))
+                self._think(item, "", {"text": PARTS_APART.join(texts)}, last=True)
+        item.whole, item.ended = raw, True
 
     def _take_last(self, event: dict[str, Any]) -> None:
         response = event.get("response")
@@ -361,56 +250,109 @@ class ResponsesReader(AnswerReader):
         if status == "incomplete":
             self._finish = _incomplete(response.get("incomplete_details"))
         if isinstance(output := response.get("output"), list):
-            self._outputs.reconcile(output)
+            self._reconcile(_objects(output))
         self._ended = self.done = True
 
+    def _reconcile(self, output: list[dict[str, Any]]) -> None:
+        """Take from the final response what no earlier event contained."""
+        ids = {as_text(raw.get("id")) for raw in output} - {""}
+        order: list[_Output] = []
+        for position, raw in enumerate(output):
+            same = [item for item in self._items if item.kind == raw.get("type") and item not in order]
+            by_id = (item for item in same if item.id in ids and item.id == raw.get("id"))
+            others = (item for item in same if item.id not in ids)
+            found = (
+                next(by_id, None) or next(others, None) or self._new(as_text(raw.get("type")), raw.get("id"), position)
+            )
+            self._settle(found, raw)
+            order.append(found)
+        if len(order) == len(self._items):
+            self._order = order
+
     def _end(self) -> None:
-        outputs = self._outputs
         if not self._ended:
-            said_or_asked = any(item.kind in ("message", "function_call") for item in outputs.items)
             if not self.done:
-                raise cut_off(CONNECTION_ENDED, outputs.broken_call())
-            if fault := outputs.unfinished() or (None if said_or_asked else cut_off(SERVER_STOPPED, None)):
-                raise fault
-        if (broken := outputs.broken_call()) is not None:
+                raise cut_off(CONNECTION_ENDED, self._broken_call())
+            if not any(item.kind in ("message", "function_call") for item in self._items):
+                raise cut_off(SERVER_STOPPED, None)
+            for item in self._items:
+                if not (item.whole or item.ended or not item.pieces or item.kind == "function_call"):
+                    raise cut_off(SERVER_STOPPED, None)
+        if (broken := self._broken_call()) is not None:
             raise cut_off(LENGTH_REACHED if self._finish == "length" else SERVER_STOPPED, broken)
-        outputs.close()
+        for call in self._calls:
+            self._name_call(call, {"name": call.name or call.spare_name})
+        self._pass_on_the_rest()
+
+    def _broken_call(self) -> str | None:
+        """The name of a call that was not ended and whose arguments are incomplete JSON, or `None`."""
+        for item in self._calls:
+            ended = item.whole and item.whole.get("status") != "incomplete"
+            if not (ended or is_object(item.arguments)):
+                return item.name
+        return None
+
+    def _pass_on_the_rest(self) -> None:
+        """Pass on what the messages have beyond their deltas. Raises `Fault` if they contradict them."""
+        content, shown = "".join(text for _, text in self._shares()), self._deltas.content
+        if content.startswith(shown):
+            self._deltas.add_text("text", content[len(shown) :])
+        elif content.strip() != shown.strip():
+            raise Fault("answer", "the pieces of the answer do not fit the whole", retry=True)
+
+    @property
+    def _calls(self) -> list[_Output]:
+        return [item for item in self._items if item.kind == "function_call"]
+
+    def _shares(self) -> Iterator[tuple[_Output, str]]:
+        """The items in their order, with the share that each has of the turn's content, separators included."""
+        begun = False
+        for item in self._order:
+            text = item.text if item.kind == "message" else ""
+            yield item, PARTS_APART + text if begun and text else text
+            begun = begun or bool(text)
 
     def _turn(self) -> ModelTurn:
-        refusal = " ".join(item.refusal for item in self._outputs.items if item.refusal)
+        refusal = " ".join(item.refusal for item in self._items if item.refusal)
         content = "" if refusal else self._deltas.content
-        items = () if refusal else self._outputs.provider_items(content)
+        items = () if refusal else tuple(self._provider_items())
         return ModelTurn(
             content=content,
             reasoning=self._deltas.reasoning,
-            tool_calls=tuple(
-                RequestedCall(item.call_id, item.name, item.call_arguments) for item in self._outputs.calls
-            ),
+            tool_calls=tuple(RequestedCall(item.call_id, item.name, item.arguments) for item in self._calls),
             finish_reason=self._finish,
             failure=refused(refusal) if refusal else filtered() if self._finish == "content_filter" else "",
             usage=self._usage,
             provider=ProviderItems("responses", self._origin, items) if items else None,
         )
 
+    def _provider_items(self) -> Iterator[Item]:
+        """The items to send back with the turn; none if the message contains everything."""
+        if "".join(text for _, text in self._shares()) != self._deltas.content:
+            return
+        if not any(map(_is_telling, self._items)) and sum(item.kind == "message" for item in self._items) < 2:
+            return
+        for item, share in self._shares():
+            match item.kind:
+                case "message":
+                    if share:
+                        yield TextItem(len(share), _message_frame(item, len(share) - len(item.text)))
+                case "function_call":
+                    frame = _own(item.whole, "id", "status", "namespace", "caller")
+                    yield CallItem(self._calls.index(item), frame if frame and is_storable(frame) else None)
+                case _:
+                    if (kept := _opaque(item.whole)) is not None:
+                        yield OpaqueItem(kept)
+
 
 def _incomplete(details: Any) -> FinishReason:
-    reason = details.get("reason") if isinstance(details, dict) else None
-    match reason:
+    match details.get("reason") if isinstance(details, dict) else None:
         case "content_filter":
             return "content_filter"
         case "steered":
             return "stop"
         case _:
             return "length"
-
-
-def _rest(item: _Output, said: str, whole: str) -> str:
-    """What a text has beyond its pieces. Raises `Fault` if it contradicts them; nothing depends on reasoning."""
-    if whole.startswith(said):
-        return whole[len(said) :]
-    if item.kind == "message" and whole and whole.strip() != said.strip():
-        raise Fault("answer", "the pieces of the answer do not fit the whole", retry=True)
-    return ""
 
 
 def _texts(parts: Any, name: str = "text") -> list[str]:
@@ -425,34 +367,25 @@ def _objects(values: Any) -> list[dict[str, Any]]:
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
-def _share(item: _Output) -> str:
-    """This message's share of the turn's content, its separator included."""
-    return PARTS_APART[: item.apart] + item.text if item.kind == "message" else ""
-
-
 def _is_telling(item: _Output) -> bool:
     """Whether the item contains more than the message does."""
-    whole = item.whole or {}
     match item.kind:
         case "message":
-            if _message_frame(item) is None:
-                return False
-            return bool(whole.get("phase")) or any(part.get("annotations") for part in _objects(whole["content"]))
+            cited = any(part.get("annotations") for part in _objects(item.whole.get("content")))
+            return _message_frame(item, 0) is not None and bool(item.whole.get("phase") or cited)
         case "function_call":
-            return any(whole.get(name) for name in ("namespace", "caller"))
+            return any(item.whole.get(name) for name in ("namespace", "caller"))
         case _:
-            return _opaque(item) is not None
+            return _opaque(item.whole) is not None
 
 
-def _message_frame(item: _Output) -> dict[str, Any] | None:
-    """The item with its texts replaced by their offsets in the content."""
-    whole = item.whole or {}
-    parts = whole.get("content")
-    if not isinstance(parts, list) or not as_text(whole.get("id")) or "".join(_texts(parts)) != item.text:
+def _message_frame(item: _Output, at: int) -> dict[str, Any] | None:
+    """The message with its texts replaced by their offsets in its share of the content, from `at` on."""
+    whole = item.whole
+    if not isinstance(whole.get("content"), list) or not as_text(whole.get("id")):
         return None
     content: list[dict[str, Any]] = []
-    at = item.apart
-    for part in _objects(parts):
+    for part in _objects(whole["content"]):
         if text := as_text(part.get("text")):
             annotations = _objects(part.get("annotations"))
             content.append({"type": "output_text", "annotations": annotations, "text": [at, at + len(text)]})
@@ -462,18 +395,12 @@ def _message_frame(item: _Output) -> dict[str, Any] | None:
     return frame if content and is_storable(frame) else None
 
 
-def _call_frame(item: _Output) -> dict[str, Any] | None:
-    """The item without what the message contains of the call."""
-    frame = _own(item.whole or {}, "id", "status", "namespace", "caller")
-    return frame if frame and is_storable(frame) else None
-
-
-def _opaque(item: _Output) -> dict[str, Any] | None:
+def _opaque(whole: dict[str, Any]) -> dict[str, Any] | None:
     """The item as it is sent back; `None` for one that services would refuse."""
-    if item.whole is None or not (item.kind and as_text(item.whole.get("id"))):
+    if not (as_text(whole.get("type")) and as_text(whole.get("id"))):
         return None
-    raw = {name: value for name, value in item.whole.items() if value is not None}  # services send null and refuse it
-    if item.kind == "reasoning":
+    raw = {name: value for name, value in whole.items() if value is not None}  # services send null and refuse it
+    if raw["type"] == "reasoning":
         raw = {"summary": []} | raw
         if not (_are_texts(raw["summary"], "summary_text") and _are_texts(raw.get("content", []), "reasoning_text")):
             return None
