@@ -1,21 +1,38 @@
-"""Anthropic's Messages API: requests, and what to change when one is refused. Ollama, vLLM, LM Studio speak it too."""
+"""Anthropic's Messages API: requests, and what to change when one is refused. Ollama, vLLM, LM Studio speak it too.
 
+The API refuses a call without its result in the very next message, a result that is not first there, an answer at the
+end, an empty text block, and ids with characters other than letters, digits, `_` and `-`. What is built here has none
+of these, whatever was stopped, cut off or written by another model.
+"""
+
+import hashlib
+import json
 import re
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agent_kernel.models.anthropic_answer import MessagesReader
-from agent_kernel.models.anthropic_messages import (
-    build_messages,
-    mark_for_cache,
-    thinking_blocks,
-    tools,
-)
 from agent_kernel.models.api import Amendment, Api
-from agent_kernel.models.base import ModelRequest
-from agent_kernel.models.provider_items import RefusedItems
+from agent_kernel.models.base import IMAGES, ModelRequest, WireMessage, text_of
+from agent_kernel.models.images import absent_line
+from agent_kernel.models.provider_items import CallItem, OpaqueItem, RefusedItems, TextItem, readable_items
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import Effort
+from agent_kernel.tools.outcome_texts import NOT_DONE_PREFIXES
+
+Block = dict[str, Any]
+
+LONGEST_ID = 64
+LONGEST_NAME = 128
+DEEPEST = 100
+"""The most levels of nesting in a call's arguments."""
+NO_RESULT = "The result of this call is not known."
+_CACHED = {"type": "ephemeral"}
+_BRACKETS = re.compile(r"[\[\]{}]")
+_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+_THOUGHT = frozenset({"thinking", "redacted_thinking"})
+_FAILED = re.compile(rf"(?:{'|'.join(NOT_DONE_PREFIXES)})\b")
 
 Thinking = Literal["adaptive", "budget", "none"]
 """How a model is asked to think: adaptively, with a budget of tokens, or not at all."""
@@ -131,3 +148,195 @@ class MessagesApi(Api):
         self._thinking = other if takes_other else "none"
         ignored = request.effort is not None and not takes_other
         return Amendment(request, _NO_EFFORT.format(self.wire_name) if ignored else "")
+
+
+def build_messages(request: ModelRequest, origin: str, refused: RefusedItems) -> tuple[list[Block], list[Block]]:
+    """The system prompt and the messages, both with the marks up to which the service may cache them; without the
+    `refused` items."""
+    system: list[Block] = []
+    building = _Conversation()
+    images = request.images
+    for message in request.messages:
+        match message["role"]:
+            case "system" | "developer":
+                system += _text(text_of(message))
+            case "user":
+                building.add_user([*_images(message, images), *_text(text_of(message))])
+            case "tool":
+                building.add_result(message["tool_call_id"], _result(message, images))
+            case _:
+                building.add_answer(list(_answer(message, origin, refused)))
+    _mark(system[-1:])
+    return system, building.finish()
+
+
+def tools(offered: Sequence[dict[str, Any]], messages: Sequence[Block]) -> dict[str, Any]:
+    """The request's fields for tools. The API refuses a conversation with calls and no tools, so the tools that were
+    called are declared then, with `tool_choice` none."""
+    if offered:
+        made = [_tool(one["function"]) for one in offered]
+        _mark(made[-1:])
+        return {"tools": made}
+    names = {block["name"]: None for message in messages for block in message["content"] if block["type"] == "tool_use"}
+    if not names:
+        return {}
+    made = [{"name": name, "input_schema": {"type": "object"}} for name in names]
+    return {"tools": made, "tool_choice": {"type": "none"}}
+
+
+def mark_for_cache(messages: Sequence[Block]) -> None:
+    """Mark the end of this request and of the one before as cacheable. Two marks, because the service looks only some
+    twenty blocks back from a mark, and a step of many calls is longer."""
+    ends = [message["content"][-1:] for message in messages if message["role"] == "user"]
+    for end in ends[-2:]:
+        _mark(end)
+
+
+def thinking_blocks(messages: Iterable[WireMessage], origin: str) -> Iterator[Block]:
+    """The thinking blocks that a request would contain."""
+    for message in messages:
+        for item in readable_items(message, "messages", origin) or ():
+            if isinstance(item, OpaqueItem) and item.item.get("type") in _THOUGHT:
+                yield item.item
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """Assembles answers, results of calls and the user's messages into alternating turns."""
+
+    messages: list[Block] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    """The ids of the last answer's calls, in order."""
+    results: dict[str, Block] = field(default_factory=dict)
+    said: list[Block] = field(default_factory=list)
+    """The user's blocks since the last answer."""
+
+    def add_user(self, blocks: list[Block]) -> None:
+        self.said += blocks
+
+    def add_result(self, call_id: str, result: Block) -> None:
+        valid = valid_id(call_id)
+        if valid in self.calls and valid not in self.results:
+            self.results[valid] = {"type": "tool_result", "tool_use_id": valid, **result}
+
+    def add_answer(self, blocks: list[Block]) -> None:
+        if not blocks:
+            return
+        self._end_turn()
+        if not self.messages:  # earlier messages were left out
+            self.messages.append({"role": "user", "content": _text("(The conversation goes on.)")})
+        self._append("assistant", blocks)
+        self.calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+
+    def finish(self) -> list[Block]:
+        self._end_turn()
+        last = self.messages[-1]["content"][-1] if self.messages else {}
+        if not self.messages or (self.messages[-1]["role"] == "assistant" and not _goes_on(last)):
+            self._append("user", _text("Go on."))
+        return self.messages
+
+    def _end_turn(self) -> None:
+        missing = {"type": "tool_result", "content": NO_RESULT, "is_error": True}
+        results = [self.results.get(one) or {**missing, "tool_use_id": one} for one in self.calls]
+        self._append("user", results + self.said)
+        self.calls, self.results, self.said = [], {}, []
+
+    def _append(self, role: str, blocks: list[Block]) -> None:
+        if not blocks:
+            return
+        if self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": blocks})
+
+
+def _goes_on(block: Block) -> bool:
+    """Whether the block is a call of the service's own tool, with which it continues by itself."""
+    kind = block["type"]
+    return bool(kind == "server_tool_use" or (kind != "tool_result" and kind.endswith("_tool_result")))
+
+
+def _answer(message: WireMessage, origin: str, refused: RefusedItems) -> Iterator[Block]:
+    """An answer's blocks in their original order, if this origin made them; else text, then calls."""
+    content, calls = text_of(message), message.get("tool_calls") or []
+    at, called = 0, set()
+    for item in readable_items(message, "messages", origin) or ():
+        match item:
+            case OpaqueItem():
+                if item.item not in refused:
+                    yield item.item
+            case TextItem():
+                yield from _text(content[at : at + item.length])
+                at += item.length
+            case CallItem():
+                if item.index < len(calls) and item.index not in called:
+                    called.add(item.index)
+                    yield _call(calls[item.index])
+    yield from _text(content[at:])
+    yield from (_call(call) for index, call in enumerate(calls) if index not in called)
+
+
+def _call(call: dict[str, Any]) -> Block:
+    function = call["function"]
+    name = _ODD.sub("_", function["name"])[:LONGEST_NAME] or "unnamed"
+    return {"type": "tool_use", "id": valid_id(call["id"]), "name": name, "input": _input(function["arguments"])}
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    """A call's arguments as the object that this API takes; empty if they are invalid or nested too deeply."""
+    depth = deepest = 0
+    if arguments.count("{") + arguments.count("[") > DEEPEST:
+        for sign in _BRACKETS.findall(arguments):
+            depth += 1 if sign in "{[" else -1
+            deepest = max(deepest, depth)
+    given = json.loads(arguments) if deepest <= DEEPEST else {}
+    return given if isinstance(given, dict) else {}
+
+
+def valid_id(call_id: str) -> str:
+    """Map a call's id to one that this API accepts. The mapping is stable and keeps different ids different."""
+    plain = _ODD.sub("_", call_id)
+    if plain == call_id and 0 < len(plain) <= LONGEST_ID:
+        return plain
+    digest = hashlib.sha256(call_id.encode(errors="replace")).hexdigest()[:16]
+    return f"{plain[: LONGEST_ID - 17]}_{digest}"
+
+
+def _result(message: WireMessage, images: Mapping[str, str]) -> Block:
+    content = text_of(message)
+    shown = _images(message, images)
+    result: Block = {}
+    if shown:
+        result["content"] = [*_text(content), *shown]
+    elif content.strip():
+        result["content"] = content
+    if _FAILED.match(content):
+        result["is_error"] = True
+    return result
+
+
+def _images(message: WireMessage, images: Mapping[str, str]) -> list[Block]:
+    return [block for ref in message.get(IMAGES, ()) for block in _image(ref, images)]
+
+
+def _image(ref: dict[str, Any], images: Mapping[str, str]) -> list[Block]:
+    data = images.get(ref["digest"])
+    if data is None:
+        return _text(absent_line(ref))
+    return [{"type": "image", "source": {"type": "base64", "media_type": ref["media_type"], "data": data}}]
+
+
+def _text(text: str) -> list[Block]:
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _tool(function: dict[str, Any]) -> Block:
+    made: Block = {"name": function["name"], "input_schema": {"type": "object", **(function.get("parameters") or {})}}
+    if function.get("description"):
+        made["description"] = function["description"]
+    return made
+
+
+def _mark(blocks: list[Block]) -> None:
+    for block in blocks:
+        block["cache_control"] = _CACHED

@@ -221,6 +221,27 @@ class LearnsFacts(Protocol):
         ...
 
 
+class ClientModel:
+    """Stands in for the model of a run that an agent outside, `name`, asked for: it asks for that one call. It keeps
+    nothing, so a run goes on with another one after a restart."""
+
+    recorded = False
+    facts = ModelFacts(images=True, stands_in=True)
+
+    def __init__(self, name: str, call: RequestedCall) -> None:
+        self.name = name
+        self._call = call
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        if request.messages[-1]["role"] == "tool":
+            yield ModelTurn(content=f"The result is for {self.name}.")
+        else:
+            yield ModelTurn(content="", tool_calls=(self._call,))
+
+    async def aclose(self) -> None:
+        pass
+
+
 def text_of(message: WireMessage) -> str:
     """The text of a message, whose content may be a list of parts."""
     content = message.get("content")

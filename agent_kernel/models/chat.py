@@ -14,9 +14,8 @@ from agent_kernel.models.answer_reading import (
 from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.base import ModelRequest, ModelTurn, TokenUsage
 from agent_kernel.models.chat_calls import CallAssembler
-from agent_kernel.models.chat_dialect import dialect_at
 from agent_kernel.models.chat_items import ReasoningFields
-from agent_kernel.models.chat_messages import build_messages
+from agent_kernel.models.chat_messages import build_messages, dialect_at
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
 from agent_kernel.models.provider_items import Item, ProviderItems
 from agent_kernel.models.service_faults import Fault, error_object_fault

@@ -12,44 +12,39 @@
 Names are imported on first use, because pytest loads the plugin in every project.
 """
 
-import importlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_kernel.approvals.scripted import approve_all, deny_all, script
     from agent_kernel.models.recordings.recorder import record
-    from agent_kernel.testing.clock import VirtualClock
     from agent_kernel.testing.fake_anthropic import FakeAnthropic
     from agent_kernel.testing.fake_openai import FakeOpenAI
-    from agent_kernel.testing.scripted_model import ScriptedModel, ScriptMismatch, call, calls, requested, say
+    from agent_kernel.testing.scripted_model import (
+        ScriptedModel,
+        ScriptMismatch,
+        VirtualClock,
+        call,
+        calls,
+        requested,
+        say,
+    )  # fmt: skip
 
-_MODULES = {
-    "agent_kernel.approvals.scripted": ("approve_all", "deny_all", "script"),
-    "agent_kernel.models.recordings.recorder": ("record",),
-    "agent_kernel.testing.clock": ("VirtualClock",),
-    "agent_kernel.testing.fake_anthropic": ("FakeAnthropic",),
-    "agent_kernel.testing.fake_openai": ("FakeOpenAI",),
-    "agent_kernel.testing.scripted_model": ("ScriptMismatch", "ScriptedModel", "call", "calls", "requested", "say"),
-}
 __all__ = [
-    "FakeAnthropic",
-    "FakeOpenAI",
-    "ScriptMismatch",
-    "ScriptedModel",
-    "VirtualClock",
-    "approve_all",
-    "call",
-    "calls",
-    "deny_all",
-    "record",
-    "requested",
-    "say",
-    "script",
-]
+    "FakeAnthropic", "FakeOpenAI", "ScriptMismatch", "ScriptedModel", "VirtualClock", "approve_all", "call", "calls",
+    "deny_all", "record", "requested", "say", "script",
+]  # fmt: skip
+_MODULES = {
+    "agent_kernel.approvals.scripted": "approve_all deny_all script",
+    "agent_kernel.models.recordings.recorder": "record",
+    "agent_kernel.testing.fake_anthropic": "FakeAnthropic",
+    "agent_kernel.testing.fake_openai": "FakeOpenAI",
+    "agent_kernel.testing.scripted_model": "ScriptMismatch ScriptedModel VirtualClock call calls requested say",
+}
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
-        if name in names:
-            return getattr(importlib.import_module(module), name)
+        if name in names.split():
+            return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,10 +9,11 @@ For a program of its own, `python -m agent_kernel.testing.fake_anthropic --port 
 ANTHROPIC_BASE_URL is to be. FILE is as in `agent_kernel.testing.fake_openai`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from agent_kernel.testing.anthropic_rules import Refused, Transcripts, check_request
 from agent_kernel.testing.fake_openai import serve
 from agent_kernel.testing.fake_service import FakeService, Scripted
 from agent_kernel.testing.wire import messages
@@ -20,6 +21,13 @@ from agent_kernel.testing.wire.reply import Reply
 from agent_kernel.testing.wire.schemas import WrongRequest, check_messages_request
 
 FAKE_ANTHROPIC_KEY = "sk-ant-fake-0123456789abcdef"
+Block = dict[str, Any]
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
+_FIELDS = {
+    "cache_control", "container", "diagnostics", "inference_geo", "max_tokens", "messages", "metadata", "model",
+    "output_config", "service_tier", "speed", "stop_sequences", "stream", "system", "thinking", "tool_choice", "tools",
+}  # fmt: skip
 
 
 class FakeAnthropic(FakeService):
@@ -61,6 +69,179 @@ class FakeAnthropic(FakeService):
         reply = super().answer(path, headers, body)
         self._transcripts.remember(body, reply.body)
         return reply
+
+
+class Refused(Exception):
+    """A refused request; the message is that of the service's 400."""
+
+
+class Transcripts:
+    """Remembers thinking, which must come back unchanged after the same messages, or not at all."""
+
+    def __init__(self) -> None:
+        self._after: dict[str, list[Any]] = {}
+
+    def remember(self, request: dict[str, Any], answer: bytes) -> None:
+        """Remember the thinking in a streamed answer to `request`."""
+        blocks: dict[int, Block] = {}
+        for line in answer.splitlines():
+            if not line.startswith(b"data: {"):
+                continue
+            try:
+                _gather(json.loads(line[6:]), blocks)
+            except (ValueError, TypeError, KeyError, AttributeError):
+                return  # an answer that a test has damaged
+        for block in blocks.values():
+            self._after.setdefault(_key(block), _transcript(request))
+
+    def check(self, request: dict[str, Any]) -> None:
+        said = _transcript(request)
+        for place, block in _placed(request):
+            if block["type"] not in ("thinking", "redacted_thinking"):
+                continue
+            if not block.get("signature", block.get("data")):
+                raise Refused(f"{place}.{block['type']}.signature: Field required")
+            before = self._after.get(_key(block))
+            if before is None:
+                raise Refused(f"{place}: Invalid `signature` in `thinking` block")
+            if said[: len(before)] != before:
+                raise Refused(
+                    f"{place}: Invalid `signature` in `thinking` block. The block is bound to a different "
+                    "conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "
+                    '"drop_block".'
+                )
+
+
+def check_request(request: dict[str, Any], headers: Mapping[str, str]) -> None:
+    """Check a request. Raises `Refused`."""
+    if "anthropic-version" not in headers:
+        raise Refused("anthropic-version: header is required")
+    for field in ("model", "max_tokens", "messages"):
+        if field not in request:
+            raise Refused(f"{field}: Field required")
+    for field in request:
+        if field not in _FIELDS:
+            raise Refused(f"{field}: Extra inputs are not permitted")
+    if not request["messages"]:
+        raise Refused("messages: at least one message is required")
+    _check_settings(request)
+    _check_marks(request)
+    for place, block in _placed(request):
+        _check_block(place, block)
+    _check_turns(request["messages"])
+    calls = any(block["type"] == "tool_use" for _, block in _placed(request))
+    if calls and not request.get("tools"):
+        raise Refused("Requests which have `tool_use` or `tool_result` blocks in `messages` must define `tools`.")
+
+
+def _check_settings(request: dict[str, Any]) -> None:
+    budget = request.get("thinking", {}).get("budget_tokens", 1024)
+    if not 1024 <= budget < max(request["max_tokens"], 1025):
+        raise Refused("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    for index, tool in enumerate(request.get("tools", ())):
+        if not _NAME.match(tool["name"]):
+            raise Refused(f"tools.{index}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
+        if tool["input_schema"].get("type") != "object":
+            raise Refused(f"tools.{index}.custom.input_schema.type: Field required")
+    names = [tool["name"] for tool in request.get("tools", ())]
+    if len(set(names)) < len(names):
+        raise Refused("tools: Tool names must be unique.")
+
+
+def _check_marks(request: dict[str, Any]) -> None:
+    marked = sum("cache_control" in one for one in [*request.get("tools", ()), *request.get("system", ())])
+    for _, block in _placed(request):
+        if "cache_control" in block:
+            marked += 1
+            if block["type"] in ("thinking", "redacted_thinking"):
+                raise Refused(f"{block['type']} blocks cannot have cache_control")
+    if marked > 4:
+        raise Refused(f"A maximum of 4 blocks with cache_control may be provided. Found {marked}.")
+
+
+def _check_block(place: str, block: Block) -> None:
+    match block["type"]:
+        case "text":
+            if not block["text"].strip():
+                raise Refused("messages: text content blocks must contain non-whitespace text")
+        case "tool_use":
+            if not _ID.match(block["id"]):
+                raise Refused(f"{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+            if not _NAME.match(block["name"]):
+                raise Refused(f"{place}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
+            if not isinstance(block["input"], dict):
+                raise Refused(f"{place}.tool_use.input: Input should be a valid dictionary")
+        case "tool_result":
+            content = block.get("content", "")
+            for inner in content if isinstance(content, list) else ():
+                _check_block(f"{place}.tool_result.content", inner)
+
+
+def _check_turns(messages: list[dict[str, Any]]) -> None:
+    """Check that every call is answered in the next message, before anything else there."""
+    if messages[0]["role"] != "user":
+        raise Refused('messages: first message must use the "user" role')
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for index, message in enumerate(messages):
+        results = [block.get("tool_use_id") for block in message["content"] if block["type"] == "tool_result"]
+        if sorted(results) != sorted(waiting):
+            missing = ", ".join(sorted(set(waiting) - set(results)))
+            raise Refused(
+                f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"{missing}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+                if missing
+                else f"messages.{index}.content: unexpected `tool_use_id` found in `tool_result` blocks: {results}."
+            )
+        if any(block["type"] != "tool_result" for block in message["content"][: len(results)]):
+            raise Refused(f"messages.{index}: `tool_result` blocks must come first in the message.")
+        waiting = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+        if seen & set(waiting) or len(set(waiting)) < len(waiting):
+            raise Refused(f"messages.{index}: `tool_use` ids must be unique")
+        seen |= set(waiting)
+        if index and message["role"] == messages[index - 1]["role"]:
+            raise Refused('messages: roles must alternate between "user" and "assistant"')
+    if waiting:
+        raise Refused(f"messages.{len(messages) - 1}: `tool_use` ids were found without `tool_result` blocks")
+    last = messages[-1]
+    if last["role"] == "assistant" and not last["content"][-1]["type"].startswith(("server_tool_use", "web_")):
+        raise Refused(
+            "This model does not support assistant message prefill. The conversation must end with a user message."
+        )
+
+
+def _placed(request: dict[str, Any]) -> Iterator[tuple[str, Block]]:
+    for index, message in enumerate(request["messages"]):
+        for at, block in enumerate(message["content"]):
+            yield f"messages.{index}.content.{at}", block
+
+
+def _transcript(request: dict[str, Any]) -> list[Any]:
+    """The roles and content in order, without marks for the cache."""
+    head = [_bare(request.get("system", [])), _bare(request.get("tools", []))]
+    return head + [(message["role"], _bare(block)) for message in request["messages"] for block in message["content"]]
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _bare(inner) for name, inner in value.items() if name != "cache_control"}
+    return [_bare(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _gather(event: dict[str, Any], blocks: dict[int, Block]) -> None:
+    match event["type"]:
+        case "content_block_start":
+            if event["content_block"]["type"] in ("thinking", "redacted_thinking"):
+                blocks[event["index"]] = dict(event["content_block"])
+        case "content_block_delta":
+            delta = event["delta"]
+            field = {"thinking_delta": "thinking", "signature_delta": "signature"}.get(delta["type"])
+            if field is not None and event["index"] in blocks:
+                blocks[event["index"]][field] += delta[field]
+
+
+def _key(block: Block) -> str:
+    return json.dumps(_bare(block), sort_keys=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

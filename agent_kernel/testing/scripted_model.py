@@ -1,9 +1,13 @@
-"""A model that plays a test's script, and fails if the requests do not match it; and shorthands for its turns."""
+"""A model that plays a test's script, and fails if the requests do not match it; shorthands for its turns; and a clock
+that a test advances."""
 
+import asyncio
+import heapq
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
@@ -167,3 +171,42 @@ def requested(tool_name: str, arguments: dict[str, Any] | str, *, call_id: str =
     """One call. Arguments given as text are sent as they are, so they may be malformed."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return RequestedCall(id=call_id, name=tool_name, arguments=text)
+
+
+class VirtualClock:
+    """A clock for retries and budgets. By default a sleep ends at once and advances the time; with `auto=False` it
+    waits for `advance`. `slept` lists the seconds of all sleeps."""
+
+    def __init__(self, start: float = 1_750_000_000.0, *, auto: bool = True) -> None:
+        self._now = start
+        self._auto = auto
+        self._order = count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        """Seconds since the Unix epoch."""
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if self._auto:
+            self._now += max(0.0, seconds)
+            await asyncio.sleep(0)
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), future))
+        await future
+
+    @property
+    def sleepers(self) -> int:
+        """How many sleeps are waiting for `advance`."""
+        return sum(not future.done() for _, _, future in self._sleepers)
+
+    def advance(self, seconds: float) -> None:
+        """Advance the time and wake, in order, every sleep that is over by then."""
+        self._now += seconds
+        while self._sleepers and self._sleepers[0][0] <= self._now:
+            future = heapq.heappop(self._sleepers)[2]
+            if not future.done():
+                future.set_result(None)

@@ -18,8 +18,7 @@ from agent_kernel.log.event_rows import START, Position
 from agent_kernel.log.measures import add_run as measure_run
 from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
 from agent_kernel.log.store import Log
-from agent_kernel.models.base import IMAGES, LearnsFacts, Model, RequestedCall, facts_of
-from agent_kernel.models.client_model import ClientModel
+from agent_kernel.models.base import IMAGES, ClientModel, LearnsFacts, Model, RequestedCall, facts_of
 from agent_kernel.models.prices import load, wants_loading
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.own_thread import in_own_thread

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_kernel.models.anthropic import MessagesApi
-from agent_kernel.models.anthropic_messages import NO_RESULT
+from agent_kernel.models.anthropic import NO_RESULT, MessagesApi
 from agent_kernel.models.base import ModelRequest, WireMessage
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems, TextItem
-from agent_kernel.testing.anthropic_rules import check_request
+from agent_kernel.testing.fake_anthropic import check_request
 from agent_kernel.testing.wire.schemas import check_messages_request
 
 API = MessagesApi("claude-sonnet-5-5", "http://here")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_kernel.models.text_calls import TextCall, text_call
+from agent_kernel.models.no_answer import TextCall, text_call
 
 TOOLS = ("run_python", "look")
 JSON = '{"name": "run_python", "arguments": {"code": "print([`1`])\\n"}}'

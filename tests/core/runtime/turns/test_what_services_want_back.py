@@ -133,7 +133,7 @@ async def test_mistral_takes_a_conversation_that_began_with_claude(
     stages: Stages, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if known:
-        monkeypatch.setattr("agent_kernel.models.chat_dialect._MISTRAL", ".127.0.0.1")
+        monkeypatch.setattr("agent_kernel.models.chat_messages._MISTRAL", ".127.0.0.1")
     both = calls(call("look", call_id="toolu_01A"), call("look", call_id="toolu_01B"))
     async with (
         connected(both, say("One."), api=MESSAGES) as (_, claude),
