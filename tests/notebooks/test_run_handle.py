@@ -114,4 +114,6 @@ def test_an_agent_that_is_asked_in_a_subshell_works_as_elsewhere(kernel: TestKer
     code = "run = ak.Agent(model=model, policy='allow').run('Go').wait(60)\nprint(run.status)"
     cell = kernel.result(kernel.post("execute_request", subshell=kernel.subshell(), code=code, **content))
     assert cell.streams() == "complete\n"
+    [record] = cell.shown()
+    assert "Done." in record, "in the cell that asked"
     assert kernel.value("run.text, x") == "('Done.', 42)"

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,13 @@ OLDEST_IPYKERNEL = 7
 def kernel_of(shell: InteractiveShell) -> Any | None:
     """The kernel, or `None` in plain IPython."""
     return getattr(shell, "kernel", None)
+
+
+def in_thread_of_cells() -> bool:
+    """Whether the kernel runs cells in this thread, so that what it shows stands in its cell: the main thread, or a
+    subshell's."""
+    thread, subshells = threading.current_thread(), sys.modules.get("ipykernel.subshell")  # none in plain IPython
+    return thread is threading.main_thread() or (subshells is not None and isinstance(thread, subshells.SubshellThread))
 
 
 def check_version(shell: InteractiveShell) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from agent_kernel.notebook.execution.call_interrupts import AwaitInterrupted, Notice, RunInterrupted, run_on_this_loop
+from agent_kernel.notebook.kernel.environment import in_thread_of_cells
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 
@@ -110,5 +111,5 @@ def _listening(state: KernelState, run: RunState, listener: Callable[[], object]
 
 
 def _after_wait(run: RunState) -> None:
-    if run.end is not None and threading.current_thread() is threading.main_thread():
+    if run.end is not None and in_thread_of_cells():
         run.host.on_waited(run, run.end)
