@@ -17,6 +17,7 @@ import {
   type WatchCell,
 } from "../../src/ui/events";
 import { ACTIVATE_CELL } from "../../src/ui/notebook";
+import { watchCell } from "./watchedCells";
 
 const MOST_CELLS = 1_000;
 const MOST_CHARACTERS = 2_000_000;
@@ -62,7 +63,8 @@ export function answersCards(tracker: INotebookTracker): void {
     return false;
   });
   on(tracker, WATCH_CELL, (detail: WatchCell, place) => {
-    if (place !== null) watch(place.panel, detail);
+    const cells = place?.panel.content.model;
+    if (cells) watchCell(cells, detail);
     return false;
   });
 }
@@ -144,30 +146,4 @@ async function completionsOf(
 function typesOf(listed: unknown): (string | undefined)[] {
   if (!Array.isArray(listed)) return [];
   return listed.map((one: { type?: unknown } | null) => (typeof one?.type === "string" ? one.type : undefined));
-}
-
-function watch(panel: NotebookPanel, { cellId, digest, onState, signal }: WatchCell): void {
-  const model = panel.content.model;
-  let last: string | null | undefined;
-  const look = (): void => {
-    const cells = Array.from(model?.cells ?? []).filter((cell) => cell.id === cellId);
-    const source = cells.length === 1 ? (cells[0]?.sharedModel.getSource() ?? null) : null;
-    if (source === last) return;
-    last = source;
-    void isSource(source, digest).then((isIt) => {
-      if (!signal.aborted && source === last) onState(!isIt);
-    });
-  };
-  model?.contentChanged.connect(look);
-  signal.addEventListener("abort", () => model?.contentChanged.disconnect(look));
-  look();
-}
-
-/** Pages without TLS, other than those of this machine, can't compute digests: their cards do not tell. The server does,
- * when the call is approved. */
-async function isSource(source: string | null, digest: string): Promise<boolean> {
-  if (source === null) return false;
-  if (!isSecureContext) return true;
-  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(source));
-  return [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("") === digest;
 }

@@ -3,6 +3,7 @@ import type { CodeCell } from "@jupyterlab/cells";
 import type { NotebookPanel } from "@jupyterlab/notebook";
 import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
 import { isCode, takesQuestions } from "./ask";
+import { watchDrawn } from "./drawnCells";
 import { asksAgent } from "./prompts";
 
 const BUTTONS = "agent-kernel-error";
@@ -12,22 +13,9 @@ export type Press = (question: "fix" | "explain", cellId: string) => void;
 
 /** Watches the errors of a notebook, those that are there already included. */
 export function watchErrors(panel: NotebookPanel, press: Press): void {
-  const changed = new Set<Element>();
-  const look = (): void => {
-    for (const cell of panel.content.widgets) if (changed.has(cell.node) && isCode(cell)) mark(panel, cell, press);
-    changed.clear();
-  };
-  // Outputs are drawn, drawn again and taken from the page without a word.
-  const changes = new MutationObserver((records) => {
-    const isDue = changed.size > 0;
-    for (const { target } of records) {
-      const cell = target instanceof Element ? target.closest(".jp-CodeCell") : null;
-      if (cell !== null) changed.add(cell);
-    }
-    if (!isDue && changed.size > 0) requestAnimationFrame(look);
+  watchDrawn(panel, (drawn) => {
+    for (const cell of panel.content.widgets) if (drawn.has(cell.node) && isCode(cell)) mark(panel, cell, press);
   });
-  changes.observe(panel.content.node, { childList: true, subtree: true });
-  panel.disposed.connect(() => changes.disconnect());
   const all = (): void => {
     for (const cell of panel.content.widgets) if (isCode(cell)) mark(panel, cell, press);
   };

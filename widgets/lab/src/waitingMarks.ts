@@ -3,7 +3,8 @@ import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/notebook";
 import { Widget } from "@lumino/widgets";
 import { isCode } from "./ask";
-import { type GoToRun, frame, headingOf } from "./goToRun";
+import { watchDrawn } from "./drawnCells";
+import { type GoToRun, headingOf } from "./goToRun";
 import { type ListedRun, type Waiting, countOf, summary } from "./listedRuns";
 import { indexOf, isIn } from "./lostRuns";
 import type { OpenRuns } from "./openRuns";
@@ -14,23 +15,12 @@ export const COUNT = "agent-kernel-waits";
 const COVER = ".jp-Placeholder-contentContainer";
 
 export function marksWhatWaits(tracker: INotebookTracker, runs: OpenRuns, goTo: GoToRun): void {
-  tracker.widgetAdded.connect((_, panel) => watch(panel, runs, goTo));
+  tracker.widgetAdded.connect((_, panel) =>
+    watchDrawn(panel, () => {
+      if (runs.waiting.length > 0) mark(panel, runs.waiting, goTo);
+    }),
+  );
   runs.listed.connect(() => tracker.forEach((panel) => mark(panel, runs.waiting, goTo)));
-}
-
-/** Outputs are folded and unfolded without a word. */
-function watch(panel: NotebookPanel, runs: OpenRuns, goTo: GoToRun): void {
-  let due = false;
-  const changes = new MutationObserver(() => {
-    if (due || runs.waiting.length === 0) return;
-    due = true;
-    void frame().then(() => {
-      due = false;
-      if (!panel.isDisposed) mark(panel, runs.waiting, goTo);
-    });
-  });
-  changes.observe(panel.content.node, { childList: true, subtree: true });
-  panel.disposed.connect(() => changes.disconnect());
 }
 
 function mark(panel: NotebookPanel, waiting: readonly Waiting[], goTo: GoToRun): void {
