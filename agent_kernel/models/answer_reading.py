@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import orjson
-
 from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, Retraction, TextDelta
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.models.sse import EventReader
@@ -22,10 +20,7 @@ MOST_EVENTS = 400_000
 MOST_PARTS = 1_000
 """The most calls and text blocks of a turn."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONG_NUMBER = re.compile(rb"\d{19}")
-"""Of an integer that orjson may round."""
-_HALF_EMOJI = re.compile(r"(?i)\\ud[89a-f]")
-"""Of what orjson refuses where the other half is missing."""
+_HALF_EMOJI = re.compile(rb"(?i)\\ud[89a-f]")
 
 
 class SizeLimit:
@@ -108,15 +103,11 @@ class AnswerBody:
 
 def load_event(raw: bytes) -> Any:
     """Raises `Fault`."""
-    if not _LONG_NUMBER.search(raw):
-        try:
-            return orjson.loads(raw)
-        except orjson.JSONDecodeError:
-            pass
     try:
-        # Half an emoji, as some servers send it and orjson refuses it, becomes `?`.
-        exact = json.dumps(json.loads(raw.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
-        return json.loads(exact)
+        event = json.loads(raw.decode("utf-8", "replace"))
+        if _HALF_EMOJI.search(raw) is None:
+            return event
+        return json.loads(json.dumps(event, ensure_ascii=False).encode("utf-8", "replace"))  # half an emoji becomes `?`
     except (ValueError, RecursionError):
         start = raw[:80].decode("utf-8", "replace")
         raise Fault("answer", f"the server sent an event that is not JSON: {start}", retry=True) from None
@@ -129,11 +120,6 @@ def as_text(value: Any) -> str:
 
 def is_object(arguments: str) -> bool:
     """Whether a call's arguments are a complete JSON object."""
-    try:
-        return isinstance(orjson.loads(arguments), dict)
-    except orjson.JSONDecodeError:
-        if _HALF_EMOJI.search(arguments) is None:
-            return False
     try:
         return isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-import orjson
-
 from agent_kernel.models.answer_reading import (
     CONNECTION_ENDED,
     LENGTH_REACHED,
@@ -19,7 +17,7 @@ from agent_kernel.models.answer_reading import (
 )
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.no_answer import refused
-from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem
+from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem, is_storable
 from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.models.usage import is_count, reported_cost, token_usage
 from agent_kernel.protocol.vocabulary import FinishReason
@@ -274,10 +272,8 @@ def _opaque(block: _Block) -> dict[str, Any] | None:
             return None
     if block.kind == "redacted_thinking" and not as_text(kept.get("data")):
         return None
-    try:
-        if block.kind == "server_tool_use" and block.json:
-            kept = {**kept, "input": json.loads(block.arguments)}
-        orjson.dumps(kept)
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return kept
+    if block.kind == "server_tool_use" and block.json:
+        if not block.complete:
+            return None
+        kept = {**kept, "input": json.loads(block.arguments)}
+    return kept if is_storable(kept) else None

@@ -1,7 +1,7 @@
-"""Encodes turns as a Responses server sends them, and with the deviations of real servers."""
+"""Encodes turns as a Responses server sends them."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count, zip_longest
 from typing import Any
 
@@ -11,8 +11,6 @@ from agent_kernel.testing.scripted_model import odd_pieces
 from agent_kernel.testing.wire.reply import Reply, events, json_reply
 
 Event = dict[str, Any]
-Change = Callable[[list[Event]], list[Event]]
-"""A deviation of a server, as a function of the events."""
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
@@ -126,55 +124,15 @@ def numbered(events: Iterable[Event]) -> list[Event]:
     return [{**event, "sequence_number": next(counter)} for event in events]
 
 
-def streamed(
-    turn: ModelTurn, *, ids: bool = True, interleave: bool = False, change: Change | None = None, **options: Any
-) -> Reply:
+def streamed(turn: ModelTurn, *, ids: bool = True, interleave: bool = False, **options: Any) -> Reply:
     """A turn as a stream. `options`: see `reply.stream`."""
-    sent = numbered(events_of(turn, ids=ids, interleave=interleave))
-    return events(*(change(sent) if change is not None else sent), **options)
+    return events(*numbered(events_of(turn, ids=ids, interleave=interleave)), **options)
 
 
 def plain(turn: ModelTurn) -> Reply:
     """The turn as one JSON body, from a server that does not stream."""
     whole = events_of(turn)[-1]["response"]
     return json_reply(whole)
-
-
-def without(*types: str) -> Change:
-    """Drop events that a server never sends."""
-    return lambda events: [event for event in events if not str(event["type"]).endswith(types)]
-
-
-def only_last(events: list[Event]) -> list[Event]:
-    """A proxy that requests without streaming and sends the result as one event (LiteLLM)."""
-    return events[:1] + events[-1:]
-
-
-def without_output(events: list[Event]) -> list[Event]:
-    return [*events[:-1], {**events[-1], "response": {**events[-1]["response"], "output": []}}]
-
-
-def twice(events: list[Event]) -> list[Event]:
-    """Repeat each event, with the same number."""
-    return [event for one in events for event in (one, one)]
-
-
-def changing_ids(events: list[Event]) -> list[Event]:
-    """Use another item id in each event (LiteLLM)."""
-    return [{**event, "item_id": f"x_{at}"} if "item_id" in event else event for at, event in enumerate(events)]
-
-
-def one_index(events: list[Event]) -> list[Event]:
-    """Put all items under one index."""
-    return [{**event, "output_index": 0} if "output_index" in event else event for event in events]
-
-
-def other_call_ids(events: list[Event]) -> list[Event]:
-    """Use other ids in the last event than before (vLLM)."""
-    whole = events[-1]["response"]
-    items = [{**item, "id": f"other_{at}"} for at, item in enumerate(whole["output"])]
-    items = [{**item, "call_id": "call_other"} if "call_id" in item else item for item in items]
-    return [*events[:-1], {**events[-1], "response": {**whole, "output": items}}]
 
 
 _BEGUN: dict[str, Event] = {

@@ -154,6 +154,43 @@ def _responses_error(message: str, status: int | None) -> Events:
     return [{"type": "error", "message": message, "code": None if status is None else str(status), "param": None}]
 
 
+def without(*types: str) -> Callable[[Events], Events]:
+    """Drop events that a server never sends."""
+    return lambda events: [event for event in events if not str(event["type"]).endswith(types)]
+
+
+def only_last(events: Events) -> Events:
+    """A proxy that requests without streaming and sends the result as one event (LiteLLM)."""
+    return events[:1] + events[-1:]
+
+
+def without_output(events: Events) -> Events:
+    return [*events[:-1], {**events[-1], "response": {**events[-1]["response"], "output": []}}]
+
+
+def twice(events: Events) -> Events:
+    """Repeat each event, with the same number."""
+    return [event for one in events for event in (one, one)]
+
+
+def changing_ids(events: Events) -> Events:
+    """Use another item id in each event (LiteLLM)."""
+    return [{**event, "item_id": f"x_{at}"} if "item_id" in event else event for at, event in enumerate(events)]
+
+
+def one_index(events: Events) -> Events:
+    """Put all items under one index."""
+    return [{**event, "output_index": 0} if "output_index" in event else event for event in events]
+
+
+def other_call_ids(events: Events) -> Events:
+    """Use other ids in the last event than before (vLLM)."""
+    whole = events[-1]["response"]
+    items = [{**item, "id": f"other_{at}"} for at, item in enumerate(whole["output"])]
+    items = [{**item, "call_id": "call_other"} if "call_id" in item else item for item in items]
+    return [*events[:-1], {**events[-1], "response": {**whole, "output": items}}]
+
+
 RESPONSES = WireApi(
     name="responses",
     make=ResponsesApi,
@@ -163,15 +200,15 @@ RESPONSES = WireApi(
     event_stream=reply.event_stream,
     plain=responses.plain,
     changes={
-        "all at the end": responses.only_last,
-        "items not opened": responses.without("item.added", "part.added"),
-        "no deltas": responses.without(".delta"),
-        "items not ended": responses.without("text.done", "arguments.done", "part.done", "item.done"),
-        "nothing in the end": responses.without_output,
-        "every event twice": responses.twice,
-        "other ids each time": responses.changing_ids,
-        "one index": responses.one_index,
-        "other ids in the end": responses.other_call_ids,
+        "all at the end": only_last,
+        "items not opened": without("item.added", "part.added"),
+        "no deltas": without(".delta"),
+        "items not ended": without("text.done", "arguments.done", "part.done", "item.done"),
+        "nothing in the end": without_output,
+        "every event twice": twice,
+        "other ids each time": changing_ids,
+        "one index": one_index,
+        "other ids in the end": other_call_ids,
     },
     text=_responses_text,
     text_end=lambda pieces: responses.item_events([responses.message("".join(pieces))])[-2:],
