@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.calls import Walls, WallsFound
@@ -359,6 +361,48 @@ def test_the_ends_of_commands_are_told_apart(world: World, kind: WallKind) -> No
     assert world.run("exit 3", found, "workspace") == "Exit code: 3"
     met = world.run("cat {home}/.ssh/id_rsa", found, "workspace")
     assert met.splitlines()[-2:] == [f"stopped by the walls: {met.splitlines()[0]}", "Exit code: 1"]
+
+
+TRANSLATED = """
+import gettext, sys
+try:
+    open({home!r} + "/.ssh/id_rsa")
+    sys.exit(gettext.translation("tool", ".").gettext("Found"))
+except PermissionError:
+    sys.exit(gettext.translation("tool", ".", fallback=True).gettext("Permission denied"))
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variable", ["LANG", "LC_MESSAGES", "LC_ALL"])
+def test_a_failure_at_a_wall_is_told_on_a_machine_that_speaks_german(
+    world: World, kind: WallKind, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a program with a catalogue of its messages, as the system's own have one."""
+    catalogue = Catalog("de")
+    catalogue.add("Permission denied", "Keine Berechtigung")
+    catalogue.add("Found", "Gefunden")
+    (world.folder / "de" / "LC_MESSAGES").mkdir(parents=True)
+    with (world.folder / "de" / "LC_MESSAGES" / "tool.mo").open("wb") as file:
+        write_mo(file, catalogue)
+    monkeypatch.setenv(variable, "de_DE.UTF-8")
+    world.environ[variable] = "de_DE.UTF-8"
+    assert world.run(python(TRANSLATED), WallsFound("none"), "none").endswith("Gefunden\nExit code: 1")
+    assert world.run(python(TRANSLATED), walls(kind), "workspace") == (
+        "Permission denied\nstopped by the walls: Permission denied\nExit code: 1"
+    )
+
+
+def test_messages_alone_are_in_english_inside_walls(world: World) -> None:
+    def known(environ: dict[str, str]) -> dict[str, str]:
+        room = make_room(Walls(), world.folder, environ=environ)
+        return {name: value for name, value in room.environment.items() if name.startswith(("LANG", "LC_"))}
+
+    german = "de_DE.UTF-8"
+    assert known({}) == {"LC_MESSAGES": "C"}
+    assert known({"LANG": german, "LC_TIME": "fr_FR"}) == {"LANG": german, "LC_TIME": "fr_FR", "LC_MESSAGES": "C"}
+    # It goes before all the others, so that what they say holds no more.
+    assert known({"LANG": "C", "LC_TIME": "fr_FR", "LC_ALL": german}) == {"LANG": german, "LC_MESSAGES": "C"}
 
 
 def test_this_pythons_environment_in_the_folder_can_be_read_and_not_written(

@@ -81,7 +81,7 @@ def make_room(walls: Walls, folder: Path, hidden: Iterable[Path] = (), environ: 
         writable=walls.level == "workspace",
         hidden=tuple(sorted(path for path in found if _nearest(path, found | open_folders) not in found)),
         kept=tuple(sorted(path for path in kept if _nearest(path, found | open_folders) in found | {folder})),
-        environment=known_environment(environ, walls.environment),
+        environment=_in_english(known_environment(environ, walls.environment)),
     )
 
 
@@ -89,6 +89,14 @@ def known_environment(environ: Mapping[str, str], more: Iterable[str] = ()) -> d
     """The variables that a command may know; `more` are names or patterns of the site's."""
     patterns = (*_ENVIRONMENT, *more)
     return {name: value for name, value in environ.items() if any(fnmatchcase(name, one) for one in patterns)}
+
+
+def _in_english(environment: Mapping[str, str]) -> dict[str, str]:
+    """With messages in English: `where_it_met_them` reads them. `LC_ALL` would go before that, so it becomes `LANG`."""
+    found = dict(environment)
+    if everything := found.get("LC_ALL"):
+        found = {name: value for name, value in found.items() if not name.startswith("LC_")} | {"LANG": everything}
+    return found | {"LC_MESSAGES": "C"}
 
 
 def _resolved(path: Path) -> Path:
