@@ -4,17 +4,13 @@ In a test:
 
     with FakeAnthropic([call("run_python", code="1 + 1"), say("Two.")]) as server:
         environ = server.environment()          # ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, AGENT_KERNEL_MODEL
-
-For a program of its own, `python -m agent_kernel.testing.fake_anthropic --port 0 --script FILE` prints what
-ANTHROPIC_BASE_URL is to be. FILE is as in `agent_kernel.testing.fake_openai`.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from agent_kernel.testing.fake_openai import serve
 from agent_kernel.testing.fake_service import FakeService, Scripted
 from agent_kernel.testing.wire import messages
 from agent_kernel.testing.wire.reply import Reply
@@ -242,11 +238,3 @@ def _gather(event: dict[str, Any], blocks: dict[int, Block]) -> None:
 
 def _key(block: Block) -> str:
     return json.dumps(_bare(block), sort_keys=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    serve("agent_kernel.testing.fake_anthropic", __doc__, FakeAnthropic, arguments)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,7 @@
 """The shipped test doubles: they fail where a test and the code disagree, and never otherwise."""
 
 import asyncio
-import json
-import subprocess
-import sys
 import urllib.request
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +9,6 @@ import agent_kernel.testing
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ModelRefused
 from agent_kernel.models.base import TextDelta
-from agent_kernel.models.resolver import Endpoint, ModelResolver
 from agent_kernel.testing import (
     ScriptedModel,
     ScriptMismatch,
@@ -25,7 +20,6 @@ from agent_kernel.testing import (
     say,
     script,
 )
-from agent_kernel.testing.fake_openai import read_script
 from agent_kernel.testing.wire.reply import failure
 from tests.core.models.model_fixtures import collect, connected, turn_of
 
@@ -74,38 +68,6 @@ def _post(url: str) -> None:
     request = urllib.request.Request(f"{url}/chat/completions", b"{}", {"Content-Type": "application/json"})
     with pytest.raises(urllib.error.HTTPError):
         urllib.request.urlopen(request)
-
-
-async def test_the_fake_server_runs_as_a_program(tmp_path: Path) -> None:
-    path = tmp_path / "script.json"
-    turns = [
-        {"status": 429, "retry_after": "0.01", "times": 2},
-        {"call": "run_python", "arguments": {"code": "1 + 1"}},
-        {"calls": [{"call": "a", "arguments": {"id": 1}}, {"call": "b"}], "say": "Look."},
-        {"say": "Two."},
-    ]
-    path.write_text(json.dumps(turns))
-    command = [sys.executable, "-m", "agent_kernel.testing.fake_openai", "--port", "0", "--script", str(path)]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        url = (await process.stdout.readline()).decode().strip()
-        resolver = ModelResolver(default="it/fake", endpoints=[Endpoint("it", url)])
-        assert (await turn_of(resolver.resolve())).tool_calls[0].arguments == '{"code": "1 + 1"}'
-        both = await turn_of(resolver.resolve())
-        assert [(one.name, one.arguments) for one in both.tool_calls] == [("a", '{"id": 1}'), ("b", "{}")]
-        assert (await turn_of(resolver.resolve())).content == "Two."
-        await resolver.aclose()
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-def test_a_script_with_an_unknown_entry_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "script.json"
-    path.write_text('[{"sing": "la"}]')
-    with pytest.raises(ValueError, match="no turn of a script"):
-        read_script(path)
 
 
 def test_decisions_are_easy_to_write() -> None:
