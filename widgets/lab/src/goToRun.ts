@@ -9,11 +9,14 @@ import type { RunPlace } from "./listedRuns";
 import { hasKernelOf, indexOf, showAgain } from "./lostRuns";
 
 const FIND_MS = 5_000;
+const SCROLL_MS = 2_000;
 const LOST =
   "Its cell is not there: the notebook was loaded again before it was saved, or the cell was deleted. The run goes on, " +
   "and a cell below can show the card.";
 
-export type GoToRun = (run: RunPlace & { readonly run_id?: string }, isWaiting: boolean) => Promise<void>;
+/** False where its cell is there and not drawn: JupyterLab draws those of a large notebook one after another, for
+ * minutes, and scrolls to none before. */
+export type GoToRun = (run: RunPlace & { readonly run_id?: string }, isWaiting: boolean) => Promise<boolean>;
 
 export function waysToRuns(app: JupyterFrontEnd, tracker: INotebookTracker): GoToRun {
   const open = async ({ notebook }: RunPlace): Promise<NotebookPanel | null> => {
@@ -25,16 +28,18 @@ export function waysToRuns(app: JupyterFrontEnd, tracker: INotebookTracker): GoT
   };
   return async (run, isWaiting) => {
     const panel = tracker.find((one) => indexOf(one, run) >= 0) ?? (await open(run));
-    if (panel === null) return;
+    if (panel === null) return true;
     if (app.shell.currentWidget !== panel) app.shell.activateById(panel.id);
     const index = indexOf(panel, run);
     if (index >= 0) {
       if (isWaiting && run.run_id !== undefined) showAgain(panel, index, run.run_id);
-      await reveal(panel.content, index, isWaiting);
-    } else if (isWaiting && run.cell_id !== null) {
+      return reveal(panel.content, index, isWaiting);
+    }
+    if (isWaiting && run.cell_id !== null) {
       await panel.sessionContext.ready;
       if (hasKernelOf(panel, run)) await offer(panel);
     }
+    return true;
   };
 }
 
@@ -69,17 +74,20 @@ async function offer(panel: NotebookPanel): Promise<void> {
     await NotebookActions.run(panel.content, panel.sessionContext);
 }
 
-/** Unfolds what hides a cell's output, and gives the focus to the card that waits in it. */
-async function reveal(notebook: Notebook, index: number, isWaiting: boolean): Promise<void> {
+/** Unfolds what hides a cell's output, and gives the focus to the card that waits in it. Whether the cell is drawn. */
+async function reveal(notebook: Notebook, index: number, isWaiting: boolean): Promise<boolean> {
   const cell = notebook.widgets[index];
-  if (cell === undefined) return;
+  if (cell === undefined) return false;
   if (cell.isHidden) NotebookActions.expandParent(cell, notebook);
   notebook.deselectAll();
   notebook.activeCellIndex = index;
   notebook.mode = "command";
-  await notebook.scrollToItem(index, "smart", 0).catch(() => undefined);
+  const scrolled = notebook.scrollToItem(index, "smart", 0).catch(() => undefined);
+  await Promise.race([scrolled, new Promise((late) => setTimeout(late, SCROLL_MS))]);
+  if (!cell.node.isConnected) return false;
   if (isCode(cell)) cell.outputHidden = false;
   const card = isWaiting ? await cardIn(cell.node) : null;
   card?.scrollIntoView({ block: "nearest" });
   (card ?? cell.node).focus({ preventScroll: true });
+  return true;
 }

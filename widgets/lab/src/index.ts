@@ -12,7 +12,7 @@ import { offersTheRest } from "./afterRun";
 import { EXPLAIN, FIX, addLauncher, addQuestions, coloursPrompts } from "./ask";
 import { watchErrors } from "./errors";
 import { rendersRuns, tellsOfGoneWidgets } from "./runOutput";
-import { waysToRuns } from "./goToRun";
+import { type GoToRun, waysToRuns } from "./goToRun";
 import { loadsWhereAsked } from "./loading";
 import { showsLostRuns } from "./lostRuns";
 import { notifiesOfWaits } from "./notifications";
@@ -173,14 +173,21 @@ const waits: JupyterFrontEndPlugin<void> = {
     offersTheRest(tracker, runs);
     showsLostRuns(tracker, runs, NotebookActions.executionScheduled);
     marksWhatWaits(tracker, runs, goTo);
-    notifiesOfWaits(app, tracker, settings, runs, goTo);
     const panel = new RunsPanel(runs, goTo);
     app.shell.add(panel, "right", { rank: 900 });
     restorer?.add(panel, panel.id);
-    const item = new StatusItem(app, tracker, runs, goTo, () => {
+    const showPanel = (): void => {
       app.shell.activateById(panel.id);
       void panel.showWaiting();
-    });
+    };
+    // The panel has the cards of a cell that is not drawn, too.
+    const show: GoToRun = async (run, isWaiting) => {
+      const isDrawn = await goTo(run, isWaiting);
+      if (!isDrawn) showPanel();
+      return isDrawn;
+    };
+    notifiesOfWaits(app, tracker, settings, runs, show);
+    const item = new StatusItem(app, tracker, runs, show, showPanel);
     // The status bar shows all its items when it is drawn again, but for those that say no.
     const place = { item, align: "left", rank: 100, isActive: () => item.any } as const;
     if (statusBar !== null) statusBar.registerStatusItem(item.id, place);
