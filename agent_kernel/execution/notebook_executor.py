@@ -339,5 +339,12 @@ def _preview(name: str, arguments: dict[str, Any], cell: CellState | None, langu
         if not shown.text:
             facts = ["The cell has this source already; nothing would change."]
         if shown.text:
-            return Preview(kind="diff", language=language, text=shown.text, left_out=shown.left_out, base=base)
-    return Preview(kind="code", language=language, text=cell.source, facts=facts, base=base)
+            return Preview(
+                kind="diff",
+                language=language,
+                text=shown.text,
+                left_out=shown.left_out,
+                cell=cell.execution_count,
+                base=base,
+            )
+    return Preview(kind="code", language=language, text=cell.source, facts=facts, cell=cell.execution_count, base=base)

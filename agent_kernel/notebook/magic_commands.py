@@ -11,7 +11,7 @@ from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.lists import ServersView, ServerView
 from agent_kernel.record.as_cells import as_one, code_cells
-from agent_kernel.record.words import delayed, name_of, rule_words
+from agent_kernel.record.words import delayed, name_of, rule_text, rule_words
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.review.hidden import reveal
 
@@ -92,7 +92,7 @@ def rules(run: RunState | None) -> str:
     for rule in policy.rules:
         saved += rule.rule_id is not None
         number = f"{saved}" if rule.rule_id is not None else "-"
-        lines.append(f"  {number:>2}  {reveal(rule.text)} ({reveal(rule_words(rule))})")
+        lines.append(f"  {number:>2}  {reveal(rule_text(rule.text))} ({reveal(rule_words(rule))})")
     return "\n".join([*lines, *(["%agent rules remove N takes a saved one out of force."] if saved else [])])
 
 
@@ -104,7 +104,7 @@ def remove_rule(run: RunState | None, number: str) -> str:
     rule = saved[int(number) - 1]
     assert rule.rule_id is not None
     run.host.remove_rule(run.conversation_id, rule.rule_id)
-    return f"Removed: {reveal(rule.text)}. Calls that it allowed ask again, in runs that are under way too."
+    return f"Removed: {reveal(rule_text(rule.text))}. Calls that it allowed ask again, in runs that are under way too."
 
 
 def undo(runs: Sequence[RunState], changes: "Sequence[KeptChange]", default: RunHost) -> str:

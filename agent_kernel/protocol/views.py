@@ -225,6 +225,8 @@ class Preview(View):
     """Facts about the file that the call would change, as it was at this time: `Replaces 360 kB, 4,000 lines.`"""
     left_out: str = ""
     """What `text` omits of a long diff: `And 37 more changes.` The arguments contain all of it."""
+    cell: int | None = None
+    """The number of the cell that the call is about, as it stood before it: `[3]`. `None` where it has none."""
     base: str = ""
     """Identifies the file's content at this time. An approved call overwrites no other content."""
 

@@ -248,7 +248,7 @@ def describe(call: ToolCallView, outputs: tuple[RecordOutput, ...] = (), *, reco
     details = (Part(word), Part(failure), Part(who, varies=True))
     return RecordCall(
         tool_name=call.tool_name,
-        title=words.title_of(call.tool_name, summary),
+        title=words.title_of(call.tool_name, summary, None if call.preview is None else call.preview.cell),
         summary=summary,
         ending=(Part(word), Part(by, varies=True)) if by else _joined(", ", *details),
         took=_spent(call),
@@ -278,7 +278,10 @@ def summary_of(call: ToolCallView) -> str:
     if call.tool_name == "search_files":
         where = arguments.get("pattern", arguments.get("path"))
         return _cut(f'"{arguments.get("query", "")}"' + (f" in {where}" if where else ""))
-    value = arguments.get(_SUMMARIES.get(call.tool_name, "path"))
+    argument = _SUMMARIES.get(call.tool_name, "path")
+    if argument == "cell_id" and call.preview is not None and call.preview.cell is not None:
+        return ""  # the title names the cell by its number
+    value = arguments.get(argument)
     if value is None:
         value = next((item for item in arguments.values() if isinstance(item, str)), "")
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)

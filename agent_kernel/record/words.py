@@ -89,12 +89,24 @@ TITLES_OF = {
     "write_file": "Write",
 }
 """The same before the summary of its arguments: `Read sales.csv`."""
+TITLES_OF_CELLS = {
+    "edit_cell": "Edit cell [{cell}]",
+    "delete_cell": "Delete cell [{cell}]",
+    "move_cell": "Move cell [{cell}]",
+    "run_cell": "Run cell [{cell}]",
+}
+"""The same where the cell has a number."""
 RULES = {
     "allows": "1 always-allow rule",
     "allow": "{count} always-allow rules",
     "stops": "1 rule that denies or asks",
     "stop": "{count} rules that deny or ask",
 }
+RULE_TEXTS = {
+    " where digest is ": ", this exact call",
+    " defined as ": ", as its server defined it",
+}
+"""What stands in place of a digest where a rule is shown, by what comes before it in the rule."""
 SEEN = {
     "one": "The model has seen this plot.",
     "all": "The model has seen these {seen} plots.",
@@ -249,8 +261,11 @@ def counted(counts: Mapping[CallState, int]) -> str:
     return f"{total} {'step' if total == 1 else 'steps'}: {parts}"
 
 
-def title_of(tool_name: str, summary: str) -> str:
-    """What a call does, before the summary of its arguments; empty for a tool that is not built in."""
+def title_of(tool_name: str, summary: str, cell: int | None = None) -> str:
+    """What a call does, before the summary of its arguments; empty for a tool that is not built in. `cell` is the
+    number of the cell that it is about."""
+    if cell is not None and tool_name in TITLES_OF_CELLS:
+        return TITLES_OF_CELLS[tool_name].format(cell=cell)
     title = TITLES.get(tool_name, "")
     return TITLES_OF.get(tool_name, title) if summary else title
 
@@ -335,6 +350,14 @@ def policy_words(run: RunView, modes: Mapping[PolicyMode, str] = MODES) -> str:
     return ", ".join(parts)
 
 
+_DIGEST = re.compile(f"({'|'.join(RULE_TEXTS)})[0-9a-f]{{64}}")
+
+
+def rule_text(text: str) -> str:
+    """A rule to be read: `allow run_shell inside walls, this exact call`."""
+    return _DIGEST.sub(lambda found: RULE_TEXTS[found[1]], text)
+
+
 _WHERE: dict[Scope, str] = {
     "once": "this call",
     "run": "this run",
@@ -391,7 +414,7 @@ def delayed(delay: DelayView, now: datetime | None = None) -> str:
 
 
 def _whole(seconds: float) -> str:
-    return f"{max(0, round(seconds))} s" if seconds < 60 else duration(1000 * seconds)
+    return f"{max(0, round(seconds))}\u00a0s" if seconds < 60 else duration(1000 * seconds)
 
 
 def raised(step: BudgetRaise) -> str:
@@ -406,7 +429,7 @@ def raised(step: BudgetRaise) -> str:
     if step.add.usd is not None:
         parts.append(money(step.add.usd))
     if step.add.seconds is not None:
-        parts.append(duration(step.add.seconds * 1000).removesuffix(" 0 s"))
+        parts.append(duration(step.add.seconds * 1000).removesuffix(" 0\u00a0s"))
     return f"{RAISED[step.of].format(by=by)}: {', '.join(parts)}."
 
 
@@ -440,25 +463,28 @@ def decided(call: ToolCallView) -> str:
 
 
 def duration(milliseconds: float) -> str:
-    """A duration for display: `< 0.1 s`, `0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`."""
+    """A duration for display: `< 0.1 s`, `0.3 s`, `41 s`, `1 min 42 s`, `2 h 5 min`. Its line does not break before a
+    unit."""
     if milliseconds < 50:
-        return "< 0.1 s"
+        return "<\u00a00.1\u00a0s"
     if milliseconds < 9_950:
-        return f"{int(milliseconds / 100 + 0.5) / 10:.1f} s"
+        return f"{int(milliseconds / 100 + 0.5) / 10:.1f}\u00a0s"
     whole = int(milliseconds / 1000 + 0.5)
     if whole < 60:
-        return f"{whole} s"
+        return f"{whole}\u00a0s"
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+        return f"{whole // 60}\u00a0min {whole % 60}\u00a0s"
+    return f"{whole // 3600}\u00a0h {whole % 3600 // 60}\u00a0min"
 
 
 SHARED: Final[dict[str, Any]] = {
     "states": STATES,
     "titles": TITLES,
     "titlesOf": TITLES_OF,
+    "titlesOfCells": TITLES_OF_CELLS,
     "modes": MODES,
     "rules": RULES,
+    "ruleTexts": RULE_TEXTS,
     "seen": SEEN,
     "stored": STORED,
     "deciders": DECIDERS,

@@ -41,7 +41,7 @@ def play(notebook: NotebookPage, model: WrittenModel) -> None:
     page.get_by_role("button", name="Fix", exact=True).click()
     notebook.wait_for_state("awaiting_approval")
     expect_told(model.requests()[0])
-    expect(notebook.card()).to_contain_text("edit_cell")
+    expect(notebook.card().locator(".ak-head")).to_contain_text("Edit cell [2]")
     difference = notebook.card().locator("[data-role=diff]")
     expect(difference.locator(".ak-del")).to_have_count(1)
     expect(difference.locator(".ak-del")).to_contain_text(FAILS)

@@ -29,7 +29,7 @@ async def test_a_card_and_its_result_name_them_and_the_servers_own_files_are_hid
     await api.start_run(conversation_id)
     waiting = await api.next_approval()
     words = words_of(found_walls(), "read-only")
-    assert waiting["preview"]["facts"] == [f"walls: {words}."]
+    assert waiting["preview"]["facts"][-1] == f"walls: {words}."
     await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
     [ended] = (await api.ended(conversation_id))["tool_calls"]
     assert f"walls: {words}" in ended["result"].splitlines()[0]

@@ -7,11 +7,12 @@ import { emptyCall } from "../src/state/model";
 import { decider } from "../src/state/reduce";
 import { summary } from "../src/text/arguments";
 import { duration, money, tokens } from "../src/text/format";
-import { storedWords, titleOf } from "../src/text/words";
+import { ruleText, storedWords, titleOf } from "../src/text/words";
 
 interface Cases {
   readonly summaries: readonly { tool: string; input: unknown; text: string }[];
-  readonly titles: readonly { tool: string; summary: string; text: string }[];
+  readonly titles: readonly { tool: string; summary: string; cell?: number; text: string }[];
+  readonly rules: readonly { rule: string; text: string }[];
   readonly durations: readonly { ms: number; text: string }[];
   readonly deciders: readonly {
     by: "user" | "policy" | "script";
@@ -33,9 +34,11 @@ test.each(cases.summaries)("the title of $tool $input is $text", ({ tool, input,
 
 test("a call whose arguments are still written has no title", () => expect(summary("run_python", null)).toBe(""));
 
-test.each(cases.titles)("$tool $summary does: $text", ({ tool, summary: of, text }) =>
-  expect(titleOf(tool, of)).toBe(text),
+test.each(cases.titles)("$tool $summary does: $text", ({ tool, summary: of, cell, text }) =>
+  expect(titleOf(tool, of, cell)).toBe(text),
 );
+
+test.each(cases.rules)("$rule reads: $text", ({ rule, text }) => expect(ruleText(rule)).toBe(text));
 
 test.each(cases.durations)("$ms ms are $text", ({ ms, text }) => expect(duration(ms)).toBe(text));
 

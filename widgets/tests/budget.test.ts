@@ -40,7 +40,11 @@ describe("a run at its budget", () => {
     const meters = [...root.querySelectorAll("[role=meter]")].map(
       (one) => `${accessibleName(one)}: ${one.getAttribute("aria-valuetext")}`,
     );
-    expect(meters).toEqual(["Tokens: 200,000 of 200,000", "Tool calls: 14 of 100", "Time: 6 min 18 s of 30 min"]);
+    expect(meters).toEqual([
+      "Tokens: 200,000 of 200,000",
+      "Tool calls: 14 of 100",
+      "Time: 6\u00a0min 18\u00a0s of 30\u00a0min",
+    ]);
     expect(root.querySelector("[role=alert]")).toBeNull();
     expect(button(root, "Stop")).toBeTruthy();
   });

@@ -39,8 +39,8 @@ describe("a call that runs", () => {
   test("counts its seconds", async () => {
     const root = await show(runs);
     await settle(60_000);
-    expect(shown(root).text).toMatch(/Running1 min \d+ s/);
-    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Running: Run Python, 1 min \d+ s$/);
+    expect(shown(root).text).toMatch(/Running1\smin \d+\ss/);
+    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Running: Run Python, 1\smin \d+\ss$/);
     // Without a connection the page does not know whether it still runs.
     PlayedSocket.refuse = true;
     PlayedSocket.last.drop();
@@ -58,7 +58,7 @@ describe("a call that runs", () => {
     expect(shown(root)).toMatchObject({ state: "executing", buttons: ["Cancel"] });
     expect(shown(root).text).toContain("Approved, next in line");
     expect(shown(root).text).toContain("Your cell [9] is running. This call starts when it ends.");
-    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Waiting for your cell \[9\], \d s$/);
+    expect(root.querySelector(".ak-status")!.textContent).toMatch(/^Waiting for your cell \[9\], \d\ss$/);
     await happens((run) => run.output("t1", 0, { name: "stdout", text: "1" }));
     expect(shown(root).text).toContain("Running");
     expect(shown(root).text).not.toContain("Your cell");

@@ -195,6 +195,20 @@ describe("a waiting call", () => {
       });
     });
 
+    test("says in words that a rule is for the exact call", async () => {
+      const digest = "9f2c".repeat(16);
+      const text = `allow run_shell inside walls where digest is ${digest}`;
+      const rules = [{ text, label: "This exact call", note: "same command", scopes: ["conversation"] }];
+      const root = await show((run) =>
+        run.ask("t1", "run_shell", { command: "ls" }, { scopes: ["once", "conversation"], rules }),
+      );
+      await press(card(root, "t1"), "Always allow");
+      expect(rule(root)).toBe("allow run_shell inside walls, this exact call in this conversation");
+      expect(root.textContent).not.toContain(digest);
+      await press(card(root, "t1"), "Save rule and approve");
+      expect(decisions()[0]).toMatchObject({ rule: text });
+    });
+
     test("is beside what is not asked again in this run, from narrow to wide, and never the exact call", async () => {
       const root = await show((run) => run.ask("t1", "run_python", { code: "1" }));
       await press(card(root, "t1"), "Don’t ask again");

@@ -418,7 +418,7 @@ describe("a lost connection", () => {
     PlayedSocket.refuse = true;
     PlayedSocket.last.drop();
     await settle(62_000);
-    expect(root.textContent).toContain("No connection for 1 min.");
+    expect(root.textContent).toContain("No connection for 1\u00a0min.");
     expect(button(card(root, "t1"), "Approve").getAttribute("aria-disabled")).toBe("true");
     expect(card(root, "t1").textContent).toContain("Off until the connection is back.");
     await press(card(root, "t1"), "Approve");

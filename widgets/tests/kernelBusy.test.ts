@@ -35,7 +35,7 @@ test("a click that is not answered for a second is said to wait for the cell's e
   expect(buttons(card(root, "t1"))).toEqual([]);
   await answer((run) => run.answer("t1", true).start("t1", "run_python", PYTHON));
   expect(text()).not.toContain("You chose");
-  expect(root.querySelector(".ak-status")?.textContent).toMatch(/^Running: Run Python, \d s$/);
+  expect(root.querySelector(".ak-status")?.textContent).toMatch(/^Running: Run Python, \d\ss$/);
   expect(card(root, "t1").dataset["state"]).toBe("executing");
 });
 

@@ -41,10 +41,10 @@ it("counts what waits in all notebooks", () => {
 it("says how a run stands, how long it takes and what it has cost", () => {
   const now = Date.parse(BEGAN) + 65_000;
   const ended = { ended_at: "2026-11-27T12:00:02.100Z", usage: { cost: 0.004, cost_is_partial: false } };
-  expect(standOf(run([]), now)).toEqual(["Running", "1 min 5 s"]);
+  expect(standOf(run([]), now)).toEqual(["Running", "1\u00a0min 5\u00a0s"]);
   expect(standOf(run([{ kind: "run" }], { status: "queued" }), now)[0]).toBe("Waits for another run");
   expect(standOf(run([{ kind: "budget" }]), now)[0]).toBe("Waiting for you: its budget");
-  expect(standOf(run([], { status: "complete", ...ended }), now)).toEqual(["Done", "2.1 s", "$0.004"]);
+  expect(standOf(run([], { status: "complete", ...ended }), now)).toEqual(["Done", "2.1\u00a0s", "$0.004"]);
 });
 
 it("groups runs by notebook, those that wait first, then the newest", () => {

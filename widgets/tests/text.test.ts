@@ -6,7 +6,7 @@ import { errorLine, splitTraceback } from "../src/text/traceback";
 import { changedLines } from "../src/text/changedLines";
 
 /** What a preview has beside its text. */
-const PLAIN = { facts: [], left_out: "", base: "" };
+const PLAIN = { facts: [], left_out: "", cell: null, base: "" };
 
 describe("characters that can't be seen", () => {
   test.each([
@@ -72,9 +72,9 @@ describe("Edit", () => {
 
 test("a clock that ticks has no tenths, and a limit is a round number", () => {
   expect([wholeSeconds(999), wholeSeconds(102_000), wholeSeconds(3_700_000)]).toEqual([
-    "0 s",
-    "1 min 42 s",
-    "1 h 1 min",
+    "0\u00a0s",
+    "1\u00a0min 42\u00a0s",
+    "1\u00a0h 1\u00a0min",
   ]);
   expect(limit(200_000)).toBe("200k");
 });

@@ -25,7 +25,7 @@ from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.review.file_changes import RUNS_BY_ITSELF, runs_by_itself
 from agent_kernel.tools.review.preview import CHANGES_FILES, preview, warnings
 from agent_kernel.tools.server_tools import DEFINITION, definition_digest, difference
-from agent_kernel.tools.walls.inside import is_inside
+from agent_kernel.tools.walls.inside import is_inside, meaning_of
 
 logger = logging.getLogger(__name__)
 _PREVIEW_SECONDS = 3.0
@@ -56,7 +56,8 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: 
         plain = await read(tool_input, partial(preview, tool_name, tool_input))
         if plain is not None and judged.walls:
             base = "" if is_inside(judged.walls) is None else judged.walls
-            return plain.model_copy(update={"facts": [f"walls: {judged.walls}."], "base": base}), found
+            facts = [meaning_of(judged.walls), f"walls: {judged.walls}."]
+            return plain.model_copy(update={"facts": facts, "base": base}), found
         if plain is None or tool_name not in CHANGES_FILES:
             return plain, found
         shown = plain

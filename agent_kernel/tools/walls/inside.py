@@ -57,6 +57,16 @@ def words_of(found: WallsFound | None, level: WallLevel, *, outside: bool = Fals
             assert_never(never)
 
 
+def meaning_of(words: str) -> str:
+    """What walls mean for a command, for the person who decides on it: of `words`, those of `words_of`."""
+    if words.startswith("none ("):
+        return "Runs without walls: it can do all that you can."
+    writes = "writes nothing" if words.startswith("read-only (") else "writes only in this folder"
+    network = "no network but UDP" if words.endswith("UDP is open)") else "no network"
+    where = " if this machine has them" if words.endswith(f"({NOT_KNOWN})") else ""
+    return f"Runs inside walls{where}: {writes}, {network}."
+
+
 def is_inside(words: str) -> bool | None:
     """Whether these words, of `words_of`, are those of walls that are there; `None` if that is not known."""
     return None if words == "" or words.endswith(f"({NOT_KNOWN})") else not words.startswith("none (")

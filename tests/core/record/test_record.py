@@ -63,7 +63,7 @@ def test_the_answer_opens_the_record_and_one_small_line_says_model_policy_time_a
         '<div class="agent-record" data-agent-record="run_1">\n'
         '<div data-role="answer"><p>The clean table has <strong>47,898 orders</strong>.</p></div>\n'
         "<p><small>gpt-5.2 · asked before acting · "
-        '<time datetime="2026-11-20T14:02:09Z">20 November 2026, 14:02 UTC</time> · 9 min 51 s · '
+        '<time datetime="2026-11-20T14:02:09Z">20 November 2026, 14:02 UTC</time> · 9\u00a0min 51\u00a0s · '
         "20.1k tokens in, 1.4k out · $0.039</small></p>\n</div>"
     )
     assert "<blockquote><p>Find duplicate orders in `orders`.</p></blockquote>" in bundle([])["text/html"]
@@ -93,7 +93,10 @@ def test_the_transcript_names_each_call_its_end_and_who_decided() -> None:
         "Run Python weekly = orders_clean.groupby(&quot;week&quot;) (run_python): Failed, KeyError, approved by ana",
         "Write reports/weekly.md (write_file): Done, edited and approved by ana",
     ]
-    assert "<p><small>Time of each step: 0.1 s, 0.3 s, -, 0.2 s, 0.3 s.</small></p>\n</details>" in html
+    assert (
+        "<p><small>Time of each step: 0.1\u00a0s, 0.3\u00a0s, -, 0.2\u00a0s, 0.3\u00a0s.</small></p>\n</details>"
+        in html
+    )
     assert "<p>Reason: Keep the raw table as it is. Nothing ran.</p>" in html
     assert "<pre>312</pre>" in html
     assert "<span>KeyError</span>: &#x27;week&#x27;" in html, "with its colour"
@@ -259,7 +262,7 @@ def test_a_raised_budget_is_told_where_the_run_went_on() -> None:
         steps=1,
     )
     html = render_record(a_run(raises=[step]), [says("", one), says("", two)], [one, two])["text/html"]
-    before, after = html.split("Budget raised by ana: 100,000 tokens, 10 min.")
+    before, after = html.split("Budget raised by ana: 100,000 tokens, 10&nbsp;min.")
     assert [part.count("<summary>Run Python") for part in (before, after)] == [1, 1]
 
 

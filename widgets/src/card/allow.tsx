@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
 import type { Call } from "../state/model";
+import { ruleText } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { Choices } from "../ui/choices";
@@ -88,7 +89,7 @@ export function AllowPanel({ card, panel }: { card: CallSignals; panel: RulePane
         <dt>Rule</dt>
         <dd>
           <pre class="ak-rule">
-            <Plain text={chosen.text} /> {SCOPES[scope].rule}
+            <Plain text={ruleText(chosen.text)} /> {SCOPES[scope].rule}
           </pre>
         </dd>
       </dl>

@@ -147,10 +147,11 @@ function lookOf(card: CallSignals, { off }: RunSignals): StateLook {
 
 /** What the call does, with what, and the tool's name. */
 function headWords(card: CallSignals, draft: Draft): JSX.Element[] {
-  const { name, input } = card.call.value;
+  const { name, input, preview } = card.call.value;
   const said = headNote(card, draft);
-  const object = said === null ? summary(name, input) : "";
-  const title = titleOf(name, object);
+  const cell = preview?.cell ?? null;
+  const object = said === null ? summary(name, input, cell) : "";
+  const title = titleOf(name, object, cell);
   return [
     title === "" ? <code class="ak-title">{plain(name)}</code> : <span class="ak-title">{title}</span>,
     said ?? <code class="ak-sum">{plain(object)}</code>,

@@ -5,7 +5,7 @@ import { memo } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Preview, Warning } from "../protocol";
 import type { Call } from "../state/model";
-import { lineCount, parseArguments, prettyJson, shownCall } from "../text/arguments";
+import { lineCount, ON_CELLS, parseArguments, prettyJson, shownCall } from "../text/arguments";
 import { linesOf } from "../text/code";
 import { plural } from "../text/format";
 import { Copy } from "../ui/copy";
@@ -45,7 +45,7 @@ export const CallBody = memo(function CallBody(props: {
       {rest.length > 0 && (
         <div class="ak-line ak-arguments">
           {rest.map(([key, value]) => (
-            <span key={key}>
+            <span key={key} class={ON_CELLS.includes(props.name) && key === "cell_id" ? "ak-cell-id" : undefined}>
               <b>{key}:</b>{" "}
               <code>
                 <Plain text={value} />

@@ -235,7 +235,7 @@ function spentOf(name: Limit, run: RunView, pause: PauseView): number {
 
 function amount(name: Limit, value: number): string {
   if (name === "usd") return money(value);
-  return name === "seconds" ? wholeSeconds(value * 1_000).replace(/ 0 (s|min)$/, "") : count(value);
+  return name === "seconds" ? wholeSeconds(value * 1_000).replace(/ 0\s(s|min)$/, "") : count(value);
 }
 
 /** Half of what there was, in the unit of its field. */

@@ -102,7 +102,8 @@ export function Header({ controller, prompt }: { controller: RunController; prom
                 <Plain text={`limited by ${run.policy.limited_by}`} />
               </span>
             )}
-            <Elapsed run={run} now={() => controller.now()} />
+            {/* The bar of a delay has a clock of its own. */}
+            {store.delay.value === null && <Elapsed run={run} now={() => controller.now()} />}
             <Spent run={run} />
           </>
         )}

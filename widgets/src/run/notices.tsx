@@ -135,8 +135,8 @@ export function ConnectionBar({ controller }: { controller: RunController }): JS
     <div class="ak-bar" role="alert">
       <Icon name="offline" tone="ak-warn" />
       <span class="ak-grow">
-        <b>No connection for {wholeSeconds(away).replace(/ \d+ s$/, "")}.</b> Decisions are off on this page. Calls that
-        run go on; nothing new starts.
+        <b>No connection for {wholeSeconds(away).replace(/ \d+\s+s$/, "")}.</b> Decisions are off on this page. Calls
+        that run go on; nothing new starts.
       </span>
       <Button name="Try again" small onPress={retry} />
     </div>
@@ -145,7 +145,7 @@ export function ConnectionBar({ controller }: { controller: RunController }): JS
 
 function NextTry({ at }: { at: number | null }): JSX.Element | null {
   const left = at === null ? 0 : Math.ceil((at - Date.now()) / 1_000);
-  return left < 2 ? null : <span class="ak-muted ak-num">next try in {left} s</span>;
+  return left < 2 ? null : <span class="ak-muted ak-num">next try in {wholeSeconds(1_000 * left)}</span>;
 }
 
 export function DelayBar({ controller }: { controller: RunController }): JSX.Element | null {
@@ -165,8 +165,12 @@ export function DelayBar({ controller }: { controller: RunController }): JSX.Ele
           <Message text={visible(delay.cause)} />
         </span>
       </span>
-      {waits && <Button name={SHARED.actions.tryNow} small onPress={() => controller.tryNow(delay)} />}
-      <Button name={SHARED.actions.stop} small icon={<Icon name="stop" />} onPress={() => controller.stop()} />
+      {waits && (
+        <>
+          <Button name={SHARED.actions.tryNow} small onPress={() => controller.tryNow(delay)} />
+          <Button name={SHARED.actions.stop} small icon={<Icon name="stop" />} onPress={() => controller.stop()} />
+        </>
+      )}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { scopeWords } from "../card/allow";
 import { useRun } from "../card/context";
 import type { PolicyMode, RunView } from "../protocol";
 import { count } from "../text/format";
-import { filled } from "../text/words";
+import { filled, ruleText } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Choices } from "../ui/choices";
@@ -182,7 +182,7 @@ function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.
     <li>
       <span class="ak-grow">
         <code>
-          <Plain text={rule.text} />
+          <Plain text={ruleText(rule.text)} />
         </code>{" "}
         <Plain text={makerWords(rule)} />
       </span>

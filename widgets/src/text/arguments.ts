@@ -90,13 +90,14 @@ export function editable(name: string, input: string): Editable {
 /** Comments and imports. */
 const PREAMBLE = /^(#|import |from \S+ import\b)/;
 
-/** One line for a card's head, cut from the arguments. */
-export function summary(name: string, input: string | null): string {
+/** One line for a card's head, cut from the arguments. `cell` is the number of the cell that the title names. */
+export function summary(name: string, input: string | null, cell: number | null = null): string {
   const values = parseArguments(input);
   if (values === null) return "";
   const code = CODE_ARGUMENT[name];
   const text = code ? values[code.name] : ON_CELLS.includes(name) ? values["source"] : undefined;
   if (typeof text === "string") return firstStatement(text);
+  if (cell !== null && ON_CELLS.includes(name)) return "";
   if (name === "search_files" && typeof values["query"] === "string") {
     const where = values["pattern"] ?? values["path"];
     return typeof where === "string" ? `"${values["query"]}" in ${where}` : `"${values["query"]}"`;

@@ -1,10 +1,13 @@
 /** Durations, times and numbers as the cards say them. */
 import type { RunView } from "../protocol";
 
+/** Between a number and its unit no line breaks: U+00A0. */
+const unit = (value: number | string, name: string): string => `${value}\u00a0${name}`;
+
 /** What has ended took so long. agent_kernel/record/words.py says it the same way. */
 export function duration(ms: number): string {
-  if (ms < 50) return "< 0.1 s";
-  if (ms < 9_950) return `${(Math.round(ms / 100) / 10).toFixed(1)} s`;
+  if (ms < 50) return `<\u00a0${unit(0.1, "s")}`;
+  if (ms < 9_950) return unit((Math.round(ms / 100) / 10).toFixed(1), "s");
   return wholeSeconds(1000 * Math.round(ms / 1000));
 }
 
@@ -19,10 +22,10 @@ export function oneLine(text: string, characters: number): string {
 /** A clock that ticks: no tenths. */
 export function wholeSeconds(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
-  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 60) return unit(seconds, "s");
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return `${unit(minutes, "min")} ${unit(seconds % 60, "s")}`;
+  return `${unit(Math.floor(minutes / 60), "h")} ${unit(minutes % 60, "min")}`;
 }
 
 /** The time of day, as the reader's own clock gives it: 14:06:31. */

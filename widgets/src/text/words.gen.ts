@@ -39,6 +39,12 @@ export const SHARED = {
     "edit_file": "Edit",
     "write_file": "Write"
   },
+  "titlesOfCells": {
+    "edit_cell": "Edit cell [{cell}]",
+    "delete_cell": "Delete cell [{cell}]",
+    "move_cell": "Move cell [{cell}]",
+    "run_cell": "Run cell [{cell}]"
+  },
   "modes": {
     "ask": "asks before acting",
     "edit": "edits files here, asks for the rest",
@@ -51,6 +57,10 @@ export const SHARED = {
     "allow": "{count} always-allow rules",
     "stops": "1 rule that denies or asks",
     "stop": "{count} rules that deny or ask"
+  },
+  "ruleTexts": {
+    " where digest is ": ", this exact call",
+    " defined as ": ", as its server defined it"
   },
   "seen": {
     "one": "The model has seen this plot.",

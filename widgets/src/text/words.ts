@@ -33,8 +33,17 @@ export function policyWords(policy: RunView["policy"]): string {
   return parts.join(", ");
 }
 
-/** What a call does, before the summary of its arguments: "Read"; empty for a tool that is not built in. */
-export function titleOf(toolName: string, summary: string): string {
+const DIGEST = new RegExp(`(${Object.keys(SHARED.ruleTexts).join("|")})[0-9a-f]{64}`, "g");
+
+/** A rule to be read: "allow run_shell inside walls, this exact call". */
+export function ruleText(text: string): string {
+  return text.replace(DIGEST, (_, before: keyof typeof SHARED.ruleTexts) => SHARED.ruleTexts[before]);
+}
+
+/** What a call does, before the summary of its arguments: "Read"; empty for a tool that is not built in. `cell` is the number of the cell that it is about. */
+export function titleOf(toolName: string, summary: string, cell: number | null = null): string {
+  const ofCell = new Map(Object.entries(SHARED.titlesOfCells)).get(toolName);
+  if (cell !== null && ofCell !== undefined) return filled(ofCell, { cell });
   const titles = new Map(Object.entries({ ...SHARED.titles, ...(summary === "" ? {} : SHARED.titlesOf) }));
   return titles.get(toolName) ?? "";
 }

@@ -21,6 +21,8 @@ from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 
 RUN_SHELL = next(tool for tool in BUILTIN_TOOLS if tool.name == "run_shell")
+IN_FOLDER, BUT_UDP = "writes only in this folder", "no network but UDP"
+MAYBE, NO_WALLS = "this machine has them", "Runs without walls: it can do all that you can."
 BUBBLEWRAP, LANDLOCK, NEITHER = WallsFound("bubblewrap"), WallsFound("Landlock"), WallsFound("none", "not installed")
 MAKE = 'allow run_shell inside walls where command matches "make *"'
 
@@ -43,22 +45,24 @@ async def card(stage: Stage) -> ApprovalRequestEvent:
 
 
 @pytest.mark.parametrize(
-    ("walls", "level", "arguments", "shown"),
+    ("walls", "level", "arguments", "shown", "means"),
     [
-        (BUBBLEWRAP, "workspace", {}, "workspace (bubblewrap)"),
-        (NEITHER, "workspace", {}, "none (not installed)"),
-        (BUBBLEWRAP, "workspace", {"outside": True}, "none (it runs outside)"),
-        (None, "workspace", {}, "workspace (not known yet)"),
+        (BUBBLEWRAP, "workspace", {}, "workspace (bubblewrap)", f"Runs inside walls: {IN_FOLDER}, no network."),
+        (LANDLOCK, "workspace", {}, "workspace (Landlock; UDP is open)", f"Runs inside walls: {IN_FOLDER}, {BUT_UDP}."),
+        (BUBBLEWRAP, "read-only", {}, "read-only (bubblewrap)", "Runs inside walls: writes nothing, no network."),
+        (NEITHER, "workspace", {}, "none (not installed)", NO_WALLS),
+        (BUBBLEWRAP, "workspace", {"outside": True}, "none (it runs outside)", NO_WALLS),
+        (None, "workspace", {}, "workspace (not known yet)", f"Runs inside walls if {MAYBE}: {IN_FOLDER}, no network."),
     ],
 )
 async def test_a_card_shows_the_walls_and_the_call_is_bound_to_them(
-    stages: Stages, walls: WallsFound | None, level: WallLevel, arguments: dict[str, Any], shown: str
+    stages: Stages, walls: WallsFound | None, level: WallLevel, arguments: dict[str, Any], shown: str, means: str
 ) -> None:
     given = {"shell_walls": level, "hidden_paths": ("/the/log",), "shell_environment": ("PGHOST",)}
     stage = await started(stages, walls, given, arguments={"command": "make all"} | arguments)
     asked = await card(stage)
     assert asked.preview is not None
-    assert asked.preview.facts == [f"walls: {shown}."]
+    assert asked.preview.facts == [means, f"walls: {shown}."]
     await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
     await stage.until_runs()
     [ran] = stage.executor.ran
@@ -81,7 +85,7 @@ async def test_a_folders_file_makes_walls_stricter_never_looser(
     stage = await started(stages, BUBBLEWRAP, {"shell_walls": site, "read_limits": lambda _: limits})
     shown = (await card(stage)).preview
     assert shown is not None
-    assert shown.facts == [f"walls: {level} (bubblewrap)."]
+    assert shown.facts[-1] == f"walls: {level} (bubblewrap)."
     policy = stage.of(RunEvent)[-1].run.policy
     assert any(note in said for said in policy.notes) if note else policy.notes == []
     assert policy.limited_by == (None if note else f".agent-kernel.toml: walls {file}")
@@ -189,7 +193,7 @@ async def test_run_outside_once_has_the_model_ask_for_that_command_without_walls
         .startswith('Try this call again: run_shell with {"command":"curl x","outside":true}')
     )
     assert asked.preview is not None
-    assert asked.preview.facts == ["walls: none (it runs outside)."]
+    assert asked.preview.facts == [NO_WALLS, "walls: none (it runs outside)."]
     await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
     await stage.until_runs(asked.tool_call_id)
     with pytest.raises(IllegalTransition, match="no walls around run_python"):
