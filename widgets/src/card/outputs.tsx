@@ -127,22 +127,36 @@ const AnsiText = memo(function AnsiText({ text }: { text: string }): JSX.Element
   return (
     <>
       {Anser.ansiToJson(shown, { use_classes: true, remove_empty: true }).map((part, index) => (
-        <span key={index} class={ansiClasses(part)}>
-          {part.content}
-        </span>
+        <AnsiPart key={index} part={part} />
       ))}
       {note}
     </>
   );
 });
 
-function ansiClasses(part: Anser.AnserJsonEntry): string {
-  const names = [
-    part.fg && `ak-${part.fg}`,
-    part.bg && `ak-${part.bg}-bg`,
-    ...part.decorations.map((name) => `ak-ansi-${name}`),
-  ];
-  return names.filter(Boolean).join(" ");
+/** The colours of a terminal, dim and bright ones alike, as the page's own that can be read on its ground. */
+const COLOURS: Readonly<Record<string, string>> = {
+  "ansi-black": "var(--jp-ui-font-color1)",
+  "ansi-red": "var(--jp-error-color1)",
+  "ansi-green": "var(--jp-success-color1)",
+  "ansi-yellow": "var(--jp-warn-color0)",
+  "ansi-blue": "var(--jp-content-link-color)",
+  "ansi-magenta": "var(--jp-mirror-editor-operator-color)",
+  "ansi-cyan": "var(--jp-mirror-editor-property-color)",
+  "ansi-white": "var(--jp-ui-font-color1)",
+};
+
+function AnsiPart({ part }: { part: Anser.AnserJsonEntry }): JSX.Element {
+  const [ink, ground] = [part.fg, part.bg].map((name) => (name ? name.replace("bright-", "") : ""));
+  const colour = COLOURS[ground ?? ""];
+  return (
+    <span
+      class={[ink && `ak-${ink}`, ...part.decorations.map((name) => `ak-ansi-${name}`)].join(" ")}
+      style={{ color: COLOURS[ink ?? ""], background: colour && `color-mix(in srgb, ${colour} 22%, transparent)` }}
+    >
+      {part.content}
+    </span>
+  );
 }
 
 function Display({ owner, block }: { owner: string; block: DisplayBlock }): JSX.Element | null {
