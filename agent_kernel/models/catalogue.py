@@ -127,7 +127,7 @@ class ModelList:
         endpoint = self.client.endpoint
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                found = await _ListQuery(self.client).offers()
+                found = await self._offers()
         except TimeoutError:
             return Listing(fault=f"{endpoint.where} did not answer within {ANSWER_SECONDS:g} s.")
         except Fault as fault:
@@ -142,20 +142,12 @@ class ModelList:
         offers = {name: self._combined(name, said) for name, said in found[:MOST_OFFERS]}
         return Listing(offers, left_out=len(found) - len(offers))
 
-
-class _ListQuery:
-    """Fetches the list of one endpoint."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._endpoint = client.endpoint
-
-    async def offers(self) -> list[tuple[str, Capabilities]]:
+    async def _offers(self) -> list[tuple[str, Capabilities]]:
         """The models with their capabilities. Raises `Fault` and `ConfigurationError`."""
-        anthropic = self._endpoint.provider == "Anthropic"
-        rows = rows_of(await self._get("models?limit=1000" if anthropic else "models"))
+        anthropic = self.client.endpoint.provider == "Anthropic"
+        rows = rows_of(await self.client.ask("models?limit=1000" if anthropic else "models", None, MOST_BYTES))
         found = list(read_rows(rows))
-        return await self._of_near(rows, found) if self._endpoint.is_near else found
+        return await self._of_near(rows, found) if self.client.endpoint.is_near else found
 
     async def _of_near(
         self, rows: list[dict[str, Any]], found: list[tuple[str, Capabilities]]
@@ -189,13 +181,10 @@ class _ListQuery:
         own = Capabilities(server="Ollama")
         return [(name, said.get(name, NOTHING_KNOWN).over(own if name in here else NOTHING_KNOWN)) for name in names]
 
-    async def _get(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        return await self._client.ask(path, body, MOST_BYTES)
-
     async def _try(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The answer, or `None` if the server refuses."""
         try:
-            return await self._get(path, body)
+            return await self.client.ask(path, body, MOST_BYTES)
         except Fault:
             return None
 
