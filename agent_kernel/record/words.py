@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any, Final, assert_never
 
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetRaise, DelayView, ErrorView, PauseView, RuleView, RunView, ToolCallView
+from agent_kernel.protocol.views import BudgetRaise, DelayView, ErrorView, PauseView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import (
     CUT_OFF,
     RECORDING_CHANGED,
@@ -348,40 +348,6 @@ def policy_words(run: RunView, modes: Mapping[PolicyMode, str] = MODES) -> str:
     if run.policy.limited_by is not None:
         parts.append(f"limited by {reveal(run.policy.limited_by)}")
     return ", ".join(parts)
-
-
-_DIGEST = re.compile(f"({'|'.join(RULE_TEXTS)})[0-9a-f]{{64}}")
-
-
-def rule_text(text: str) -> str:
-    """A rule to be read: `allow run_shell inside walls, this exact call`."""
-    return _DIGEST.sub(lambda found: RULE_TEXTS[found[1]], text)
-
-
-_WHERE: dict[Scope, str] = {
-    "once": "this call",
-    "run": "this run",
-    "conversation": "this conversation",
-    "project": "this project",
-    "user": "all notebooks",
-}
-
-
-def rule_words(rule: RuleView) -> str:
-    """The origin of a rule: `all notebooks, saved by ana on 2026-11-22`, `this notebook's code`."""
-    match rule.origin:
-        case "saved":
-            where = _WHERE[rule.scope] if rule.scope is not None else "saved"
-            by = f", saved by {rule.made_by}" if rule.made_by else ", saved"
-            return f"{where}{by}{f' on {rule.made_at[:10]}' if rule.made_at else ''}"
-        case "code":
-            return "this notebook's code"
-        case "site":
-            return "this site"
-        case "folder":
-            return rule.made_by or "a file in the notebook's folder"
-        case _:
-            assert_never(rule.origin)
 
 
 def error_words(error: ErrorView) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from agent_kernel.protocol.figures import money, tokens
 from agent_kernel.record import words
+from agent_kernel.record.rule_words import rule_text
 from agent_kernel.record.story import summary_of
 from agent_kernel.record.words import title_of
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
@@ -21,7 +22,7 @@ GENERATED = Path(__file__).parents[3] / "widgets" / "src" / "text" / "words.gen.
 MADE: dict[str, Callable[[dict[str, Any]], str]] = {
     "summaries": lambda case: summary_of(a_call(tool=case["tool"], arguments=case["input"])),
     "titles": lambda case: title_of(case["tool"], case["summary"], case.get("cell")),
-    "rules": lambda case: words.rule_text(case["rule"]),
+    "rules": lambda case: rule_text(case["rule"]),
     "durations": lambda case: words.duration(case["ms"]),
     "stored": lambda case: words.stored(case["cached_at"], case["ended_at"]),
     "deciders": lambda case: words.decided(a_call(by=case["by"], decided_by=case["name"], edited=case["edited"])),
