@@ -11,9 +11,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.tables import refuse_other_schemas
+
+T = TypeVar("T")
 
 LOG_VARIABLE = "AGENT_KERNEL_LOG"
 """The environment variable that names the log of a kernel without a server. Each kernel needs a file of its own."""
@@ -61,12 +64,17 @@ def open_to_read(path: Path) -> tuple[sqlite3.Connection, bool]:
     )
 
 
-def connect_again(path: Path) -> sqlite3.Connection:
-    """A second, read-only connection of a process that has the log open. It creates no file."""
+def read_apart(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Do a read over one state of a log that this process has open, on a connection of its own: no commit waits for it.
+    It sees all that was committed before. Creates no file."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None)
-    connection.execute("PRAGMA query_only = ON")
-    connection.execute("PRAGMA busy_timeout = 5000")
-    return connection
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA busy_timeout = 5000")
+        connection.execute("BEGIN")
+        return work(connection)
+    finally:
+        connection.close()
 
 
 def one_at_a_time(directory: Path) -> bool:

@@ -7,14 +7,15 @@ milliseconds on most disks, so what is queued at the same time is committed toge
 """
 
 import asyncio
+import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.audit.entries import AuditedEntry
@@ -22,13 +23,15 @@ from agent_kernel.log.event_rows import Frame, append_event
 from agent_kernel.log.file_faults import ADVICE, explained, is_damage
 from agent_kernel.log.log_file import LogFile
 from agent_kernel.log.measures import Measure
-from agent_kernel.log.opening import LOCAL, open_to_write
+from agent_kernel.log.opening import LOCAL, open_to_write, read_apart
 from agent_kernel.log.owners import Owner
 from agent_kernel.log.tables import make_tables
-from agent_kernel.log.threads import After, LogThread, ReaderThread, fail, succeed
 from agent_kernel.protocol.events import LoggedEvent
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
+After = Callable[[], None]
+"""A function to call in the event loop, after a commit."""
 Listener = Callable[[list[Frame]], None]
 AuditListener = Callable[[list[AuditedEntry]], None]
 MeasureListener = Callable[[list[Measure]], None]
@@ -51,51 +54,34 @@ class Transaction:
     def append(self, conversation: int, conversation_id: str, event: LoggedEvent) -> None:
         self.frames.append(append_event(self.sql, conversation, conversation_id, event))
 
-    def run(self, unit: "Unit") -> Any:
-        """The result of the unit's work. Raises what that raised, or what a unit raised that this one follows."""
-        for earlier in unit.follows:
-            if earlier.error is not None:
-                raise earlier.error
-        return unit.work(self)
 
-
-@dataclass(slots=True, eq=False)
-class Unit:
+class Unit(NamedTuple):
     """Queued work, and the future that gets its result."""
 
     work: Callable[[Transaction], Any]
     future: asyncio.Future[Any]
-    follows: Sequence["Unit"] = ()
-    """Units queued before it. If one of them is not written, this one is not done either."""
-    error: BaseException | None = None
-    """Why it was not written. Set on the log's thread, once."""
 
 
 class Log:
     """An open log. Use `Log.open`; close it with `aclose`."""
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        owner: Owner | None,
-        thread: LogThread,
-        reader: ReaderThread | None,
-        file: LogFile | None,
-        *,
-        alone: bool = False,
+        self, connection: sqlite3.Connection, owner: Owner | None, file: LogFile | None, path: Path | None, alone: bool
     ) -> None:
         self.alone = alone
         """Whether no other process can have this log open: see `opening`."""
+        self._connection = connection
+        self._owner = owner
         self._file = file
+        self._apart = None if alone else path
+        """The file, where it can be opened once more for long reads."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, "agent-kernel-log")
+        self._queued: deque[Unit] = deque()
         self._head_due: asyncio.TimerHandle | None = None
+        self._listeners: dict[int, Listener] = {}
         self._audit_listener: AuditListener | None = None
         self._measure_listener: MeasureListener | None = None
-        self._connection = connection
-        self._reader = reader
-        self._owner = owner
-        self._thread = thread
-        self._listeners: dict[int, Listener] = {}
-        self._queued: deque[Unit] = deque()
 
     @classmethod
     async def open(cls, path: Path | None) -> Self:
@@ -103,17 +89,12 @@ class Log:
 
         Raises `LogUnavailable` if the file can't be opened or is of another version.
         """
-        thread = LogThread(asyncio.get_running_loop())
         try:
-            connection, alone, owner, file = await thread.run(lambda: _open(path))
-        except (OSError, sqlite3.Error, LogUnavailable) as error:
-            thread.end()
-            if isinstance(error, LogUnavailable):
-                raise
+            connection, owner, file, alone = await asyncio.to_thread(_open, path)
+        except (OSError, sqlite3.Error) as error:
             advice = ADVICE if is_damage(error) else f"Make its directory writable, or {LOCAL}."
             raise LogUnavailable(f"The log at {path} can't be opened: {error}. {advice}") from error
-        reader = ReaderThread(asyncio.get_running_loop(), path) if path is not None and not alone else None
-        return cls(connection, owner, thread, reader, file, alone=alone)
+        return cls(connection, owner, file, path, alone)
 
     @property
     def fault(self) -> str | None:
@@ -121,8 +102,6 @@ class Log:
         return self._file.fault if self._file is not None else None
 
     async def aclose(self) -> None:
-        if self._reader is not None:
-            await self._reader.aclose()
         if self._head_due is not None:
             self._head_due.cancel()
 
@@ -132,8 +111,8 @@ class Log:
             if self._owner is not None:
                 self._owner.close()
 
-        await self._thread.run(close)
-        self._thread.end()
+        await self._loop.run_in_executor(self._thread, close)
+        self._thread.shutdown(wait=False)
 
     def listen(self, conversation: int, listener: Listener | None) -> None:
         """Hand a conversation's committed frames to `listener`, in the event loop; `None` ends it."""
@@ -155,16 +134,15 @@ class Log:
 
         Raises `LogUnavailable` if the file can't be written.
         """
-        result: T = await self.submit(work).future
+        result: T = await self.submit(work)
         return result
 
-    def submit(self, work: Callable[[Transaction], Any], follows: Sequence[Unit] = ()) -> Unit:
-        """As `write`, without waiting: await `future` of what is returned. The work is done after all that was queued
-        before it. If one of the units that it `follows` could not be written, it is not done, and raises the same."""
-        unit = Unit(work, self._thread.future(), follows)
+    def submit(self, work: Callable[[Transaction], T]) -> asyncio.Future[T]:
+        """As `write`, without waiting. The work is done after all that was queued before it, also if nobody waits."""
+        unit = Unit(work, self._loop.create_future())
         self._queued.append(unit)
-        self._thread.post(self._write_queued)
-        return unit
+        self._thread.submit(self._write_queued)
+        return unit.future
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the log's thread. It sees all writes that were queued before it, and maybe later ones.
@@ -172,18 +150,18 @@ class Log:
         Raises `LogUnavailable` if the file can't be read.
         """
         try:
-            return await self._thread.run(lambda: work(self._connection))
+            return await self._loop.run_in_executor(self._thread, work, self._connection)
         except (sqlite3.Error, ValueError) as error:
             self._raise_explained(error)
 
     async def read_apart(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work`, which may take long, on the reader thread, over one state of the log. It sees all writes that
+        """Run `work`, which may take long, in another thread, over one state of the log. It sees all writes that
         were awaited before it and delays none. (A log in memory, or one that is held alone, has one connection: there
         it does.) Raises `LogUnavailable` if the file can't be read."""
-        if self._reader is None:
+        if self._apart is None:
             return await self.read(work)
         try:
-            return await self._reader.run(work)
+            return await asyncio.to_thread(read_apart, self._apart, work)
         except (sqlite3.Error, ValueError) as error:
             self._raise_explained(error)
 
@@ -196,11 +174,11 @@ class Log:
     def _explained(self, error: BaseException) -> BaseException:
         return self._file.note(error) if self._file is not None else explained(error)
 
-    def _write_queued(self) -> list[After]:
+    def _write_queued(self) -> None:
         """Do the units that are queued, up to a limit, in order and in one transaction. Each has such a job, before
-        which it may be written. Returns what the event loop is to do then."""
+        which it may be written."""
         if not self._queued:
-            return []
+            return
         units = [self._queued.popleft()]
         checked = False
         try:
@@ -215,16 +193,16 @@ class Log:
             self._connection.execute("COMMIT")
             if self._file is not None:
                 self._file.committed()  # before any result is handed out
+                afters.append(self._update_head_soon)
         except BaseException as error:  # noqa: BLE001 -- raised again where the work was queued
             with suppress(sqlite3.Error):  # a damaged file may refuse even that
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
             if self._file is not None and checked:
                 self._file.rolled_back()
-            return [self._failed(unit, error) for unit in units]
-        if self._file is not None and self._head_due is None:
-            afters.append(self._update_head_soon)
-        return afters
+            afters = [self._failed(unit, error) for unit in units]
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(_do_all, afters)
 
     def _do(self, unit: Unit) -> list[After]:
         """Do one unit. What it raises rolls back this unit and no other; it is raised again if SQLite rolled back the
@@ -232,7 +210,7 @@ class Log:
         transaction = Transaction(self._connection)
         self._connection.execute("SAVEPOINT unit")
         try:
-            result = transaction.run(unit)
+            result = unit.work(transaction)
         except BaseException as error:
             if not self._connection.in_transaction or is_damage(error):
                 raise
@@ -240,7 +218,7 @@ class Log:
             self._connection.execute("RELEASE unit")
             return [self._failed(unit, error)]
         self._connection.execute("RELEASE unit")
-        afters: list[After] = [partial(succeed, unit.future, result)]
+        afters: list[After] = [partial(_succeed, unit.future, result)]
         if transaction.frames:
             afters.append(partial(self._publish, transaction.frames))
         if transaction.audited and self._audit_listener is not None:
@@ -250,8 +228,7 @@ class Log:
         return afters
 
     def _failed(self, unit: Unit, error: BaseException) -> After:
-        unit.error = self._explained(error)
-        return partial(fail, unit.future, unit.error)
+        return partial(_fail, unit.future, self._explained(error))
 
     def _publish(self, frames: list[Frame]) -> None:
         for frame in frames:
@@ -261,17 +238,34 @@ class Log:
     def _update_head_soon(self) -> None:
         """Later than the commit, so that no result waits for it."""
         if self._head_due is None:
-            self._head_due = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._thread.post, self._update_head)
+            self._head_due = self._loop.call_later(HEAD_SECONDS, self._thread.submit, self._update_head)
 
-    def _update_head(self) -> list[After]:
+    def _update_head(self) -> None:
         self._head_due = None
         if self._file is not None:
             with suppress(sqlite3.Error):  # the next transaction says what is wrong
                 self._file.update_head()
-        return []
 
 
-def _open(path: Path | None) -> tuple[sqlite3.Connection, bool, Owner | None, LogFile | None]:
+def _do_all(afters: list[After]) -> None:
+    for act in afters:
+        try:
+            act()
+        except Exception:  # one broken listener must not keep results from others
+            logger.exception("Something broke on what was committed")
+
+
+def _succeed(future: asyncio.Future[Any], result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _open(path: Path | None) -> tuple[sqlite3.Connection, Owner | None, LogFile | None, bool]:
     connection, alone = _connect(path)
     owner = None
     try:
@@ -284,7 +278,7 @@ def _open(path: Path | None) -> tuple[sqlite3.Connection, bool, Owner | None, Lo
         raise
     connection.create_function("this_process", 0, lambda: owner.name if owner is not None else "")
     connection.create_function("lives_elsewhere", 1, lambda name: owner is not None and owner.lives_elsewhere(name))
-    return connection, alone, owner, file
+    return connection, owner, file, alone
 
 
 def _connect(path: Path | None) -> tuple[sqlite3.Connection, bool]:

@@ -215,31 +215,22 @@ class Conversation:
     async def route_decision(
         self, approval_id: str, decision: Decision, *, decided_by: str | None = None
     ) -> ToolCallView:
-        """A person's decision. Raises `UnknownApproval`, `AlreadyDecided`, `DigestMismatch`, `InvalidArguments`."""
+        """A person's decision. Raises `UnknownApproval`, also for another conversation's, `AlreadyDecided` also where
+        its run is over, `DigestMismatch`, `InvalidArguments`, `CarriedOutElsewhere`."""
         active = await self._queue.begun_run()
-        call = active.calls.waiting_call(approval_id) if active is not None else None
-        if call is None:
-            call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
-            if (call.tool_name, call.conversation_id) == (START_SERVERS, self.conversation_id):
-                settings = self._resources.settings
-                return await server_offer.decide(self._log, self.row, settings, call, decision, decided_by)
-            call = await self._find_approval(approval_id, active)
-        assert active is not None
+        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
+        if call.conversation_id != self.conversation_id:
+            raise UnknownApproval(approval_id)
+        if call.tool_name == START_SERVERS:
+            settings = self._resources.settings
+            return await server_offer.decide(self._log, self.row, settings, call, decision, decided_by)
+        if active is None or active.run_id != call.run_id:
+            await self.refuse_elsewhere()
+            raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
         decided = await approval.record_decision(active, call, decision, decided_by)
         if decision.approved and decision.scope != "once":
             await always_allow.rules_changed(self._resources.active)
         return decided
-
-    async def _find_approval(self, approval_id: str, active: ActiveRun | None) -> ToolCallView:
-        """A call of the active run. Raises `UnknownApproval` for another conversation's, `AlreadyDecided` where its run
-        is over, `CarriedOutElsewhere`."""
-        call = await self._log.read(lambda sql: tool_calls.find_approval(sql, approval_id))
-        if call.conversation_id != self.conversation_id:
-            raise UnknownApproval(approval_id)
-        if active is None or active.run_id != call.run_id:
-            await self.refuse_elsewhere()
-            raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
-        return call
 
     async def remove_rule(self, rule_id: str, *, decided_by: str | None = None, by: DecidedBy = "user") -> None:
         """Remove an always-allow rule that covers this conversation. Calls that have not started are judged without it.
@@ -429,7 +420,7 @@ class Conversation:
         Raises `UnknownToolCall`, `AlreadyDecided`."""
         at_hand = await self._queue.begun_run()
         active = await self._run_of(tool_call_id, at_hand)
-        if not active.calls.answer(tool_call_id, Outcome("error" if failed else "success", output)):
+        if not active.calls.answers.resolve(tool_call_id, Outcome("error" if failed else "success", output)):
             call = await self._read_call(tool_call_id)
             raise AlreadyDecided(f"This call is {call.state} and waits for no answer.", call.model_dump())
 

@@ -313,7 +313,7 @@ class Runtime:
         await conversation.stop_all(Stop(decided_by=decided_by))
         conversation.close()
         del self._conversations[conversation_id]
-        self._resources.histories.take(conversation.row.number)
+        self._resources.transcripts.take(conversation.row.number)
         await self._log.write(lambda t: runs.delete_conversation(t.sql, conversation_id))
 
     async def list_calls(self, state: str | None = None) -> list[ListedCall]:

@@ -10,7 +10,7 @@ from agent_kernel.models.recordings.asked import mapped
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.normalise import Normaliser
 from agent_kernel.notebook import offered_tools
-from agent_kernel.runtime.state.history import SYSTEM_PROMPT
+from agent_kernel.runtime.state.transcript import SYSTEM_PROMPT
 from agent_kernel.tools.builtin.declarations import ASK_USER, BUILTIN_NAMES, BUILTIN_TOOLS, CHANGES_CELLS, READS_FILES
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.registry import ToolRegistry

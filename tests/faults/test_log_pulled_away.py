@@ -19,7 +19,7 @@ from agent_kernel.doctor import fault_of
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.log.audit.head import head_path, read_note
 from agent_kernel.log.store import Log
-from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing import FakeOpenAI, call
 from tests.core.log.audit.test_chain import approve_and_run, connect
 from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Client, Server, until
@@ -227,7 +227,7 @@ async def test_touching_the_file_or_copying_it_is_no_harm(tmp_path: Path) -> Non
 async def test_a_call_that_runs_while_the_log_goes_ends_the_run_and_the_page_is_told(tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     code = f"import os, time\nwhile not os.path.exists({str(go_on)!r}): time.sleep(0.02)"
-    turns = [call("run_python", code="1"), call("run_python", code=code), say("Both ran.")]
+    turns = [call("run_python", code="1"), call("run_python", code=code)]
     with FakeOpenAI(turns) as model:
         async with waiting(tmp_path / "server", model) as (server, conversation, approval, client):
             assert (await server.decide(approval))[0] == 200

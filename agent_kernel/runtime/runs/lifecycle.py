@@ -34,8 +34,8 @@ from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources, StartingPoint
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN
-from agent_kernel.runtime.state.history import History, wants_lean
 from agent_kernel.runtime.state.spending import conversation_budget, filled_up
+from agent_kernel.runtime.state.transcript import Transcript, wants_lean
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
     StoredPolicy,
@@ -47,10 +47,9 @@ from agent_kernel.runtime.tool_calls.scripted import with_recorded
 from agent_kernel.runtime.turns.model_turn import add_user_message
 from agent_kernel.runtime.turns.prompts import prompt_mentions, prompt_pictures
 from agent_kernel.runtime.turns.tool_messages import (
-    answer_calls,
     move_unread_messages,
     read_result,
-    write_tool_messages,
+    write_open_answers,
 )
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.tools.registry import ToolRegistry
@@ -146,10 +145,10 @@ async def _begun(
     )
     policy, shown = effective_policy(resources.settings, spec, stored_policy)
     spec, instructions, notes = taken_in(spec, model, earlier)
-    past = resources.histories.take(row.number)
+    transcript = resources.transcripts.take(row.number)
     if spec.replaces:
-        past = History()  # all is read again, without what is left out from now on
-    start = StartingPoint(mark, past, unknown=unknown)
+        transcript = Transcript()  # all is read again, without what is left out from now on
+    start = StartingPoint(mark, transcript, unknown=unknown)
     view = view.model_copy(update={"lean": wants_lean(spec, model)})
     run = ActiveRun(shared, spec, model, executor, view, policy, start)
     run.change(
@@ -320,7 +319,7 @@ async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) ->
         graph = await asyncio.to_thread(_import_graph)  # which does not count as the run's time
         async with limited_in_time(run):
             await graph.run_to_end(run)
-        await run.committed()
+        await run.commit(lambda _: None)  # raises what could not be written
     except Exception as error:
         logger.exception("The run %s broke", run.run_id)
         broken = error
@@ -332,8 +331,9 @@ async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) ->
         return await _end(run)
 
     result, end = await until_written(write_end, unwritten)
-    if not run.prompt_is_refused:  # else it is read from the log again, without the prompt
-        resources.histories.keep(run.conversation.number, run.transcript.past(end))
+    if broken is None and not run.prompt_is_refused:  # else it is read from the log again, without the prompt
+        run.transcript.ends_at(end)
+        resources.transcripts.keep(run.conversation.number, run.transcript)
     return result
 
 
@@ -352,14 +352,13 @@ async def until_written(write: Callable[[], Awaitable[T]], unwritten: Unwritten)
 async def _end_broken(run: ActiveRun, error: Exception) -> None:
     """End a run after an internal error, or one of the log, and leave no call open."""
     await run.fail("INTERNAL_ERROR", str(error) if isinstance(error, LogUnavailable) else BROKEN)
-    run.take_back_answers()  # one of them may have an outcome that did not reach the log
 
     def work(commit: Commit) -> None:
         transitions.end_unfinished_cards(commit, run.run_id)
         transitions.settle_all(commit, run.run_id, "Agent Kernel broke while it ran.", "Agent Kernel broke.")
+        write_open_answers(commit, run.run_id, run.settings.step_characters)
 
     await run.commit(work)
-    await answer_calls(run)
 
 
 async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
@@ -373,7 +372,6 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
     run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None, delay=None, usage=usage)
 
     def work(commit: Commit) -> tuple[RunResult, Position, list[dict[str, Any]]]:
-        write_tool_messages(commit, run)
         left = move_unread_messages(commit, run.run_id)
         result = write_end(
             commit, run.view, finish, run.last_message_id, run.begun, first_token_seconds=run.meter.first_token_seconds
@@ -381,7 +379,6 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
         return result, commit.mark(), left
 
     result, mark, left = await run.commit(work)
-    run.transcript.note_written()
     for body in left:
         run.transcript.add(body)
     return result, mark

@@ -10,7 +10,6 @@ from agent_kernel.log.event_rows import START
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import MessageEvent, RunEvent, utc_now
-from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.protocol.vocabulary import ErrorCode
@@ -19,11 +18,11 @@ from agent_kernel.runtime.runs.specs import limits_text, restored
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, StartingPoint
 from agent_kernel.runtime.state.commits import Commit, commit_to
-from agent_kernel.runtime.state.history import unanswered_calls
+from agent_kernel.runtime.state.transcript import unanswered_calls
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy
 from agent_kernel.runtime.tool_calls.scripted import use_up
-from agent_kernel.runtime.turns.tool_messages import move_unread_messages, read_tool_messages
+from agent_kernel.runtime.turns.tool_messages import move_unread_messages, write_open_answers
 from agent_kernel.tools.executor import ToolExecutor
 
 RESTARTED = "The server restarted while this call was running."
@@ -69,14 +68,11 @@ async def resume(
         await commit_to(log, row, save)
 
     def starting_point(sql: sqlite3.Connection) -> StartingPoint:
-        step = unanswered_calls(sql, row.number)
-        calls = [tool_calls.read_call(sql, row.number, tool_call_id) for tool_call_id in step]
         return StartingPoint(
             begun=START,
-            past=shared.runtime.histories.take(row.number),
+            transcript=shared.runtime.transcripts.take(row.number),
             prompted=event_rows.has_prompt(sql, row.number, spec.run_id),
-            step=step,
-            waiting=[call for call in calls if call.state == "awaiting_approval"],
+            step=unanswered_calls(sql, row.number),
             messages=stored_messages.read_kept(sql, row.number, spec.run_id),
             unknown=tool_calls.unknown_digests(sql, row.number),
         )
@@ -109,9 +105,7 @@ async def close(
     def work(commit: Commit) -> RunResult:
         transitions.settle_all(commit, run.run_id, RESTARTED, reason)
         transitions.end_unfinished_cards(commit, run.run_id)
-        open_calls = unanswered_calls(commit.sql, commit.number)
-        for body in read_tool_messages(commit.sql, commit.number, open_calls, settings.step_characters):
-            event_rows.append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
+        write_open_answers(commit, run.run_id, settings.step_characters)
         move_unread_messages(commit, run.run_id)
         error = ErrorView(code=code, message=said)
         no_more = {"paused": None, "delay": None}

@@ -23,6 +23,9 @@ from agent_kernel.tools import outcome_texts
 
 NEW_MESSAGE = "By your new message."
 
+_LOOK_SECONDS = 0.5
+"""Between two looks at the time that a run has left."""
+
 Noted = Callable[[Commit, Sequence[ToolCallView]], None]
 """Writes audit entries about the unfinished calls of a run, in the transaction that ends them."""
 
@@ -81,8 +84,8 @@ async def stop_run(run: ActiveRun, stop: Stop) -> None:
     except LogUnavailable:
         run.stopping = None  # it can be asked for again
         raise
-    run.waits.wake()
-    await asyncio.gather(*(interrupt(run, tool_call_id) for tool_call_id in run.calls.running()))
+    run.waits.resolve_all(None)
+    await asyncio.gather(*(cut_short(run, running, None) for running in run.calls.executions()))
 
 
 async def supersede(run: ActiveRun, decided_by: str | None) -> None:
@@ -107,19 +110,20 @@ async def withdraw(run: ActiveRun, target: CallState, reason: str, noted: Noted 
 
     ended = await run.commit(work)
     for call in ended:
-        run.calls.resolve_decision(call)
-    for tool_call_id in run.calls.unanswered:
-        run.calls.answer(tool_call_id, Outcome("cancelled", "The question was withdrawn."))
+        run.calls.decisions.resolve(call.approval_id, call)
+    for tool_call_id in run.calls.answers.waiting():
+        run.calls.answers.resolve(tool_call_id, Outcome("cancelled", "The question was withdrawn."))
     return ended
 
 
 async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
     """Cancel one call, wherever it is. Raises `IllegalTransition` if it has ended."""
-    asked = tool_call_id in run.calls.unanswered
-    if asked or tool_call_id in run.calls.running():
+    if tool_call_id in run.calls.answers.waiting() or run.calls.execution(tool_call_id) is not None:
         await run.commit(lambda commit: note(commit, run.view, stop, [tool_call_id]))
-        if not run.calls.answer(tool_call_id, Outcome("cancelled", "The user skipped the question.")):
-            await interrupt(run, tool_call_id)
+        if run.calls.answers.resolve(tool_call_id, Outcome("cancelled", "The user skipped the question.")):
+            return
+        if (running := run.calls.execution(tool_call_id)) is not None:
+            await cut_short(run, running, None)
         return
 
     def work(commit: Commit) -> ToolCallView:
@@ -128,20 +132,13 @@ async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
         return _end(commit, call, "cancelled", stop.reason)
 
     ended = await run.commit(work)
-    run.calls.resolve_decision(ended)
+    run.calls.decisions.resolve(ended.approval_id, ended)
 
 
 def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str], *, whole_run: bool = False) -> None:
     """Write the audit entry of a stop, in the transaction that begins it."""
     if stop.by is not None:
         entries.record_stop(commit.sql, run, tool_call_ids, whole_run=whole_run, by=stop.by, decided_by=stop.decided_by)
-
-
-async def interrupt(run: ActiveRun, tool_call_id: str) -> None:
-    """Interrupt a running call at a person's request."""
-    execution = run.calls.execution(tool_call_id)
-    if execution is not None:
-        await cut_short(run, execution, None)
 
 
 def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> ToolCallView:
@@ -175,60 +172,35 @@ _FINAL = frozenset(state for state, targets in tool_calls.NEXT.items() if not ta
 async def limited_in_time(run: ActiveRun) -> AsyncIterator[None]:
     """Enforces the time budget of a run: interrupts its calls and the model, and cancels calls that have not begun. The
     run itself continues to its next model call, and is paused there as at every other limit."""
-    limit = _TimeLimit(run)
-    run.meter.watch(limit.arm)
     if run.view.paused is None:
         run.meter.go_on()
-    limit.arm()
+    watching = run.outside_graph(_watch_time(run), f"time limit of {run.run_id}")
     try:
         yield
     finally:
-        run.meter.watch(None)
-        await limit.aclose()
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
-class _TimeLimit:
-    def __init__(self, run: ActiveRun) -> None:
-        self._run = run
-        self._timer: asyncio.TimerHandle | None = None
-        self._ending: asyncio.Task[None] | None = None
-
-    def arm(self) -> None:
-        """Set the timer for the remaining time, unless the meter is paused."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        left = seconds_left(self._run.view, self._run.meter)
-        if left is not None and not self._run.meter.stands:
-            self._timer = asyncio.get_running_loop().call_later(max(0.0, left[0]), self._due)
-
-    def _due(self) -> None:
-        self._timer = None
-        left = seconds_left(self._run.view, self._run.meter)
-        if left is None or self._run.is_ending:
-            return
+async def _watch_time(run: ActiveRun) -> None:
+    while (left := seconds_left(run.view, run.meter)) is not None:
         if left[0] > 0:
-            self.arm()
-        elif self._ending is None or self._ending.done():
-            self._run.out_of_time = left[1]
-            self._ending = self._run.outside_graph(self._end_all(), f"time limit of {self._run.run_id}")
+            # Looks again before that, since the time of waits does not count, and a person may add to it.
+            await asyncio.sleep(min(left[0], _LOOK_SECONDS))
+        elif run.meter.stands or run.is_ending or run.out_of_time is not None:
+            await asyncio.sleep(_LOOK_SECONDS)
+        else:
+            run.out_of_time = left[1]
+            await _end_all(run, left[1])
 
-    async def _end_all(self) -> None:
-        run = self._run
-        why = run.out_of_time or ""
-        run.cut_off_model()
-        running = run.calls.executions()
-        cutting = [asyncio.create_task(cut_short(run, one, Interruption(why)), name="cut short") for one in running]
-        try:
-            await withdraw(run, "cancelled", why)
-        except LogUnavailable:
-            pass  # calls that could not be ended do not begin either: see `ActiveRun.halted`
-        finally:
-            await asyncio.gather(*cutting)
 
-    async def aclose(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._ending is not None:
-            self._ending.cancel()
-            await asyncio.gather(self._ending, return_exceptions=True)
+async def _end_all(run: ActiveRun, why: str) -> None:
+    run.cut_off_model()
+    running = run.calls.executions()
+    cutting = [asyncio.create_task(cut_short(run, one, Interruption(why)), name="cut short") for one in running]
+    try:
+        await withdraw(run, "cancelled", why)
+    except LogUnavailable:
+        pass  # calls that could not be ended do not begin either: see `ActiveRun.halted`
+    finally:
+        await asyncio.gather(*cutting)

@@ -25,17 +25,14 @@ from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_
 from agent_kernel.protocol.views import DelayView, ErrorView, NoticeView, PolicyView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.commits import Commit, Commits
-from agent_kernel.runtime.state.history import Histories, History, lean
+from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.outcome_cache import OutcomeCache
 from agent_kernel.runtime.state.repeats import Repeats
-from agent_kernel.runtime.state.request_images import RequestImages
-from agent_kernel.runtime.state.run_calls import RunCalls
+from agent_kernel.runtime.state.run_calls import Broker, RunCalls
 from agent_kernel.runtime.state.seen_cells import SeenCells
 from agent_kernel.runtime.state.spans import Spans
 from agent_kernel.runtime.state.spending import Meter
-from agent_kernel.runtime.state.transcript import Transcript
-from agent_kernel.runtime.state.waits import PersonWaits
+from agent_kernel.runtime.state.transcript import Transcript, Transcripts, lean
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ServerTools, ToolExecutor
@@ -47,6 +44,8 @@ WRITERS = {
     "policy": ("tool_calls.policy_switch",),
     "last_message_id": ("turns.model_turn",),
     "finish_reason": ("turns.model_turn",),
+    "transcript.compaction": ("turns.fit_context",),
+    "calls.of_step": ("turns.model_turn", "turns.tool_messages"),
     "inbox_is_open": ("graph", "runs.lifecycle"),
     "stopping": ("runs.stop",),
     "prompt_is_refused": ("turns.fit_context",),
@@ -77,7 +76,7 @@ class Resources:
     attended: bool
     """False where there is no person to ask: scripted decisions answer, or else the call is denied."""
     tasks: TaskOwner
-    histories: Histories = field(default_factory=Histories)
+    transcripts: Transcripts = field(default_factory=Transcripts)
     active: set["ActiveRun"] = field(default_factory=set)
     """The runs that are under way, of all conversations. Kept by `RunQueue`."""
     seen_by_clients: dict[str, SeenCells] = field(default_factory=dict)
@@ -104,12 +103,11 @@ class StartingPoint:
 
     begun: Position
     """A place in the log before the run's beginning."""
-    past: History
+    transcript: Transcript
     prompted: bool = False
     """Whether the prompt is in the log."""
     step: Sequence[str] = ()
     """The ids of the calls of its step that no tool message in the log answers."""
-    waiting: Sequence[ToolCallView] = ()
     messages: Sequence[KeptMessage] = ()
     unknown: Collection[str] = ()
     """The digests of the conversation's calls whose outcome is unknown."""
@@ -141,12 +139,14 @@ class ActiveRun:
         self._shared = shared
         self.begun, self.prompted = start.begun, start.prompted
         self.meter, self.repeats, self.spans = Meter.of(view), Repeats(), Spans()
-        self.transcript, self.pictures = Transcript(start.past), RequestImages()
-        self.calls = RunCalls(start.step, start.waiting, start.unknown)
-        self.waits = PersonWaits()
+        self.transcript = start.transcript
+        self.calls = RunCalls(start.step, start.unknown)
+        self.waits: Broker[None] = Broker()
+        """Of the whole run: for a larger budget, an answer about an unknown outcome, or a page."""
         self.inbox, self.inbox_is_open = list(start.messages), True
         """Messages for its next model call, and whether it reads more. The log has them too."""
-        self._commits = Commits(self.log, self.conversation)
+        self._unwritten: BaseException | None = None
+        """Why something could not be written that nobody waited for."""
         self.view = view
         """As the log has it, or is about to: see `change` and `save`."""
         self.policy = policy
@@ -188,16 +188,18 @@ class ActiveRun:
     # What the log has of it.
 
     async def commit(self, work: Callable[[Commit], T]) -> T:
-        """See `Commits.write`."""
-        return await self._commits.write(work)
+        """Run `work` as one transaction, after all earlier ones. Raises also why `commit_soon` could not write."""
+        unwritten, self._unwritten = self._unwritten, None
+        if unwritten is not None:
+            raise unwritten
+        return await commit_to(self.log, self.conversation, work)
 
     def commit_soon(self, work: Callable[[Commit], None]) -> None:
-        """See `Commits.write_soon`."""
-        self._commits.write_soon(work)
+        """As `commit`, without waiting."""
+        commit_to(self.log, self.conversation, work).add_done_callback(self._note_unwritten)
 
-    async def committed(self) -> None:
-        """See `Commits.settled`."""
-        await self._commits.settled()
+    def _note_unwritten(self, written: "asyncio.Future[None]") -> None:
+        self._unwritten = written.exception() or self._unwritten
 
     async def emit(self, *events: LoggedEvent) -> None:
         def work(commit: Commit) -> None:
@@ -326,10 +328,6 @@ class ActiveRun:
         if self._streaming is not None:
             self._streaming.cancel()
 
-    def take_back_answers(self) -> None:
-        """The tool messages that are not in the log yet are to be made anew, from the log's calls."""
-        self.calls.begin_step([*self.transcript.take_back_answers(), *self.calls.of_step])
-
     # Its waits.
 
     @contextmanager
@@ -343,21 +341,11 @@ class ActiveRun:
             self._tasks -= 1
             self.note_time()
 
-    @contextmanager
-    def asking(self, call: ToolCallView) -> Iterator[None]:
-        """Marks a call as waiting for a decision, which pauses the meter if nothing else goes on."""
-        try:
-            with self.calls.waiting(call):
-                self.note_time()
-                yield
-        finally:
-            self.note_time()
-
     def note_time(self) -> None:
         """Have the meter stand where the run now does nothing but wait for a person, and run where it does more."""
         if self.view.paused is not None:
             return
-        waiting = self.calls.undecided + len(self.calls.unanswered) + self.waits.count
+        waiting = self.calls.waiting + len(self.waits.waiting())
         if 0 < waiting == self._tasks:
             self.meter.pause()
         else:
@@ -365,16 +353,18 @@ class ActiveRun:
 
     async def wait_for_person(self, answer: "asyncio.Future[Any]") -> bool:
         """Whether there is an answer within the site's time for answers."""
+        self.note_time()
         try:
             await asyncio.wait({answer}, timeout=self.settings.approval_seconds)
             return answer.done()
         finally:
             answer.cancel()
+            self.note_time()
 
     @property
     def is_paused(self) -> bool:
         """Whether the whole run waits for a person, and not only calls of it."""
-        return self.view.paused is not None or self.waits.count > 0
+        return self.view.paused is not None or bool(self.waits.waiting())
 
     # Its end.
 

@@ -1,12 +1,13 @@
-"""The commits of a run: transactions on its conversation, in the order in which they were requested."""
+"""Transactions on one conversation."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from agent_kernel.log.event_rows import Position, append_message, current_position
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.log.store import Log, Transaction, Unit
+from agent_kernel.log.store import Log, Transaction
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent
 from agent_kernel.protocol.ids import new_message_id
 
@@ -37,49 +38,6 @@ class Commit:
         return current_position(self.sql, self.number)
 
 
-async def commit_to(log: Log, conversation: ConversationRow, work: Callable[[Commit], T]) -> T:
-    """Run `work` as one transaction on a conversation, apart from the commits of its run."""
-    unit = log.submit(lambda transaction: work(Commit(transaction, conversation)))
-    result: T = await unit.future
-    return result
-
-
-class Commits:
-    """For one run. Used in the runtime's event loop only."""
-
-    def __init__(self, log: Log, conversation: ConversationRow) -> None:
-        self._log = log
-        self._conversation = conversation
-        self._unawaited: list[Unit] = []
-
-    async def write(self, work: Callable[[Commit], T]) -> T:
-        """Run `work` as one transaction, after all earlier ones. Raises the error of an earlier one that failed."""
-        unit = self._submit(work)
-        try:
-            result: T = await unit.future
-        finally:
-            self._forget_done()
-        return result
-
-    def write_soon(self, work: Callable[[Commit], None]) -> None:
-        """As `write`, without waiting: the next `write` or `settled` raises the error of this one. A call's outcome is
-        written this way while the model is asked again; if the process dies first, the outcome is unknown and the model
-        is asked anew."""
-        self._unawaited.append(self._submit(work))
-
-    async def settled(self) -> None:
-        """Wait until all is written. Raises `LogUnavailable` where something could not be."""
-        if self._unawaited:
-            await self.write(lambda _: None)
-
-    def _submit(self, work: Callable[[Commit], T]) -> Unit:
-        return self._log.submit(
-            lambda transaction: work(Commit(transaction, self._conversation)),
-            follows=tuple(self._unawaited),
-        )
-
-    def _forget_done(self) -> None:
-        for unit in self._unawaited:
-            if unit.future.done():
-                unit.future.exception()  # the write that followed it has raised it
-        self._unawaited = [unit for unit in self._unawaited if not unit.future.done()]
+def commit_to(log: Log, conversation: ConversationRow, work: Callable[[Commit], T]) -> asyncio.Future[T]:
+    """Run `work` as one transaction on a conversation, after all that was queued before it, also if nobody waits."""
+    return log.submit(lambda transaction: work(Commit(transaction, conversation)))

@@ -47,11 +47,10 @@ class Compaction:
 WHOLE = Compaction()
 
 
-def head(history: Sequence[WireMessage], compaction: Compaction) -> tuple[list[WireMessage], int]:
-    """The replacement for the beginning of a history, without the system prompt, and the number at which the rest
-    begins."""
+def applied(history: Sequence[WireMessage], compaction: Compaction) -> list[WireMessage]:
+    """The messages of a request. The list only grows at its end until the compaction changes."""
     start = compaction.summarised + 1
-    end = max(start, compaction.shortened + 1, compaction.made_after + 1)
+    first: list[WireMessage] = []
     if compaction.summarised:
         # Some servers refuse two messages of a user in a row, so the summary goes with the prompt.
         at = compaction.prompt or start
@@ -59,13 +58,9 @@ def head(history: Sequence[WireMessage], compaction: Compaction) -> tuple[list[W
         prompt = history[at] if has_prompt else {"role": "user", "content": ""}
         said = prompt["content"]
         first = [prompt | {"content": f"{said}\n\n{_block(compaction)}" if said else _block(compaction)}]
-        if has_prompt and not compaction.prompt:
-            start += 1
-            end = max(start, end)
-    else:
-        first = []
-    kept = [_kept(message, number, compaction) for number, message in enumerate(history[start:end], start)]
-    return [*first, *kept], end
+        start += has_prompt and not compaction.prompt
+    kept = [_kept(message, number, compaction) for number, message in enumerate(history[start:], start)]
+    return [message for message in (*history[:1], *first, *kept) if message["role"] != LEFT_OUT]
 
 
 def _kept(message: WireMessage, number: int, compaction: Compaction) -> WireMessage:
@@ -120,42 +115,3 @@ def tokens_of_tools(tools: Sequence[dict[str, Any]]) -> float:
 
 def bytes_of(content: object) -> int:
     return len(content.encode("utf-8", "replace")) if isinstance(content, str) else 0
-
-
-_LEAST_RATIO, _MOST_RATIO = 0.4, 4.0
-"""Bounds of the ratio between a service's count and the estimate. Beyond them the service counts something else, such
-as uncached tokens only."""
-
-
-class Window:
-    """The part of a history that the model gets, and an estimate of its length. For one conversation; it is passed from
-    run to run with the history."""
-
-    def __init__(self, compaction: Compaction = WHOLE) -> None:
-        self.compaction = compaction
-        self.ratio = 1.0
-        """Tokens by the service's count per estimated token."""
-        self._head: tuple[list[WireMessage], int] | None = None
-
-    def messages(self, history: Sequence[WireMessage]) -> list[WireMessage]:
-        """The messages of a request. The list only grows at its end until the compaction changes."""
-        said = list(history)
-        if self.compaction != WHOLE:
-            if self._head is None:
-                self._head = head(history, self.compaction)
-            shortened, end = self._head
-            said[1:end] = shortened
-        return [message for message in said if message["role"] != LEFT_OUT]
-
-    def change(self, compaction: Compaction) -> None:
-        self.compaction = compaction
-        self._head = None
-
-    def tokens(self, history: Sequence[WireMessage], *, pictures: bool) -> float:
-        """The estimate for the messages without the system prompt, before the ratio."""
-        return sum(tokens_of(message, pictures=pictures) for message in self.messages(history)[1:])
-
-    def learn(self, counted: float, estimated: float) -> None:
-        """A service has counted a request for which there was an estimate."""
-        if counted > 0 and estimated > 0:
-            self.ratio = min(_MOST_RATIO, max(_LEAST_RATIO, counted / estimated))

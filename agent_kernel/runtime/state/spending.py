@@ -1,7 +1,7 @@
 """Budgets of runs and conversations: limits, what is spent, and when a limit is reached."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Self
@@ -28,7 +28,6 @@ class Meter:
     def __init__(self, spent: float = 0.0) -> None:
         self._spent = spent
         self._since: float | None = None
-        self._watcher: Callable[[], None] | None = None
         self.first_token_seconds: float | None = None
         """What it had measured when the first piece of an answer came."""
 
@@ -57,20 +56,10 @@ class Meter:
     def pause(self) -> None:
         if self._since is not None:
             self._spent, self._since = self.seconds, None
-            self._changed()
 
     def go_on(self) -> None:
         if self._since is None:
             self._since = time.monotonic()
-            self._changed()
-
-    def watch(self, watcher: Callable[[], None] | None) -> None:
-        """Have `watcher` called when the meter is paused or resumed. For `runs.time_limit`."""
-        self._watcher = watcher
-
-    def _changed(self) -> None:
-        if self._watcher is not None:
-            self._watcher()
 
 
 def check(limits: BudgetLimits, usage: Usage, seconds: float, of: BudgetOf = "run") -> None:

@@ -121,7 +121,7 @@ async def check_waiting_calls(run: ActiveRun, *, decide: bool = False) -> None:
             decided = await commit_verdict(run, call, verdict)
         except (AlreadyDecided, IllegalTransition):
             continue
-        run.calls.resolve_decision(decided)
+        run.calls.decisions.resolve(decided.approval_id, decided)
 
 
 def read_clients(sql: sqlite3.Connection) -> list[ClientView]:

@@ -42,7 +42,7 @@ async def record_decision(
     now = await run.commit(work)
     changed = parse(edit.tool_input) if edit is not None else None
     note_decision(run, call, ScriptedDecision(decision.approved, reason=decision.reason, edited_input=changed))
-    run.calls.resolve_decision(now)
+    run.calls.decisions.resolve(now.approval_id, now)
     return now
 
 

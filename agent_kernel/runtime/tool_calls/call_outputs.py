@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
-from agent_kernel.runtime.batches import Batcher
 from agent_kernel.runtime.state.active_run import ActiveRun
+from agent_kernel.runtime.tasks import Batcher
 from agent_kernel.runtime.tool_calls.server_cards import ask_person
 from agent_kernel.runtime.tool_calls.shown_images import ShownImages
 from agent_kernel.tools.executor import InputRequest
@@ -76,8 +76,6 @@ class CallOutputs:
         self.hide()
         self._index = -1
         self._ended = False
-        self._early: list[ToolOutputEvent] | None = []
-        """Outputs between the call's end and its commit; `None` after that."""
         self._late_room = _LATE_CHARACTERS
         self._late: set[asyncio.Task[None]] = set()
         # Outputs of a quick call are committed with its outcome.
@@ -115,29 +113,22 @@ class CallOutputs:
             self._batcher.add(event)
 
     async def drain(self) -> list[ToolOutputEvent]:
-        """Stop, and return the unwritten outputs, for the commit of the outcome."""
+        """Stop, and return the unwritten outputs for the commit of the outcome, which has to follow at once: what comes
+        later is written after it."""
         self._add_rest()
+        rest = await self._batcher.drain()
         self._ended = True
-        return await self._batcher.drain()
+        return rest
 
     async def aclose(self) -> None:
         self._ended = True
         await self._batcher.aclose()
-
-    def settled(self) -> None:
-        """The commit of the outcome is under way: later outputs are written after it."""
-        early, self._early = self._early or [], None
-        for event in early:
-            self._add_late(event)
 
     async def _write(self, outputs: list[ToolOutputEvent]) -> None:
         if (run := self._run()) is not None:
             await run.emit(*outputs)
 
     def _add_late(self, event: ToolOutputEvent) -> None:
-        if self._early is not None:
-            self._early.append(event)
-            return
         run = self._run()
         self._late_room -= len(event.model_dump_json())
         if run is None or run.view.status != "running" or self._late_room < 0:

@@ -7,7 +7,6 @@ the call has its turn at the kernel, where it would run otherwise."""
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +16,7 @@ from agent_kernel.errors import KernelGone
 from agent_kernel.log import stored_images
 from agent_kernel.log.runs import save_tools
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls
-from agent_kernel.protocol.events import ToolOutputEvent, utc_now
+from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
@@ -115,7 +114,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
         text = outcome_texts.cancelled_before_start(why)
         await run.commit(lambda commit: transitions.settle(commit, call.tool_call_id, "cancelled", text, reason=why))
         return
-    if version is not None and _end_by_stored(run, call, version):
+    if version is not None and await _end_by_stored(run, call, version):
         return
     outputs = CallOutputs(run, call)
     lines = CallLines(run, call, outputs)
@@ -131,8 +130,7 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
         await lines.aclose()
     clean = secrets_in(run, unasked=is_unasked(call)).clean(outcome.content)
     outcome = replace(outcome, content=clean)
-    await finish(run, call, outcome, started, await outputs.drain(), outputs.shown.take(), interruption, version)
-    outputs.settled()
+    await finish(run, call, outcome, started, outputs, interruption, version)
 
 
 async def _cached_version(run: ActiveRun, call: ToolCallView) -> str | None:
@@ -146,7 +144,7 @@ async def _cached_version(run: ActiveRun, call: ToolCallView) -> str | None:
         return None
 
 
-def _end_by_stored(run: ActiveRun, call: ToolCallView, version: str) -> bool:
+async def _end_by_stored(run: ActiveRun, call: ToolCallView, version: str) -> bool:
     """End an executing call with a stored outcome, if there is one."""
     seconds = run.registry.declaration(call.tool_name).cache_seconds or 0.0
     found = run.outcomes.find((call.tool_name, call.digest), version, seconds)
@@ -166,8 +164,7 @@ def _end_by_stored(run: ActiveRun, call: ToolCallView, version: str) -> bool:
             cached_at=utc_now(-age),
         )
 
-    run.commit_soon(work)
-    run.calls.add_result(call.tool_call_id, result, [])
+    await run.commit(work)
     return True
 
 
@@ -223,13 +220,12 @@ async def finish(
     call: ToolCallView,
     outcome: Outcome,
     started: float,
-    last_outputs: Sequence[ToolOutputEvent] = (),
-    shown: Sequence[str] = (),
+    outputs: CallOutputs | None = None,
     interruption: Interruption | None = None,
     version: str | None = None,
 ) -> None:
-    """Commit the outcome of a call, with the pictures that it has `shown`; and `interruption` if there was one. It is
-    kept for later calls in the same `version` of the kernel's state, if there is one."""
+    """Commit the outcome of a call, with its last `outputs` and the pictures that it has shown; and `interruption` if
+    there was one. It is kept for later calls in the same `version` of the kernel's state, if there is one."""
     if interruption is not None:
         outcome = _cut_short(outcome, interruption)
     settings = run.settings
@@ -239,6 +235,7 @@ async def finish(
     )
     # A text beyond the limits is written to a file.
     kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
+    shown = outputs.shown.take() if outputs is not None else []
     pictures = NO_PICTURES
     if shown and outcome.status != "unknown":
         pictures = await asyncio.to_thread(prepare, shown, sent=run.sends_images)
@@ -246,6 +243,7 @@ async def finish(
     result = outcome_texts.ended(call, outcome.status, text, cut=interruption is not None)
     duration = round((time.monotonic() - started) * 1000)
     output_file = str(kept.output_file) if kept.output_file else None
+    last_outputs = await outputs.drain() if outputs is not None else []
 
     def work(commit: Commit) -> None:
         for event in last_outputs:
@@ -269,14 +267,11 @@ async def finish(
             **({"images": orjson.dumps(pictures.refs).decode()} if pictures.refs else {}),
         )
 
-    run.commit_soon(work)
+    await run.commit(work)
     if outcome.status == "unknown":
-        run.calls.add_unknown(call.digest)  # its text depends on the person's answer, so it is read with it
-    else:
-        if not kept.truncated:
-            run.seen_cells.tell(outcome.cells)
-        run.calls.add_result(call.tool_call_id, result, pictures.refs)
-        run.pictures.add(pictures.data)
+        run.calls.add_unknown(call.digest)
+    elif not kept.truncated:
+        run.seen_cells.tell(outcome.cells)
     if version is not None and outcome.status == "success" and not shown:  # pictures are not kept
         run.outcomes.keep((call.tool_name, call.digest), version, StoredOutcome(result, kept.truncated, output_file))
 

@@ -57,7 +57,7 @@ async def ask_person(
         return None
     more = ({"choices": list(choices)} if choices else {}) | ({"line": line} if line else {})
     proposal = own_proposal(run.run_id, ASK_USER, {"question": question} | more)
-    answered = run.calls.expect_answer(proposal.tool_call_id)
+    answered = run.calls.answers.expect(proposal.tool_call_id)
 
     def show(commit: Commit) -> None:
         decide(commit, transitions.propose(commit, proposal, None), tool_calls.Verdict(True, "policy"))

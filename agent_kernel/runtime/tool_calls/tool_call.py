@@ -114,14 +114,14 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     expires = None
     if seconds is not None:
         expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
-    decision = run.calls.expect_decision(call.approval_id)
+    decision = run.calls.decisions.expect(call.approval_id)
     asked = await run.commit(lambda commit: transitions.request_approval(commit, call, expires))
     return await _await_decision(run, asked, decision)
 
 
 async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     """Wait for the answer to a request that was shown by an earlier process."""
-    decision = run.calls.expect_decision(call.approval_id)
+    decision = run.calls.decisions.expect(call.approval_id)
     now = await run.read_call(call.tool_call_id)
     if now.state != "awaiting_approval":
         return now  # it was answered between the two reads
@@ -129,10 +129,7 @@ async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCall
 
 
 async def _await_decision(run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView]) -> ToolCallView:
-    with run.asking(call):
-        if await run.wait_for_person(decision):
-            return decision.result()
-        return await _expire(run, call)
+    return decision.result() if await run.wait_for_person(decision) else await _expire(run, call)
 
 
 async def _expire(run: ActiveRun, call: ToolCallView) -> ToolCallView:
@@ -179,7 +176,7 @@ async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
         outcome = Outcome("error", NOBODY)
         await run.commit(lambda commit: transitions.start(commit, call))
     else:
-        answered = run.calls.expect_answer(call.tool_call_id)
+        answered = run.calls.answers.expect(call.tool_call_id)
         await run.commit(lambda commit: transitions.start(commit, call))
         run.note_time()
         outcome = await answered

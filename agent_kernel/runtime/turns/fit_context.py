@@ -146,7 +146,7 @@ async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], su
         run.save(commit)
 
     await run.commit(work)
-    run.transcript.compact(after)
+    run.transcript.compaction = after
 
 
 def _newly_cut(run: ActiveRun, before: Compaction, after: Compaction) -> int:

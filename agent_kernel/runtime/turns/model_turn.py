@@ -7,7 +7,7 @@ from agent_kernel.log import stored_images, stored_messages, tool_calls
 from agent_kernel.log.event_rows import append_message
 from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall
 from agent_kernel.models.no_answer import NoAnswer
-from agent_kernel.protocol.events import LoggedEvent, MessageEvent, ToolSeenEvent
+from agent_kernel.protocol.events import MessageEvent, ToolSeenEvent
 from agent_kernel.protocol.ids import new_approval_id, new_message_id
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
@@ -23,7 +23,7 @@ from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits
 from agent_kernel.runtime.turns.pauses import wait_for_answers, within_budget
 from agent_kernel.runtime.turns.prompts import prompt_mentions, prompt_pictures
 from agent_kernel.runtime.turns.stream import TurnStream
-from agent_kernel.runtime.turns.tool_messages import answer_calls, write_tool_messages
+from agent_kernel.runtime.turns.tool_messages import answer_calls
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.review.preview import preview, warnings
@@ -52,9 +52,9 @@ async def call_model(run: ActiveRun) -> list[str]:
         return []
     if streamed is None:
         return []
-    turn, rest = streamed
+    turn, stream = streamed
     run.finish_reason = turn.finish_reason
-    proposals = await _record(run, turn, rest)
+    proposals = await _record(run, turn, stream)
     if turn.finish_reason == "length" and not turn.tool_calls:
         run.notify(CUT_BY_LENGTH)
     return await _check_validity(run, proposals)
@@ -99,19 +99,16 @@ async def add_user_message(
         body[IMAGES] = pictures.refs
 
     def work(commit: Commit) -> None:
-        write_tool_messages(commit, run)
         stored_images.keep(commit.sql, commit.number, pictures.data)
         commit.add_user_message(run.run_id, body, message_id)
         if kept is not None:
             stored_messages.drop(commit.sql, kept)
 
     await run.commit(work)
-    run.transcript.note_written()
-    run.pictures.add(pictures.data)
     run.transcript.add(body)
 
 
-async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
+async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, TurnStream] | None:
     """As `_stream`, with a second try for a request that was refused for its length."""
     try:
         return await _stream(run)
@@ -123,14 +120,14 @@ async def _stream_within_context(run: ActiveRun) -> tuple[ModelTurn, list[Logged
     return await _stream(run)
 
 
-async def _stream(run: ActiveRun) -> tuple[ModelTurn, list[LoggedEvent]] | None:
-    """One turn of the model with its last, unwritten events. `None` where the run was stopped while it streamed; the
+async def _stream(run: ActiveRun) -> tuple[ModelTurn, TurnStream] | None:
+    """One turn of the model, and its stream. `None` where the run was stopped while it streamed; the
     text so far is kept. Where the run's time ran out meanwhile and was extended, the model is asked again."""
     while True:
         turn = TurnStream(run)
         read = await _read(run, turn)
         if read is not None:
-            return read, turn.rest
+            return read, turn
         if not await _is_asked_again(run, turn):
             return None
 
@@ -163,7 +160,7 @@ async def _is_asked_again(run: ActiveRun, turn: TurnStream) -> bool:
             await _take_back(run, turn)
         return await within_budget(run)  # the answer that was taken back counts
     if turn.text:
-        await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), [])
+        await _record(run, ModelTurn(content=turn.text, finish_reason="cancelled"), turn)
     elif turn.asked:
         note_unknown_cost(run)
     return False
@@ -187,9 +184,7 @@ async def _spend_unseen(run: ActiveRun, turn: ModelTurn) -> Callable[[Commit], N
     return await spend(run, turn.usage, 0, steps=0, counted=completed(run, turn.usage, written))
 
 
-async def _record(
-    run: ActiveRun, turn: ModelTurn, rest: list[LoggedEvent]
-) -> list[tuple[tool_calls.Proposal, str | None]]:
+async def _record(run: ActiveRun, turn: ModelTurn, stream: TurnStream) -> list[tuple[tool_calls.Proposal, str | None]]:
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any."""
     written = "".join(call.arguments for call in turn.tool_calls)
     checked = await read(written, lambda: [_check(run, call) for call in turn.tool_calls])
@@ -201,12 +196,11 @@ async def _record(
     message_id = run.last_message_id or new_message_id()
     run_id = run.run_id
     # An adapter may have learned during the request that the model takes no pictures.
-    seen = run.pictures.new if run.sends_images else {}
+    seen = stream.seen if run.sends_images else {}
 
     def work(commit: Commit) -> None:
-        for event in rest:
+        for event in stream.rest:
             commit.emit(event)
-        write_tool_messages(commit, run)
         append_message(commit.sql, commit.number, message_id, run_id, body)
         if turn.content:
             commit.emit(MessageEvent(run_id=run_id, message_id=message_id, role="assistant", content=turn.content))
@@ -218,10 +212,8 @@ async def _record(
         write_spent(commit)
 
     await run.commit(work)
-    run.transcript.note_written()
-    run.pictures.noted()
     run.transcript.add(body)
-    run.calls.begin_step([proposal.tool_call_id for proposal, _ in checked])
+    run.calls.of_step = [proposal.tool_call_id for proposal, _ in checked]
     return checked
 
 

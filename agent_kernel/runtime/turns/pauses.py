@@ -34,7 +34,9 @@ async def within_budget(run: ActiveRun) -> bool:
                 await run.fail("BUDGET_EXCEEDED", str(exceeded))
                 return False
             pause = await _pause(run, exceeded)
-        if not await wait_for_answer(run, pause.pause_id):
+        with run.task():
+            answered = await run.wait_for_person(run.waits.expect(pause.pause_id))
+        if not answered:
             await end_paused(run)
         if run.is_ending:
             return False
@@ -94,13 +96,6 @@ async def wait_for_client(run: ActiveRun) -> bool:
         coming.cancel()
         stopped.cancel()
     return run.shown.is_set()
-
-
-async def wait_for_answer(run: ActiveRun, key: str) -> bool:
-    """Wait until a person has answered about `key`, or the run is stopped. False after the site's time for it."""
-    answer = run.waits.expect(key)
-    with run.task():
-        return await run.wait_for_person(answer)
 
 
 async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
@@ -169,7 +164,7 @@ async def raise_budget(
         raise
     run.repeats.forget()
     run.meter.go_on()
-    run.waits.answer(pause_id)
+    run.waits.resolve(pause_id, None)
 
 
 def _raised(
@@ -210,7 +205,7 @@ async def end_paused(run: ActiveRun, noted: Callable[[Commit], None] | None = No
         return
     exceeded = _exceeded(run) or _repeats(pause.repeated)
     await run.fail("BUDGET_EXCEEDED", str(exceeded), noted)
-    run.waits.answer(pause.pause_id)
+    run.waits.resolve(pause.pause_id, None)
 
 
 def refused(run: RunView, pause_id: str) -> AlreadyDecided:
@@ -227,19 +222,17 @@ def refused(run: RunView, pause_id: str) -> AlreadyDecided:
 async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
     """Wait until a person has answered about each of these calls of a step. Unattended runs, and those without an
     answer in the site's time, continue, and so do those of a client, which is told. False where the run is over."""
-    if run.spec.client_call is not None:
-        return not run.is_ending
-    for call in unknown:
+    for call in unknown if run.spec.client_call is None else ():
+        answered = run.waits.expect(call.tool_call_id)
+        is_answered = (await run.read_call(call.tool_call_id)).unknown_answer is not None
         # An answer may come by HTTP while a page is awaited.
-        if not _answered(run, call) and await wait_for_client(run) and not _answered(run, call):
-            await wait_for_answer(run, call.tool_call_id)
+        if not is_answered and await wait_for_client(run):
+            with run.task():
+                await run.wait_for_person(answered)
+        answered.cancel()
         if run.is_ending:
             return False
-    return True
-
-
-def _answered(run: ActiveRun, call: ToolCallView) -> bool:
-    return call.unknown_answer is not None or run.waits.is_answered(call.tool_call_id)
+    return not run.is_ending
 
 
 async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decided_by: str | None) -> None:
@@ -265,7 +258,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
     message = await run.commit(work)
     if message is not None:
         run.inbox.append(message)
-    run.waits.answer(call.tool_call_id)
+    run.waits.resolve(call.tool_call_id, None)
 
 
 async def continue_all(run: ActiveRun, decided_by: str | None) -> None:

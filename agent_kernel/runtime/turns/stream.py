@@ -1,8 +1,9 @@
 """TurnStream writes a model's turn to the log: text joined into few events, and a card for each call that begins."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from agent_kernel.errors import ModelError
 from agent_kernel.log import stored_images
@@ -31,9 +32,9 @@ from agent_kernel.protocol.events import (
     ToolStateEvent,
 )
 from agent_kernel.protocol.ids import new_message_id
-from agent_kernel.runtime.batches import Batcher
+from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.runtime.state.active_run import ActiveRun
-from agent_kernel.runtime.tasks import read
+from agent_kernel.runtime.tasks import Batcher, read
 from agent_kernel.runtime.tool_calls import transitions
 
 Part = TextDelta | ReasoningDelta | Retraction | ToolStateEvent | ToolCompleteEvent
@@ -51,6 +52,8 @@ class TurnStream:
         self._texts: list[str] = []
         self._ids: dict[int, str] = {}
         self.rest: list[LoggedEvent] = []
+        self.seen: dict[str, int] = {}
+        """The number of pictures of each call in the request."""
         self.asked = False
         """Whether the model was asked."""
         self.begun = False
@@ -65,15 +68,14 @@ class TurnStream:
         """The whole turn, each call with an id that is unique in the conversation, and with the name of the tool that
         it means. Raises `ModelError`, which is `NoAnswer` for a turn that is none. If no turn is returned, whatever the
         cause, the caller calls `break_off`."""
-        request = ModelRequest(
-            messages=await request_messages(self._run),
-            tools=self._run.registry.openai_format(),
-            effort=self._run.spec.effort,
-            images=self._run.pictures.data,
-            cache_key=self._run.view.conversation_id,
-        )
+        request = await model_request(self._run)
         turn: ModelTurn | None = None
         self.asked = True
+        self.seen = {
+            said["tool_call_id"]: len(said[IMAGES])
+            for said in request.messages
+            if said["role"] == "tool" and IMAGES in said
+        }
         try:
             async for item in self._run.model.stream(request):
                 if not isinstance(item, Notice | Delay) and self._run.view.usage.steps == 0:
@@ -183,35 +185,56 @@ MOST_IMAGES, FEW_IMAGES = 20, 10
 requests changes with every tenth picture only, and a provider's cache of it stays valid in between."""
 
 
-async def request_messages(run: ActiveRun) -> Sequence[WireMessage]:
-    """The messages for the model. Afterwards `run.pictures.data` has the pictures that they refer to."""
-    pictures, said = run.pictures, run.transcript.messages()
-    at = [index for index, message in enumerate(said) if IMAGES in message]
-    if not at:
-        pictures.begin_request()
-        return said
-    kept = _kept([len(said[index][IMAGES]) for index in at]) if run.sends_images else [range(0)] * len(at)
-    wanted = {said[index][IMAGES][place]["digest"] for index, places in zip(at, kept, strict=True) for place in places}
-    if missing := pictures.begin_request(wanted):
+async def model_request(run: ActiveRun) -> ModelRequest:
+    """The request for the model's next turn, with the pictures that it gets."""
+    messages = run.transcript.messages()
+    at = [index for index, message in enumerate(messages) if IMAGES in message]
+    refs: list[ImageRefs] = [messages[index][IMAGES] for index in at]
+    kept = _kept([len(one) for one in refs]) if run.sends_images else [range(0)] * len(at)
+    wanted = {one[place]["digest"] for one, places in zip(refs, kept, strict=True) for place in places}
+    data: dict[str, str] = {}
+    if wanted:
         number = run.conversation.number
-        pictures.add_encoded(await run.log.read(lambda sql: stored_images.read(sql, number, missing)))
-    messages = list(said)
+        data = await run.log.read(lambda sql: stored_images.read(sql, number, wanted))
     for index, places in zip(at, kept, strict=True):
-        messages[index] = pictures.attach(messages[index], places)
-    return messages
+        messages[index] = _with_pictures(messages[index], places, data)
+    return ModelRequest(
+        messages=messages,
+        tools=run.registry.openai_format(),
+        effort=run.spec.effort,
+        images=data,
+        cache_key=run.view.conversation_id,
+    )
 
 
 def _kept(counts: Sequence[int]) -> list[range]:
     """Which pictures of each message stay, given the numbers of pictures per message. The choice depends on the
     conversation alone, so that it is the same after a restart."""
-    total, first = 0, 0
-    for count in counts:
-        for _ in range(count):
-            total += 1
-            if total - first > MOST_IMAGES:
-                first = total - FEW_IMAGES
+    first = 0
+    for total in range(1, sum(counts) + 1):
+        if total - first > MOST_IMAGES:
+            first = total - FEW_IMAGES
     kept: list[range] = []
     for count in counts:
         kept.append(range(min(count, max(0, first)), count))
         first -= count
     return kept
+
+
+def _with_pictures(message: WireMessage, kept: Collection[int], data: Mapping[str, str]) -> WireMessage:
+    """A message with the pictures at the places `kept`, as far as they are there, and a line for each other."""
+    refs: ImageRefs = message[IMAGES]
+    there = [place in kept and ref["digest"] in data for place, ref in enumerate(refs)]
+    attached = [ref for ref, is_there in zip(refs, there, strict=True) if is_there]
+    lines = [_line(ref, message["role"]) for ref, is_there in zip(refs, there, strict=True) if not is_there]
+    plain = {name: value for name, value in message.items() if name != IMAGES}
+    if lines:
+        plain["content"] = "\n".join([message["content"], *lines])
+    return plain | {IMAGES: attached} if attached else plain
+
+
+def _line(ref: Mapping[str, Any], role: str) -> str:
+    size = f"{ref['width']} x {ref['height']} pixels"
+    if role == "tool":
+        return f"[A plot was shown to the user: {size}. You can't see it.]"
+    return f"[The user's message has a picture: {size}. You can't see it.]"

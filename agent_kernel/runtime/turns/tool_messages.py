@@ -15,35 +15,25 @@ from agent_kernel.protocol.views import ImageRefs, MessageView, RunView, ToolCal
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.repeats import EndedCall
+from agent_kernel.runtime.state.transcript import unanswered_calls
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
 async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
-    """Make the tool messages of the step that ended. The next commit of a message writes them, which saves a commit per
-    step; if the process dies first, recovery makes them anew from the log's calls. Returns the calls whose outcome is
-    unknown."""
-    step = run.calls.end_step()
-    if not step.calls:
+    """Make the tool messages of the step that ended. Nobody waits until they are written: if the process dies first,
+    recovery makes them of the log's calls. Returns the calls whose outcome is unknown."""
+    step, run.calls.of_step = run.calls.of_step, ()
+    if not step:
         return []
-    calls, results, shown = step.calls, step.results, step.images
-    unknown: list[ToolCallView] = []
-    ran = True
-    if any(tool_call_id not in results for tool_call_id in calls):
-        number = run.conversation.number
-        ended, shown = await run.log.read(
-            lambda sql: (
-                [tool_calls.read_call(sql, number, one) for one in calls],
-                stored_images.shown_by(sql, number, calls),
-            )
-        )
-        results = {call.tool_call_id: call.result or "" for call in ended}
-        unknown = [call for call in ended if call.state == "unknown"]
-        ran = all(call.state in ("success", "error", "denied") for call in ended)
-    results = {tool_call_id: results[tool_call_id] for tool_call_id in calls}
-    _note_step(run, results if ran else {})
-    run.transcript.add_answers(tool_messages_for(results, shown, run.settings.step_characters))
-    await _record_decisions(run, calls)
-    return unknown
+    number = run.conversation.number
+    ended, shown = await run.log.read(lambda sql: _read_step(sql, number, step))
+    bodies = _tool_messages(ended, shown, run.settings.step_characters)
+    for body in bodies:
+        run.transcript.add(body)
+    run.commit_soon(lambda commit: _write(commit, run.run_id, bodies))
+    _note_step(run, ended)
+    await _record_decisions(run, step)
+    return [call for call in ended if call.state == "unknown"]
 
 
 async def _record_decisions(run: ActiveRun, calls: Sequence[str]) -> None:
@@ -58,43 +48,45 @@ async def _record_decisions(run: ActiveRun, calls: Sequence[str]) -> None:
         await run.fail("LLM_ERROR", str(error))
 
 
-def _note_step(run: ActiveRun, results: Mapping[str, str]) -> None:
-    """Note the step for `Repeats`. One in which a person intervened (`results` is empty) is no repetition."""
-    said = next((message for message in reversed(run.transcript.history) if message["role"] == "assistant"), {})
-    asked = {call["id"]: call["function"] for call in said.get("tool_calls", ())}
-    if results and results.keys() <= asked.keys():
-        step = [EndedCall(asked[one]["name"], asked[one]["arguments"], result) for one, result in results.items()]
-        run.repeats.add(step)
+def _note_step(run: ActiveRun, ended: Sequence[ToolCallView]) -> None:
+    """Note the step for `Repeats`. One in which a person intervened is no repetition."""
+    if all(call.state in ("success", "error", "denied") for call in ended):
+        run.repeats.add([EndedCall(call.tool_name, call.tool_input, call.result or "") for call in ended])
     else:
         run.repeats.forget()
 
 
-def write_tool_messages(commit: Commit, run: ActiveRun) -> None:
-    """Write what `answer_calls` made, before the message that follows it."""
-    for body in run.transcript.unwritten:
-        append_message(commit.sql, commit.number, new_message_id(), run.run_id, body)
+def write_open_answers(commit: Commit, run_id: str, step_characters: int) -> None:
+    """Write the tool messages of all calls that none answers, for a run that does not go on."""
+    asked = unanswered_calls(commit.sql, commit.number)
+    _write(commit, run_id, _tool_messages(*_read_step(commit.sql, commit.number, asked), step_characters))
 
 
-def read_tool_messages(
-    sql: sqlite3.Connection, conversation: int, tool_call_ids: list[str], step_characters: int
-) -> list[dict[str, Any]]:
-    """The tool messages of calls, from their results in the log."""
-    results = {one: tool_calls.read_call(sql, conversation, one).result or "" for one in tool_call_ids}
-    return tool_messages_for(results, stored_images.shown_by(sql, conversation, tool_call_ids), step_characters)
+def _read_step(
+    sql: sqlite3.Connection, conversation: int, step: Sequence[str]
+) -> tuple[list[ToolCallView], dict[str, ImageRefs]]:
+    """Calls, and the pictures that they showed."""
+    calls = [tool_calls.read_call(sql, conversation, one) for one in step]
+    return calls, stored_images.shown_by(sql, conversation, step)
 
 
-def tool_messages_for(
-    results: dict[str, str], shown: Mapping[str, ImageRefs], step_characters: int
+def _tool_messages(
+    calls: Sequence[ToolCallView], shown: Mapping[str, ImageRefs], step_characters: int
 ) -> list[dict[str, Any]]:
     """One message per call. Where the results are too long together, each is cut to its share."""
-    share = step_characters // max(1, len(results))
-    total = sum(map(len, results.values()))
-    bodies = []
-    for tool_call_id, result in results.items():
-        content = truncate(result, TextLimits(characters=share)).text if total > step_characters else result
-        body: dict[str, Any] = {"role": "tool", "tool_call_id": tool_call_id, "content": content}
-        bodies.append(body | {IMAGES: shown[tool_call_id]} if tool_call_id in shown else body)
-    return bodies
+    results = {call.tool_call_id: call.result or "" for call in calls}
+    if sum(map(len, results.values())) > step_characters:
+        share = TextLimits(characters=step_characters // len(results))
+        results = {one: truncate(result, share).text for one, result in results.items()}
+    return [
+        {"role": "tool", "tool_call_id": one, "content": result} | ({IMAGES: shown[one]} if one in shown else {})
+        for one, result in results.items()
+    ]
+
+
+def _write(commit: Commit, run_id: str, bodies: Sequence[dict[str, Any]]) -> None:
+    for body in bodies:
+        append_message(commit.sql, commit.number, new_message_id(), run_id, body)
 
 
 def move_unread_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:

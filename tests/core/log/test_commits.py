@@ -67,22 +67,6 @@ async def numbers(opened: OpenLog) -> list[int]:
     return [frame.seq for frame in await opened.kept()]
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["in one commit", "in a later commit"])
-async def test_a_write_that_follows_one_that_failed_is_not_done(opened: OpenLog, together: bool) -> None:
-    def fails(transaction: Transaction) -> None:
-        say(transaction, "never said")
-        raise ValueError("no")
-
-    first = opened.log.submit(fails)
-    if not together:
-        await asyncio.wait({first.future})
-    second = opened.log.submit(saying("follows"), follows=[first])
-    third = opened.log.submit(saying("does not"))
-    results = await asyncio.gather(first.future, second.future, third.future, return_exceptions=True)
-    assert [str(result) for result in results] == ["no", "no", "1"]
-    assert opened.handed == await opened.kept()
-
-
 async def test_a_write_that_fails_takes_back_its_own_events_and_no_others(opened: OpenLog) -> None:
     def fails(transaction: Transaction) -> None:
         say(transaction, "never said")

@@ -238,7 +238,7 @@ class Stage:
 
     def forget_history(self) -> None:
         """What was said is in the log only from now on, as after a while or a restart."""
-        self._resources.histories.take(self.conversation.row.number)
+        self._resources.transcripts.take(self.conversation.row.number)
 
     async def leave(self) -> None:
         """As a page that is closed: nobody follows the conversation any more."""

@@ -11,7 +11,7 @@ from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.vocabulary import OnChange
-from agent_kernel.runtime.state.history import with_context
+from agent_kernel.runtime.state.transcript import with_context
 from agent_kernel.testing import ScriptedModel
 from tests.core.models.model_fixtures import turn_of
 

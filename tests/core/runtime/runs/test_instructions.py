@@ -9,7 +9,7 @@ from agent_kernel.instructions import MOST_CHARACTERS, read_instructions
 from agent_kernel.models.base import ModelFacts
 from agent_kernel.protocol.commands import Decision, InstructionsCommand
 from agent_kernel.runtime.clients.dispatch import handle_command
-from agent_kernel.runtime.state.history import SYSTEM_PROMPT
+from agent_kernel.runtime.state.transcript import SYSTEM_PROMPT
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import Stages
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import WireMessage
-from agent_kernel.runtime.state.compaction import WHOLE, Compaction, Window, tokens_of
+from agent_kernel.runtime.state.compaction import WHOLE, Compaction, applied, tokens_of
 from agent_kernel.runtime.turns.compaction_plan import last_step, plan, summary_tokens
 
 SYSTEM = {"role": "system", "content": "You are an agent."}
@@ -50,11 +50,6 @@ def size(messages: list[WireMessage]) -> float:
     return sum(map(tokens_of, messages[1:]))
 
 
-def apply(history: list[WireMessage], compaction: Compaction) -> list[WireMessage]:
-    """The history as the model gets it."""
-    return list(Window(compaction).messages(history))
-
-
 def planned(history: list[WireMessage], now: Compaction, limit: float) -> Compaction:
     after = plan(history, now, 0.0, limit)
     if after.summarised > now.summarised:
@@ -66,7 +61,7 @@ def planned(history: list[WireMessage], now: Compaction, limit: float) -> Compac
 @settings(max_examples=40)
 def test_a_shortened_conversation_is_whole_in_itself(history: list[WireMessage], limit: int) -> None:
     after = planned(history, WHOLE, limit)
-    sent = apply(history, after)
+    sent = applied(history, after)
     check_pairs(sent)
     assert sent[0] == SYSTEM
     prompt = next(message for message in reversed(history) if message["role"] == "user")
@@ -82,7 +77,7 @@ def test_a_shortened_conversation_is_whole_in_itself(history: list[WireMessage],
 @given(histories(), st.integers(500, 20_000))
 @settings(max_examples=40)
 def test_it_fits_where_its_last_step_leaves_room(history: list[WireMessage], limit: int) -> None:
-    sent = apply(history, planned(history, WHOLE, limit))
+    sent = applied(history, planned(history, WHOLE, limit))
     spoken = [message for message in history[last_step(history) :] if message["role"] != "tool"]
     prompt = max(number for number, message in enumerate(history) if message["role"] == "user")
     results = len(history) - last_step(history)
@@ -99,7 +94,7 @@ def test_what_is_shortened_again_is_whole_as_well(
     later = [*history, {"role": "assistant", "content": "Done."}, *map(renamed, more[1:])]
     after = planned(later, before, limit)
     assert after.summarised >= before.summarised
-    check_pairs(apply(later, after))
+    check_pairs(applied(later, after))
     if after == before:
         assert plan(later, after, 0.0, limit) == after
 
@@ -133,6 +128,6 @@ def test_thoughts_of_before_are_left_out_where_anything_before_them_is_and_those
     history = [thoughtful(message) for message in steps(20, "x" * 7_000)]
     after = plan(history, WHOLE, 0.0, 30_000)
     later = [*history, *[thoughtful(message) for message in steps(2, "x")[2:]]]
-    sent = apply(later, after)
+    sent = applied(later, after)
     assert ["provider" in message for message in sent if message["role"] == "assistant"] == [False] * 20 + [True] * 2
     assert "provider" in history[2]

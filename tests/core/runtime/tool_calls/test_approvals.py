@@ -253,8 +253,8 @@ BEGIN SELECT raise(ABORT, 'refused'); END
 """
 
 
-async def test_an_answer_to_an_outcome_that_is_not_in_the_log_is_not_kept(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1", call_id="a"), say("It is 1."), say("Let me see.")]) as model:
+async def test_a_model_is_not_told_of_an_outcome_that_is_not_in_the_log(stages: Stages) -> None:
+    with ScriptedModel([call("run_python", code="1", call_id="a"), say("Let me see.")]) as model:
         stage = await stages(model)
         await stage.log.read(lambda sql: sql.execute(REFUSED) and None)
         broken = await (await stage.start(policy="allow")).wait()

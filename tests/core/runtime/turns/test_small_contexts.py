@@ -14,7 +14,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import CELLS_OPEN
 from agent_kernel.record import render_record
-from agent_kernel.runtime.state.history import LEAN_CONTEXT, LEAN_SYSTEM_PROMPT, SYSTEM_PROMPT
+from agent_kernel.runtime.state.transcript import LEAN_CONTEXT, LEAN_SYSTEM_PROMPT, SYSTEM_PROMPT
 from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from agent_kernel.testing.fake_service import Page
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
