@@ -32,10 +32,11 @@ export class OpenNotebooks {
     private readonly executor: INotebookCellExecutor | null,
   ) {
     tracker.widgetAdded.connect((_, panel) => this.watch(panel));
-    // The server asks the page that was looked at last.
+    // The server asks the page that was looked at last: of two windows beside each other, the one that has the focus.
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.say(true);
     });
+    window.addEventListener("focus", () => this.say(true));
   }
 
   private watch(panel: NotebookPanel): void {
