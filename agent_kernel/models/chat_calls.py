@@ -74,9 +74,6 @@ class CallAssembler:
         self._slots: dict[object, _PartialCall] = {}
         self._last: _PartialCall | None = None
 
-    def __bool__(self) -> bool:
-        return bool(self._calls)
-
     def add(self, pieces: list[dict[str, Any]]) -> list[ToolCallDelta]:
         """Add the pieces of one chunk. Returns a delta for each call that begins with them."""
         begun = [self._add_piece(piece, position, alone=len(pieces) == 1) for position, piece in enumerate(pieces)]
