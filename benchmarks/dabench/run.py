@@ -3,7 +3,6 @@
 import hashlib
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -17,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agent_kernel.approvals.scripted import VARIABLE, ApprovalMode
 from agent_kernel.export import read_run
 from agent_kernel.log.opening import open_to_read
-from agent_kernel.notebook.batch.job import Job, NotebookResult
-from agent_kernel.notebook.batch.pool import run_all
+from agent_kernel.notebook.batch.execute import run_all
+from agent_kernel.notebook.batch.job import Job, NotebookResult, agent_log_of
 from agent_kernel.notebook.batch.progress import Progress
 from benchmarks.dabench.dataset import DabenchError, Dataset, Question
 from benchmarks.dabench.notebooks import prompt_of, write_notebook
@@ -91,7 +90,7 @@ class Outcome(BaseModel):
             failed = next((cell.error for cell in result.cells if cell.status == "failed"), "")
             error = result.error or failed
             return cls(id=question, basis=basis, status="no run", notebook_seconds=took, error=error)
-        with closing(open_to_read(_log(result.job))[0]) as connection:
+        with closing(open_to_read(agent_log_of(Path(result.notebook)))[0]) as connection:
             logged = read_run(connection, result.runs[-1].run_id).result
         run = logged.run
         if run.status == "running" or run.status == "queued":  # its kernel died
@@ -188,18 +187,16 @@ class _Keeper(Progress):
         self._path = path
         self._asked = asked
         """The id and the basis of a notebook's question."""
-        self._keeping = threading.Lock()
         self.kept: dict[int, Outcome] = {}
 
     def on_end(self, result: NotebookResult) -> None:
         super().on_end(result)
         if result.status == "stopped":
             return  # it is asked again when the run is taken up
-        outcome = Outcome.of(*self._asked[result.job.notebook], result)
-        with self._keeping:
-            self.kept[outcome.id] = outcome
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(f"{outcome.model_dump_json()}\n")
+        outcome = Outcome.of(*self._asked[Path(result.notebook)], result)
+        self.kept[outcome.id] = outcome
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{outcome.model_dump_json()}\n")
 
 
 def read_outcomes(folder: Path) -> dict[int, Outcome]:
@@ -243,8 +240,3 @@ def _parse(kind: type[Read], text: str, where: str) -> Read:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise DabenchError(f"{where} can't be read: {first['msg']}. Remove it, or give another --output.") from None
-
-
-def _log(job: Job) -> Path:
-    assert job.log is not None
-    return job.log.with_suffix(".sqlite")

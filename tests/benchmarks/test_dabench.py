@@ -18,7 +18,7 @@ import nbformat
 import pytest
 from filelock import FileLock
 
-from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult
+from agent_kernel.notebook.batch.job import CellResult, NotebookResult
 from agent_kernel.testing import FakeOpenAI, call, say
 from benchmarks.dabench.__main__ import main
 from benchmarks.dabench.dataset import DATA, LABELS, QUESTIONS, TABLES, DabenchError, load
@@ -134,9 +134,10 @@ def test_two_runs_do_not_write_to_one_folder(data: Path, tmp_path: Path, capsys:
 
 
 def test_a_notebook_that_never_came_to_a_run_is_told(tmp_path: Path) -> None:
-    job = Job(tmp_path / "question.ipynb", tmp_path / "question.ipynb", tmp_path / "question.log", None, {}, 9, False)
     cells = (CellResult(1, "failed", error="ModuleNotFoundError: agent_kernel"), CellResult(2, "not_run"))
-    outcome = Outcome.of(7, "basis", NotebookResult(job, "failed", cells, seconds=1.5))
+    outcome = Outcome.of(
+        7, "basis", NotebookResult(notebook=str(tmp_path / "question.ipynb"), status="failed", cells=cells, seconds=1.5)
+    )
     assert (outcome.id, outcome.status, outcome.notebook_seconds) == (7, "no run", 1.5)
     assert "ModuleNotFoundError" in outcome.error
 

@@ -17,9 +17,9 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult
-from agent_kernel.notebook.batch.junit import write_junit
-from agent_kernel.notebook.batch.parameters import as_value, inject, parameters_cell
+from agent_kernel.notebook.batch.plan import as_value, inject, parameters_cell
 from agent_kernel.notebook.batch.progress import Progress
+from agent_kernel.notebook.batch.report import write_junit
 from tests.notebooks.headless import SETUP, UNAWAITED, printed, write_notebook
 
 SECONDS = 120.0
@@ -182,11 +182,12 @@ def test_a_kernel_that_dies_as_it_starts_is_started_once_more(
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of processes from /proc")
 def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str) -> None:
     work = 'agent(call("run_shell", command="touch begun; sleep 600"), say("Done."), policy="allow").run("Sleep")'
-    write_notebook(tmp_path / "slow.ipynb", "print('first')", SETUP + work, "print('never')")
-    write_notebook(tmp_path / "later.ipynb", "print('never')")
-    process = start(tmp_path, "slow.ipynb", "later.ipynb", "--logs", "logs", TEST_MARKER=marker)
+    folder = tmp_path / "notebooks"  # Landlock opens no folder that has a hidden file, such as the agent's log
+    write_notebook(folder / "slow.ipynb", "print('first')", SETUP + work, "print('never')")
+    write_notebook(folder / "later.ipynb", "print('never')")
+    process = start(folder, "slow.ipynb", "later.ipynb", "--logs", "../logs", TEST_MARKER=marker)
     until = time.monotonic() + SECONDS
-    while not (tmp_path / "begun").exists():
+    while not (folder / "begun").exists():
         assert process.poll() is None
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -197,9 +198,9 @@ def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str
     while processes_with(marker):
         assert time.monotonic() < until
         time.sleep(0.05)
-    assert printed(tmp_path / "slow.ipynb") == ["first\n", "KeyboardInterrupt", ""]
+    assert printed(folder / "slow.ipynb") == ["first\n", "KeyboardInterrupt", ""]
     assert '"Sleep": cancelled' in (tmp_path / "logs" / "slow.log").read_text()
-    assert printed(tmp_path / "later.ipynb") == ["from an earlier time"]
+    assert printed(folder / "later.ipynb") == ["from an earlier time"]
 
 
 @pytest.mark.parametrize(
@@ -271,15 +272,15 @@ def test_parameters_that_were_put_in_before_are_replaced(minor: int) -> None:
 
 
 def result(path: Path, error: str) -> NotebookResult:
-    job = Job(path, path, None, None, {}, None, False)
-    return NotebookResult(job, "failed", (CellResult(1, "failed", 0.5, error), CellResult(2, "not_run")), (), 1.0)
+    cells = (CellResult(1, "failed", 0.5, error), CellResult(2, "not_run"))
+    return NotebookResult(notebook=str(path), status="failed", cells=cells, seconds=1.0)
 
 
 def test_the_report_is_well_formed_whatever_a_notebook_printed(tmp_path: Path) -> None:
     from agent_kernel.notebook.batch.job import plain
 
     error = plain("Error: \x1b[31m<red> & \x00\x0b\ufffe\ud800]]>\x1b[0m")
-    write_junit([result(tmp_path / 'a "<&>.ipynb', error)], tmp_path / "report.xml")
+    write_junit({'a "<&>.ipynb': result(tmp_path / "a.ipynb", error)}, tmp_path / "report.xml")
     (failure,) = ET.parse(tmp_path / "report.xml").getroot().iterfind(".//failure")
     assert failure.text == "Error: <red> & ����]]>"
 
@@ -292,11 +293,12 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(("stream", "changes"), [(Terminal(), True), (io.StringIO(), False)], ids=["terminal", "pipe"])
 def test_progress_changes_a_line_in_a_terminal_alone(stream: io.StringIO, changes: bool) -> None:
     ended = result(Path("a.ipynb"), "ValueError: no\n---\nTraceback")
+    job = Job(Path("a.ipynb"), Path("a.ipynb"), None, None, {}, None, False)
     progress = Progress(2, stream)
-    progress.on_start(ended.job)
-    progress.on_cell(ended.job, 1, 2)
-    progress.on_delay(ended.job, "Rate limited, next try in 24 s.", begins=True)
-    progress.on_delay(ended.job, "Rate limited, next try in 23 s.", begins=False)
+    progress.on_start(job)
+    progress.on_cell(job, 1, 2)
+    progress.on_delay(job, "Rate limited, next try in 24 s.", begins=True)
+    progress.on_delay(job, "Rate limited, next try in 23 s.", begins=False)
     progress.on_end(ended)
     progress.finish([ended], 1.0)
     said = stream.getvalue()

@@ -18,7 +18,7 @@ from agent_kernel import cli
 from agent_kernel.log.audit.chain import NO_ENTRY, append
 from agent_kernel.log.store import Log
 from agent_kernel.notebook.batch.job import AgentRun, CellResult, Job, NotebookResult
-from agent_kernel.notebook.batch.result_file import ResultFile
+from agent_kernel.notebook.batch.result_file import ResultFile, begun
 from tests.notebooks.headless import SETUP, write_notebook
 
 SECONDS = 120.0
@@ -40,14 +40,15 @@ def begin(one: Job) -> NotebookResult | None:
     """As a command does that dies before the notebook has ended."""
     assert one.log is not None
     with ResultFile(one, one.log) as file:
-        return file.begin()
+        return file.begin(begun(one))
 
 
 def end(one: Job, **values: Any) -> None:
     assert one.log is not None
     with ResultFile(one, one.log) as file:
-        assert file.begin() is None
-        file.end(NotebookResult(one, **({"status": "passed"} | values)))
+        begins = begun(one)
+        assert file.begin(begins) is None
+        file.end(begins.model_copy(update={"status": "passed"} | values))
 
 
 def report(logs: Path, *options: object) -> tuple[int, dict[str, dict[str, Any]]]:
@@ -76,6 +77,7 @@ def test_what_did_not_pass_is_run_again_only_if_that_is_said(tmp_path: Path, sta
     earlier = begin(job(tmp_path))
     assert earlier is not None
     assert earlier.status == ("unknown" if status == "began" else status)
+    assert (earlier.notebook, earlier.earlier) == ("a.ipynb", True)
     assert begin(job(tmp_path, again=True)) is None
 
 

@@ -1,12 +1,11 @@
-"""Runs one notebook from top to bottom in a kernel of its own."""
+"""Runs notebooks from top to bottom, each in a kernel of its own, several at once."""
 
 import asyncio
-import atexit
 import contextlib
+import signal
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,12 +17,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from agent_kernel.log.opening import LOG_VARIABLE
-from agent_kernel.notebook.batch.agent_runs import delay_after, last_number, runs_after
-from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, Status, agent_log_of, count, plain
-from agent_kernel.notebook.batch.parameters import inject
+from agent_kernel.notebook.batch.agent_runs import delay_after, runs_after
+from agent_kernel.notebook.batch.job import CellResult, Job, NotebookResult, agent_log_of, plain
+from agent_kernel.notebook.batch.plan import inject
 from agent_kernel.notebook.batch.progress import Progress
-from agent_kernel.notebook.batch.result_file import ResultFile
+from agent_kernel.notebook.batch.result_file import ResultFile, begun
 from agent_kernel.record.words import delayed
+from agent_kernel.tools.builtin.safe_open import replace_file
 
 STOP_SECONDS = 5.0
 """How long a cell that was interrupted has to end, and its run with it, before the kernel is ended."""
@@ -32,17 +32,48 @@ DELAY_SECONDS = 1.0
 STOPPED = "Stopped before its end."
 
 
+def run_all(jobs: Sequence[Job], workers: int, progress: Progress) -> list[NotebookResult]:
+    """Run the notebooks and return their results in the order of the jobs.
+
+    Ctrl+C and SIGTERM stop all of them: cells that run are interrupted, what has not begun does not begin, and no
+    kernel is left. For the main thread.
+    """
+    return asyncio.run(_run_all([Execution(job, progress) for job in jobs], workers))
+
+
+async def _run_all(executions: Sequence["Execution"], workers: int) -> list[NotebookResult]:
+    room = asyncio.Semaphore(workers)
+
+    async def run(execution: Execution) -> NotebookResult:
+        async with room:
+            return await execution.run()
+
+    def stop() -> None:
+        for execution in executions:
+            execution.stop()
+
+    with _stopped_by_signals(stop):
+        return await asyncio.gather(*map(run, executions))
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)
+
+
 class Execution:
-    """One notebook on its way. `run` blocks its thread; `stop` may be called from any other one."""
+    """One notebook on its way."""
 
     def __init__(self, job: Job, progress: Progress) -> None:
         self.job = job
         self._progress = progress
-        self._lock = threading.Lock()
-        self._stopped = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        self._client: NotebookClient | None = None
+        self._stopped = asyncio.Event()
         self._log: TextIO | None = None
         self._cells: dict[int, CellResult] = {}
         """By the index of the cell: the code cells that are to be run, or were."""
@@ -50,62 +81,52 @@ class Execution:
 
     def stop(self) -> None:
         """Interrupt the cell that runs, and end the notebook there. A second call changes nothing."""
-        with self._lock:
-            self._stopped = True
-            if self._loop is not None and self._stopping is not None:
-                self._loop.call_soon_threadsafe(self._stopping.set)
+        self._stopped.set()
 
-    def run(self) -> NotebookResult:
+    async def run(self) -> NotebookResult:
         """Run the notebook and write it, unless it is to be run once and has begun before. Whatever it does, it ends in
-        a result. Raises `OSError` if the notebook can't be read or written, and nbformat's errors for a file that is no
-        notebook any more."""
-        with self._lock:
-            if self._stopped:
-                return NotebookResult(self.job, "stopped", error=STOPPED)
-        if self.job.log is None:
-            result = self._start()
-        else:
-            with ResultFile(self.job, self.job.log) as file:
-                result = file.begin() or self._start()
-                if not result.earlier:
-                    file.end(result)
+        a result: one that can't be read, or written, does not take those of others with it."""
+        begins = begun(self.job)
+        if self._stopped.is_set():
+            return begins.model_copy(update={"status": "stopped", "error": STOPPED})
+        try:
+            if self.job.log is None:
+                result = await self._run(begins)
+            else:
+                with ResultFile(self.job, self.job.log) as file:
+                    if (earlier := file.begin(begins)) is not None:
+                        result = earlier
+                    else:
+                        result = await self._run(begins)
+                        file.end(result)
+        except OSError as error:
+            result = _failed(begins, error)
         self._progress.on_end(result)
         return result
 
-    def _start(self) -> NotebookResult:
+    async def _run(self, begins: NotebookResult) -> NotebookResult:
         self._progress.on_start(self.job)
-        return asyncio.run(self._run())
-
-    async def _run(self) -> NotebookResult:
-        with self._lock:
-            self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-            if self._stopped:
-                self._stopping.set()
         began = time.monotonic()
-        document: Any = nbformat.read(self.job.notebook, as_version=4)
-        self._prepare(document)
-        with _logs(self.job) as (text_log, agent_log):
-            self._log = text_log
-            self._note(f"{self.job.notebook} began")
-            known = last_number(agent_log)
-            try:
-                error = await self._execute(document, agent_log, known)
-            finally:
-                _write(document, self.job.output)
-            cells = tuple(self._cells.values())
-            failed = bool(error) or any(cell.status == "failed" for cell in cells)
-            with self._lock:
-                status: Status = "failed" if failed else "passed"
-                if self._stopped and failed:
-                    status = "stopped"
-                self._loop = self._stopping = None  # a stop comes too late from here on
-            runs = runs_after(agent_log, known)
-            result = NotebookResult(self.job, status, cells, runs, time.monotonic() - began, error)
-            for run in runs:
-                calls = f"{count(run.calls, 'call')}, {run.denied} denied"
-                self._note(f'run {run.run_id} "{run.prompt}": {run.status}, {calls}. {run.error}')
-            self._note(f"{result.status} after {result.seconds:.1f} s. {error}")
-        return result
+        try:
+            document: Any = nbformat.read(self.job.notebook, as_version=4)
+            self._prepare(document)
+            with _logs(self.job) as (self._log, agent_log):
+                self._note(f"{self.job.notebook} began")
+                try:
+                    error = await self._execute(document, agent_log, begins.earlier_runs)
+                finally:
+                    replace_file(self.job.output.resolve(), f"{nbformat.writes(document)}\n".encode())
+                cells, runs = tuple(self._cells.values()), runs_after(agent_log, begins.earlier_runs)
+                failed = bool(error) or any(cell.status == "failed" for cell in cells)
+                status = "passed" if not failed else "stopped" if self._stopped.is_set() else "failed"
+                seconds = time.monotonic() - began
+                for run in runs:
+                    self._note(f"run {run.words}")
+                self._note(f"{status} after {seconds:.1f} s. {error}")
+        except Exception as error:  # noqa: BLE001 -- the result says it
+            return _failed(begins, error)
+        said = {"status": status, "cells": cells, "runs": runs, "seconds": seconds, "error": error}
+        return begins.model_copy(update=said)
 
     def _prepare(self, document: Any) -> None:
         if self.job.parameters is not None:
@@ -118,7 +139,7 @@ class Execution:
 
     async def _execute(self, document: Any, agent_log: Path, known: int) -> str:
         """Run the cells. Returns why that ended early, or ""."""
-        client = self._client = NotebookClient(
+        client = NotebookClient(
             document,
             timeout=self.job.timeout,
             allow_errors=self.job.allow_errors,
@@ -127,16 +148,11 @@ class Execution:
             on_cell_execute=self._on_cell_begin,
             on_cell_executed=self._on_cell_end,
         )
-        environ = {**self.job.environ, LOG_VARIABLE: str(agent_log)}
-        # What the kernel's process itself prints, such as a fatal error of the interpreter, goes to the log.
-        execution = asyncio.create_task(
-            self._from_first_to_last(client, env=environ, stdout=self._log, stderr=self._log)
-        )
-        assert self._stopping is not None
-        stopping = asyncio.create_task(self._stopping.wait())
+        execution = asyncio.create_task(self._from_first_to_last(client, agent_log))
+        stopped = asyncio.create_task(self._stopped.wait())
         watching = asyncio.create_task(self._watch_delays(agent_log, known))
         try:
-            await asyncio.wait({execution, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({execution, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not execution.done():
                 await self._interrupt(client, execution)
             await execution
@@ -145,29 +161,43 @@ class Execution:
         except CellTimeoutError:
             self._fail_open_cell(f"The cell did not end within {self.job.timeout} s.")
             return ""
-        except DeadKernelError:
-            return self._fail_open_cell("The kernel died. The log of the notebook (--logs) has what it printed.")
+        except (DeadKernelError, asyncio.CancelledError):
+            dead = "The kernel died. The log of the notebook (--logs) has what it printed."
+            return self._fail_open_cell(STOPPED if self._stopped.is_set() else dead)
         except (NoSuchKernel, RuntimeError, OSError) as error:
             return self._fail_open_cell(plain(f"{type(error).__name__}: {error}"))
-        except asyncio.CancelledError:
-            return self._fail_open_cell(STOPPED)
         finally:
-            stopping.cancel()
+            stopped.cancel()
             watching.cancel()
             await _end_kernel(client)
         return ""
 
-    async def _from_first_to_last(self, client: NotebookClient, **options: Any) -> None:
-        """Start the kernel, and run all cells. A kernel that dies before it answers is started once more: its ports are
-        chosen before it starts, and where many do, somebody else may have taken one by then (jupyter_client issue 487).
-        """
-        try:
-            await client.async_execute(**options)
-        except RuntimeError as error:
-            if self._began or self._stopped:
-                raise
-            self._note(f"The kernel did not start, and is started once more. {plain(str(error))}")
-            await client.async_execute(**options)
+    async def _from_first_to_last(self, client: NotebookClient, agent_log: Path) -> None:
+        """As nbclient's `async_execute`, but signals are left to `run_all`."""
+        await self._start_kernel(client, agent_log)
+        assert client.kc is not None
+        told: Any = await client.async_wait_for_reply(await ensure_async(client.kc.kernel_info()))
+        client.nb.metadata["language_info"] = told["content"]["language_info"]
+        for index, cell in enumerate(client.nb.cells):
+            await client.async_execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
+        client.set_widgets_metadata()
+
+    async def _start_kernel(self, client: NotebookClient, agent_log: Path) -> None:
+        """A kernel that dies before it answers is started once more: its ports are chosen before it starts, and where
+        many do, somebody else may have taken one by then (jupyter_client issue 487)."""
+        environ = {**self.job.environ, LOG_VARIABLE: str(agent_log)}
+        for is_last in (False, True):
+            client.create_kernel_manager()
+            try:
+                # What the kernel's process itself prints, such as a fatal error of the interpreter, goes to the log.
+                await client.async_start_new_kernel(env=environ, stdout=self._log, stderr=self._log)
+                await client.async_start_new_kernel_client()
+            except RuntimeError as error:
+                if is_last or self._stopped.is_set():
+                    raise
+                self._note(f"The kernel did not start, and is started once more. {plain(str(error))}")
+            else:
+                return
 
     async def _watch_delays(self, agent_log: Path, known: int) -> None:
         since = ""
@@ -221,10 +251,13 @@ class Execution:
         return why
 
     def _note(self, line: str) -> None:
-        if self._log is not None:
-            now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._log.write(f"{now} {line.strip()}\n")
-            self._log.flush()
+        assert self._log is not None
+        self._log.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {line.strip()}\n")
+        self._log.flush()
+
+
+def _failed(begins: NotebookResult, error: Exception) -> NotebookResult:
+    return begins.model_copy(update={"status": "failed", "error": plain(f"{type(error).__name__}: {error}")})
 
 
 @contextlib.contextmanager
@@ -237,21 +270,8 @@ def _logs(job: Job) -> Iterator[tuple[TextIO, Path]]:
             yield text_log, agent_log_of(path).resolve()
 
 
-def _write(document: Any, output: Path) -> None:
-    """Write the notebook, whole or not at all: it may replace the one that was run."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=output.parent, prefix=f".{output.name}-", delete=False
-    ) as file:
-        nbformat.write(document, file)
-    if output.exists():
-        Path(file.name).chmod(output.stat().st_mode)
-    Path(file.name).replace(output)
-
-
 async def _end_kernel(client: NotebookClient) -> None:
-    """End the kernel, if nbclient has not: it does not when it is cancelled while the kernel starts. Where the kernel
-    did not start, it would still end it when Python exits, and print that there is none."""
-    atexit.unregister(client._cleanup_kernel)
+    if client.kc is not None:
+        client.kc.stop_channels()
     if client.km is not None and client.km.has_kernel:
-        await ensure_async(client.km.shutdown_kernel(now=True))
+        await ensure_async(client.km.shutdown_kernel())

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict, Field
+
 Status = Literal["passed", "failed", "stopped", "running", "unknown", "not_begun"]
 """`stopped`: by Ctrl+C, before or after it had begun. `running`: by another command. `unknown`: it began, and whatever
 ran it died. `not_begun`: a report expected it."""
@@ -37,10 +39,6 @@ class Job:
     """Whether what has begun before, as the file beside the log says, is not run again."""
     again: bool = False
     """With `once`: whether it is, if it did not pass."""
-
-    @property
-    def agent_log(self) -> Path | None:
-        return agent_log_of(self.log) if self.log is not None else None
 
 
 def agent_log_of(log: Path) -> Path:
@@ -74,22 +72,35 @@ class AgentRun:
     unknown: tuple[str, ...] = ()
     """The tools of calls of which nobody knows what came of them."""
 
+    @property
+    def words(self) -> str:
+        calls = f"{count(self.calls, 'call')}, {self.denied} denied"
+        return f'{self.run_id} "{self.prompt}": {self.status}, {calls}. {self.error}'
 
-@dataclass(frozen=True, slots=True)
-class NotebookResult:
-    job: Job
+
+class NotebookResult(BaseModel):
+    """What came of a notebook: in the file beside its log, on the terminal and in reports."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: Literal[1] = 1
+    notebook: str = ""
+    output: str = ""
+    parameters: str | None = None
     status: Status
+    began_at: str | None = None
+    ended_at: str | None = None
+    host: str = ""
+    process: int = 0
+    earlier_runs: int = 0
+    """The number of the last run in the agent's log before this notebook began."""
+    seconds: float = 0.0
     cells: tuple[CellResult, ...] = ()
     runs: tuple[AgentRun, ...] = ()
-    seconds: float = 0.0
     error: str = ""
     """Why the notebook failed or ended early, as plain text; "" if it passed."""
-    earlier: bool = False
+    earlier: bool = Field(default=False, exclude=True)
     """Whether this is what an earlier command came to, and nothing was run now."""
-
-    @property
-    def name(self) -> str:
-        return str(self.job.notebook)
 
 
 def plain(text: str) -> str:

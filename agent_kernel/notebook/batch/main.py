@@ -8,10 +8,9 @@ from pathlib import Path
 
 from agent_kernel.command_line import FAILED, INTERRUPTED, NOT_RUN, PASSED
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.notebook.batch.junit import write_junit
 from agent_kernel.notebook.batch.plan import plan
 from agent_kernel.notebook.batch.progress import Progress
-from agent_kernel.notebook.batch.report import as_markdown, as_text, collect
+from agent_kernel.notebook.batch.report import as_markdown, as_text, collect, write_junit
 from agent_kernel.notebook.batch.trail import merge
 from agent_kernel.tools.builtin.safe_open import replace_file
 
@@ -19,7 +18,7 @@ from agent_kernel.tools.builtin.safe_open import replace_file
 def run_command(options: argparse.Namespace) -> int:
     """Run the notebooks, and write what the options ask for. Returns the exit status. Raises `ConfigurationError` if
     nothing was run, `OSError` if the report can't be written."""
-    from agent_kernel.notebook.batch.pool import run_all  # it wants nbclient, a report does not
+    from agent_kernel.notebook.batch.execute import run_all  # it wants nbclient, a report does not
 
     jobs = plan(options, os.environ)
     progress = Progress(len(jobs), sys.stdout)
@@ -27,7 +26,7 @@ def run_command(options: argparse.Namespace) -> int:
     results = run_all(jobs, options.jobs, progress)
     progress.finish(results, time.monotonic() - began)
     if options.junit is not None:
-        write_junit(results, options.junit)
+        write_junit({result.notebook: result for result in results}, options.junit)
     statuses = {result.status for result in results}
     return INTERRUPTED if "stopped" in statuses else PASSED if statuses <= {"passed"} else FAILED
 
@@ -51,7 +50,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.markdown is not None:
         _write(options.markdown, as_markdown(report))
     if options.junit is not None:
-        write_junit(report.notebooks, options.junit)
+        write_junit({one.name: one for one in report.notebooks}, options.junit)
     if options.audit is not None:
         _write(options.audit, "\n".join(merge(trails)))
     sys.stdout.write(f"{as_text(report)}\n")

@@ -1,9 +1,7 @@
 """Says on the terminal how the notebooks are getting on: a line for each, and below them what runs just now."""
 
 import shutil
-import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TextIO
 
 from agent_kernel.notebook.batch.job import Job, NotebookResult, count
@@ -13,47 +11,41 @@ CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Told by threads that run notebooks. In a pipe no line changes: what begins is a line of its own."""
+    """In a pipe no line changes: what begins is a line of its own."""
 
     def __init__(self, notebooks: int, stream: TextIO) -> None:
         self._notebooks = notebooks
         self._stream = stream
         self._changes = stream.isatty()
-        self._lock = threading.Lock()
-        self._running: dict[Path, str] = {}
-        self._delays: dict[Path, str] = {}
+        self._running: dict[str, str] = {}
+        self._delays: dict[str, str] = {}
         self._done = 0
 
     def on_start(self, job: Job) -> None:
-        with self._lock:
-            self._running[job.notebook] = job.notebook.name
-            self._show("" if self._changes else f"started {job.notebook}\n")
+        self._running[str(job.notebook)] = job.notebook.name
+        self._show("" if self._changes else f"started {job.notebook}\n")
 
     def on_cell(self, job: Job, position: int, cells: int) -> None:
         """The code cell at this position of so many begins."""
-        with self._lock:
-            self._running[job.notebook] = f"{job.notebook.name} {position}/{cells}"
-            self._show("")
+        self._running[str(job.notebook)] = f"{job.notebook.name} {position}/{cells}"
+        self._show("")
 
     def on_delay(self, job: Job, words: str, *, begins: bool) -> None:
         """The notebook's agent waits for its model's service, as is said again each second, or (`""`) no more."""
-        with self._lock:
-            self._delays[job.notebook] = f" {words}" if words else ""
-            self._show(f"waiting {job.notebook}: {words}\n" if begins and not self._changes else "")
+        self._delays[str(job.notebook)] = f" {words}" if words else ""
+        self._show(f"waiting {job.notebook}: {words}\n" if begins and not self._changes else "")
 
     def on_end(self, result: NotebookResult) -> None:
-        with self._lock:
-            self._running.pop(result.job.notebook, None)
-            self._delays.pop(result.job.notebook, None)
-            self._done += 1
-            self._show(f"{line_of(result)}\n")
+        self._running.pop(result.notebook, None)
+        self._delays.pop(result.notebook, None)
+        self._done += 1
+        self._show(f"{line_of(result)}\n")
 
     def finish(self, results: Sequence[NotebookResult], seconds: float) -> None:
-        with self._lock:
-            self._running.clear()
-            numbers = {word: sum(result.status == word for result in results) for word in WORDS}
-            said = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
-            self._show(f"{count(len(results), 'notebook')}: {said} in {seconds:.1f} s\n")
+        self._running.clear()
+        numbers = {word: sum(result.status == word for result in results) for word in WORDS}
+        said = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
+        self._show(f"{count(len(results), 'notebook')}: {said} in {seconds:.1f} s\n")
 
     def _show(self, text: str) -> None:
         below = ""
@@ -72,7 +64,7 @@ def line_of(result: NotebookResult) -> str:
     if result.runs:
         facts.append(count(len(result.runs), "run"))
     facts.append("earlier, not run again" if result.earlier else f"{result.seconds:.1f} s")
-    lines = [f"{WORDS[result.status]} {result.name}  ({', '.join(facts)})"]
+    lines = [f"{WORDS[result.status]} {result.notebook}  ({', '.join(facts)})"]
     failed = [cell for cell in result.cells if cell.status == "failed"]
     for cell in failed:
         lines += _indented(f"Cell {cell.number}: {_in_short(cell.error)}")

@@ -1,55 +1,31 @@
 """The report on a batch: what came of each notebook of a folder of logs, also of those that still run or that died."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
+from junitparser import Error, Failure, Skipped
+from junitparser.xunit2 import JUnitXml, TestCase, TestSuite
+from pydantic import BaseModel
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.notebook.batch.job import AgentRun, CellResult, Status, agent_log_of, count
-from agent_kernel.notebook.batch.result_file import (
-    SUFFIX,
-    Unreadable,
-    is_held,
-    log_path,
-    read_record,
-    unfinished,
-)
+from agent_kernel.notebook.batch.job import NotebookResult, Status, agent_log_of, count, plain
+from agent_kernel.notebook.batch.result_file import SUFFIX, is_held, log_path, result_now
 from agent_kernel.notebook.batch.trail import Trail, read_trail
 from agent_kernel.protocol.events import utc_now
 
 NOT_BEGUN = "It has not begun: there is no result of it."
-WORDS: dict[Status, str] = {
-    "passed": "passed",
-    "failed": "failed",
-    "stopped": "stopped",
-    "unknown": "unknown",
-    "running": "running",
-    "not_begun": "not begun",
-}
+NOTEBOOK_CASE = "notebook"
+"""The case of what is no single cell's fault: a kernel that can't be started, a file that can't be written."""
 _ESCAPED = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|`[*_~"}, "&": "&amp;", "<": "&lt;", "\n": " "})
 
 
-class Notebook(BaseModel):
+class Notebook(NotebookResult):
     """One notebook in the report."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     """The path of its log, without the ending, below the folder of the logs."""
-    status: Status
-    notebook: str = ""
-    output: str = ""
-    parameters: str | None = None
-    began_at: str | None = None
-    ended_at: str | None = None
-    host: str = ""
-    seconds: float = 0.0
-    cells: tuple[CellResult, ...] = ()
-    runs: tuple[AgentRun, ...] = ()
-    error: str = ""
     audit_entries: int = 0
     audit_hash: str = ""
     """The hash of the last entry of its audit trail. Noted here, it tells whether the trail was changed since."""
@@ -93,23 +69,13 @@ def collect(logs: Path, expected: Sequence[str]) -> tuple[Report, list[Trail]]:
 
 def _read(name: str, path: Path, trail: Trail) -> Notebook:
     held = is_held(path)  # asked first: what ends in between has written its result
-    try:
-        record = read_record(path)
-    except Unreadable:
-        record = None
-    said: dict[str, Any] = {"audit_entries": trail.entries, "audit_hash": trail.hash, "audit_fault": trail.fault}
-    if record is not None:
-        fields = ("notebook", "output", "parameters", "began_at", "ended_at", "host", "seconds", "cells")
-        said |= {field: getattr(record, field) for field in fields}
-        if record.status != "began":
-            return Notebook(name=name, status=record.status, runs=record.runs, error=record.error, **said)
-    found = unfinished(path, record, held=held)
-    return Notebook(name=name, status=found.status, runs=found.runs, error=found.error, **said)
+    audit = {"audit_entries": trail.entries, "audit_hash": trail.hash, "audit_fault": trail.fault}
+    return Notebook.model_validate({"name": name, **dict(result_now(path, held=held)), **audit})
 
 
 def as_text(report: Report) -> str:
     """The numbers, and a line for each notebook that did not pass."""
-    said = ", ".join(f"{number} {WORDS[status]}" for status, number in report.counts.items())
+    said = ", ".join(f"{number} {_word(status)}" for status, number in report.counts.items())
     lines = [_in_short(one) for one in report.notebooks if one.status != "passed" or one.audit_fault]
     entries = sum(one.audit_entries for one in report.notebooks)
     broken = sum(bool(one.audit_fault) for one in report.notebooks)
@@ -118,9 +84,13 @@ def as_text(report: Report) -> str:
     return "\n".join([*lines, f"{count(len(report.notebooks), 'notebook')}: {said}; {audit}"])
 
 
+def _word(status: Status) -> str:
+    return status.replace("_", " ")
+
+
 def _in_short(one: Notebook) -> str:
     facts = [_why(one), *([f"Its audit trail: {one.audit_fault}."] if one.audit_fault else [])]
-    return f"{WORDS[one.status]:<9} {one.name}  {' '.join(filter(None, facts))}"
+    return f"{_word(one.status):<9} {one.name}  {' '.join(filter(None, facts))}"
 
 
 def _why(one: Notebook) -> str:
@@ -137,7 +107,7 @@ def _first(text: str) -> str:
 
 def as_markdown(report: Report) -> str:
     """A table with a row for each notebook, those first that did not pass."""
-    said = ", ".join(f"{number} {WORDS[status]}" for status, number in report.counts.items())
+    said = ", ".join(f"{number} {_word(status)}" for status, number in report.counts.items())
     head = ["| notebook | | cells | runs | calls | denied | audit | |", "|---|---|--:|--:|--:|--:|--:|---|"]
     rows = sorted(report.notebooks, key=lambda one: (one.status == "passed" and not one.audit_fault, one.name))
     return "\n".join([f"**{count(len(report.notebooks), 'notebook')}: {said}**", "", *head, *map(_row, rows)])
@@ -148,7 +118,7 @@ def _row(one: Notebook) -> str:
     calls, denied = sum(run.calls for run in one.runs), sum(run.denied for run in one.runs)
     audit = "**not whole**" if one.audit_fault else str(one.audit_entries)
     said = " ".join(filter(None, (_why(one), one.audit_fault)))
-    status = WORDS[one.status] if one.status == "passed" else f"**{WORDS[one.status]}**"
+    status = _word(one.status) if one.status == "passed" else f"**{_word(one.status)}**"
     cells = [_plain(one.name), status, f"{ran}/{len(one.cells)}", len(one.runs), calls, denied, audit, _plain(said)]
     return f"| {' | '.join(map(str, cells))} |"
 
@@ -156,3 +126,39 @@ def _row(one: Notebook) -> str:
 def _plain(text: str) -> str:
     """Text of notebooks in a table of Markdown, as text and nothing else."""
     return text.translate(_ESCAPED)
+
+
+def write_junit(results: Mapping[str, NotebookResult], path: Path) -> None:
+    """Write results, by name, as JUnit XML, which CI services show: a suite for each notebook, a case for each of its
+    code cells. Raises `OSError`."""
+    report = JUnitXml("agent-kernel run")
+    for name, result in results.items():
+        suite = TestSuite(plain(name))
+        suite.add_testcases([*_cases(plain(name), result)])
+        if result.runs:
+            suite.system_out = "\n".join(run.words for run in result.runs)
+        report.append(suite)
+    report.update_statistics()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    report.write(str(path), pretty=True)
+
+
+def _cases(name: str, result: NotebookResult) -> Iterator[TestCase]:
+    for cell in result.cells:
+        case = TestCase(f"cell {cell.number}", name, cell.seconds)
+        match cell.status:
+            case "failed":
+                case.result = [_fault(Failure, cell.error)]
+            case "not_run":
+                case.result = [Skipped("The notebook ended before it.")]
+        yield case
+    if result.error and not any(cell.status == "failed" for cell in result.cells):
+        case = TestCase(NOTEBOOK_CASE, name, 0.0)
+        case.result = [_fault(Error, result.error)]
+        yield case
+
+
+def _fault(kind: type[Error | Failure], error: str) -> Error | Failure:
+    fault = kind(error.partition("\n")[0])
+    fault.text = error
+    return fault
