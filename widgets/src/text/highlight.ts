@@ -4,28 +4,15 @@ import { highlightCode, tagHighlighter, tags } from "@lezer/highlight";
 import { parser as jsonParser } from "@lezer/json";
 import { parser as pythonParser } from "@lezer/python";
 
+/** A tag stands for those below it, too. */
 export const highlighter = tagHighlighter([
-  {
-    tag: [
-      tags.keyword,
-      tags.operatorKeyword,
-      tags.controlKeyword,
-      tags.definitionKeyword,
-      tags.moduleKeyword,
-      tags.bool,
-      tags.null,
-    ],
-    class: "ak-t-k",
-  },
+  { tag: [tags.keyword, tags.bool], class: "ak-t-k" },
   { tag: [tags.standard(tags.name), tags.self], class: "ak-t-b" },
-  { tag: [tags.string, tags.special(tags.string), tags.character], class: "ak-t-s" },
-  { tag: [tags.comment, tags.lineComment, tags.blockComment], class: "ak-t-c" },
-  {
-    tag: [tags.operator, tags.arithmeticOperator, tags.compareOperator, tags.updateOperator, tags.definitionOperator],
-    class: "ak-t-o",
-  },
-  { tag: [tags.propertyName, tags.function(tags.propertyName), tags.attributeName], class: "ak-t-p" },
-  { tag: [tags.number, tags.integer, tags.float], class: "ak-t-n" },
+  { tag: tags.string, class: "ak-t-s" },
+  { tag: tags.comment, class: "ak-t-c" },
+  { tag: tags.operator, class: "ak-t-o" },
+  { tag: tags.propertyName, class: "ak-t-p" },
+  { tag: tags.number, class: "ak-t-n" },
 ]);
 
 export const PARSERS: Readonly<Record<string, Parser>> = { python: pythonParser, json: jsonParser };
