@@ -10,8 +10,9 @@ import { visible } from "../text/invisible";
 import { seenWords, storedWords, titleOf } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
+import { Fold } from "../ui/fold";
 import { Icon, icon } from "../ui/icon";
-import { usePageId, useSeconds } from "../ui/hooks";
+import { useSeconds } from "../ui/hooks";
 import { KeyScope, KeyScopeContext } from "../ui/keys";
 import { Plain, plain } from "../ui/untrustedText";
 import { AllowPanel } from "./allow";
@@ -406,26 +407,13 @@ function cut(text: string): string {
 }
 
 function FoldedCall({ call }: { call: Call }): JSX.Element | null {
-  const [open, setOpen] = useState(false);
-  const id = usePageId();
-  if (call.input === null) return null;
-  const shown = shownCall(call.name, call.input, call.preview);
-  const title =
-    shown.language === "json"
-      ? "Arguments"
-      : shown.kind === "diff"
-        ? "Changes"
-        : `Code, ${plural(lineCount(shown.text), "line")}`;
+  const { name, input, preview } = call;
+  if (input === null) return null;
+  const shown = shownCall(name, input, preview);
+  const code = shown.kind === "diff" ? "Changes" : `Code, ${plural(lineCount(shown.text), "line")}`;
   return (
-    <>
-      <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
-        <Icon name={open ? "down" : "right"} tone="ak-chev" />
-        <span>{title}</span>
-        <span class="ak-end">{decidedBy(call)}</span>
-      </button>
-      <div id={id} class="ak-folded-call" hidden={!open}>
-        {open && <CallBody name={call.name} input={call.input} preview={call.preview} />}
-      </div>
-    </>
+    <Fold title={shown.language === "json" ? "Arguments" : code} end={decidedBy(call)}>
+      {() => <CallBody name={name} input={input} preview={preview} />}
+    </Fold>
   );
 }

@@ -10,7 +10,7 @@ import { linesOf } from "../text/code";
 import { plural } from "../text/format";
 import { Copy } from "../ui/copy";
 import { canInsertCells, insertCells, watchCell } from "../ui/events";
-import { usePageId } from "../ui/hooks";
+import { Fold } from "../ui/fold";
 import { Icon } from "../ui/icon";
 import { Plain } from "../ui/untrustedText";
 
@@ -60,25 +60,17 @@ export const CallBody = memo(function CallBody(props: {
 
 /** A note on the part that a bounded diff leaves out, and the way to all that the call would write. */
 function Everything({ name, input, leftOut }: { name: string; input: string; leftOut: string }): JSX.Element {
-  const [open, setOpen] = useState(false);
-  const id = usePageId();
   const content = name === "write_file" ? parseArguments(input)?.["content"] : null;
-  const [title, text] =
+  const [title, text, language] =
     typeof content === "string"
-      ? [`All of the new content, ${plural(lineCount(content), "line")}`, content]
-      : ["All that the call replaces", prettyJson(input)];
+      ? [`All of the new content, ${plural(lineCount(content), "line")}`, content, ""]
+      : ["All that the call replaces", prettyJson(input), "json"];
   return (
     <>
       <div class="ak-line">
         <span class="ak-note">{leftOut}</span>
       </div>
-      <button type="button" class="ak-fold" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
-        <Icon name={open ? "down" : "right"} tone="ak-chev" />
-        <span>{title}</span>
-      </button>
-      <div id={id} class="ak-folded-call" hidden={!open}>
-        {open && <Code text={text} language={typeof content === "string" ? "" : "json"} />}
-      </div>
+      <Fold title={title}>{() => <Code text={text} language={language} />}</Fold>
     </>
   );
 }

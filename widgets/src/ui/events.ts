@@ -1,6 +1,10 @@
 /** What a card asks of the notebook around it, by events that the JupyterLab extension answers (`lab/src/answers`). Neither
  * imports the other, and in other front ends nobody answers. */
-/** Makes cells of a run's code: its card asks by an event, the JupyterLab extension answers. Neither imports the other. */
+
+/** Whether anybody here has done what an event asks for. */
+function ask<T>(place: EventTarget, name: string, detail: T | null): boolean {
+  return !place.dispatchEvent(new CustomEvent(name, { bubbles: true, cancelable: true, detail }));
+}
 
 export const INSERT_CELLS = "agent-kernel:insert-cells";
 
@@ -16,8 +20,7 @@ export function canInsertCells(): boolean {
 
 /** Puts cells below the one that has `place` in its output. False where none did: in other front ends. */
 export function insertCells(place: EventTarget, cells: readonly string[]): boolean {
-  const detail: InsertCells = { cells };
-  return !place.dispatchEvent(new CustomEvent(INSERT_CELLS, { bubbles: true, cancelable: true, detail }));
+  return ask<InsertCells>(place, INSERT_CELLS, { cells });
 }
 
 export const BEGIN_CONVERSATION = "agent-kernel:begin-conversation";
@@ -32,18 +35,13 @@ export interface BeginConversation {
 
 /** Whether this page can run cells. */
 export function canBeginConversation(): boolean {
-  return askToBegin(document, null);
+  return ask<BeginConversation>(document, BEGIN_CONVERSATION, { cellId: null });
 }
 
 /** Runs the cell again, in the notebook around `place`, by default the cell that `place` is in; its prompt begins a new
  * conversation. False where none did. */
 export function beginConversation(place: EventTarget, cellId = ""): boolean {
-  return askToBegin(place, cellId);
-}
-
-function askToBegin(place: EventTarget, cellId: string | null): boolean {
-  const detail: BeginConversation = { cellId };
-  return !place.dispatchEvent(new CustomEvent(BEGIN_CONVERSATION, { bubbles: true, cancelable: true, detail }));
+  return ask<BeginConversation>(place, BEGIN_CONVERSATION, { cellId });
 }
 
 export const COMPLETE = "agent-kernel:complete";
@@ -64,14 +62,13 @@ export interface Complete {
 
 /** Whether a kernel answers here. */
 export function canComplete(place: EventTarget): boolean {
-  return !place.dispatchEvent(new CustomEvent(COMPLETE, { bubbles: true, cancelable: true }));
+  return ask(place, COMPLETE, null);
 }
 
 /** What can stand at a place in code; `null` also where nobody answers, or too late. */
 export function complete(place: EventTarget, code: string, position: number): Promise<Completions | null> {
   return new Promise((resolve) => {
-    const detail: Complete = { code, position, answer: resolve };
-    if (place.dispatchEvent(new CustomEvent(COMPLETE, { bubbles: true, cancelable: true, detail }))) resolve(null);
+    if (!ask<Complete>(place, COMPLETE, { code, position, answer: resolve })) resolve(null);
   });
 }
 
