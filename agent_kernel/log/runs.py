@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import orjson
 from pydantic import TypeAdapter
@@ -155,20 +155,12 @@ def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
     sql.execute("UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(), run.run_id))
 
 
-def save_limits(sql: sqlite3.Connection, run_id: str, limits: str) -> None:
-    """Store in a run's specification what files in the notebook's folder asked for when it began. `limits` is JSON."""
-    sql.execute(
-        "UPDATE runs SET spec = json_set(spec, '$.limits', json(?)) WHERE run_id = ?",
-        (limits, run_id),
-    )
-
-
-def save_script(sql: sqlite3.Connection, run_id: str, script: str) -> None:
-    """Store the decisions of the recording that a run plays in its specification. `script` is JSON."""
-    sql.execute(
-        "UPDATE runs SET spec = json_set(spec, '$.script', json(?)) WHERE run_id = ?",
-        (script, run_id),
-    )
+def set_in_spec(
+    sql: sqlite3.Connection, run_id: str, name: Literal["limits", "script", "too_long"], value: str
+) -> None:
+    """Store what became known of a run in its specification, as JSON: what files in the notebook's folder asked for
+    when it began, the decisions of the recording that it plays, or that its prompt is too long for its model."""
+    sql.execute(f"UPDATE runs SET spec = json_set(spec, '$.{name}', json(?)) WHERE run_id = ?", (value, run_id))
 
 
 def save_reopened(sql: sqlite3.Connection, run: RunView) -> None:
@@ -196,14 +188,6 @@ def replaced_runs(sql: sqlite3.Connection, conversation: int) -> list[tuple[str,
         (conversation,),
     )
     return [(run_id, orjson.loads(replaces)) for run_id, replaces in rows if replaces is not None]
-
-
-def note_too_long(sql: sqlite3.Connection, run_id: str) -> None:
-    """The run ends because its prompt is too long for its model."""
-    sql.execute(
-        "UPDATE runs SET spec = json_set(spec, '$.too_long', json('true')) WHERE run_id = ?",
-        (run_id,),
-    )
 
 
 def too_long_runs(sql: sqlite3.Connection, conversation: int) -> set[str]:

@@ -75,8 +75,6 @@ class Runtime:
         self._loading = asyncio.Lock()
         self._arrival = asyncio.Condition(self._loading)
         self._closed = False
-        self._room = 0
-        """The number of conversations that can be made before the empty ones are counted again, which reads all."""
 
     @classmethod
     async def open(
@@ -244,12 +242,8 @@ class Runtime:
 
     async def _make_room(self) -> None:
         """Delete conversations that never had a run, where there are too many of them."""
-        if self._room > 0:
-            self._room -= 1
-            return
         empty = await self._log.read(lambda sql: runs.empty_conversations(sql, MOST_EMPTY))
         if len(empty) < MOST_EMPTY:
-            self._room = MOST_EMPTY - len(empty) - 1
             return
         before = (datetime.now(UTC) - EMPTY_FOR).isoformat()
         held = {name for name, one in self._conversations.items() if one.is_watched or one.is_busy}

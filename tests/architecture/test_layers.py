@@ -67,7 +67,6 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
         ("defaults",),
         ("settings", "tasks"),
         ("state",),
-        ("batches",),
         ("clients.feed", "clients.snapshot", "clients.overview"),
         ("tool_calls",),
         ("turns",),

@@ -16,7 +16,7 @@ from agent_kernel.instructions import MOST_CHARACTERS
 from agent_kernel.log import client_calls, event_rows, tool_calls
 from agent_kernel.log.event_rows import START, Position
 from agent_kernel.log.measures import add_run as measure_run
-from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_limits, save_run, save_script
+from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_run, set_in_spec
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, ClientModel, LearnsFacts, Model, RequestedCall, facts_of
 from agent_kernel.models.prices import load, wants_loading
@@ -164,9 +164,9 @@ async def _begun(
         run.notify(said)
     if spec.limits != known:
         run.change(budget=least(run.view.budget, spec.limits.budget))
-        run.commit_soon(lambda commit: save_limits(commit.sql, spec.run_id, limits_text(spec)))
+        run.commit_soon(lambda commit: set_in_spec(commit.sql, spec.run_id, "limits", limits_text(spec)))
     if spec.script != by_hand:  # another process, which goes on with the run, can't tell which run of the prompt it is
-        run.commit_soon(lambda commit: save_script(commit.sql, spec.run_id, script_text(spec)))
+        run.commit_soon(lambda commit: set_in_spec(commit.sql, spec.run_id, "script", script_text(spec)))
     await run.log.read(run.recall)
     run.commit_soon(run.save)
     if executor is None and row.kernel_id is not None:

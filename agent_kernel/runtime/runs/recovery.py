@@ -61,7 +61,7 @@ async def resume(
     if shown != view or now.limits != spec.limits:
 
         def save(commit: Commit) -> None:
-            runs.save_limits(commit.sql, spec.run_id, limits_text(now))
+            runs.set_in_spec(commit.sql, spec.run_id, "limits", limits_text(now))
             runs.save_run(commit.sql, shown)
             commit.emit(RunEvent(run_id=spec.run_id, run=shown))
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from agent_kernel.errors import ContextExceeded
 from agent_kernel.log.event_rows import add_compaction
-from agent_kernel.log.runs import note_too_long
+from agent_kernel.log.runs import set_in_spec
 from agent_kernel.models.base import TokenUsage, WireMessage, asks_nobody, facts_of
 from agent_kernel.models.length import larger_context
 from agent_kernel.protocol.views import NoticeView
@@ -56,7 +56,9 @@ async def end_too_long(run: ActiveRun, message: str) -> None:
         await run.fail("LLM_ERROR", message)
         return
     run.prompt_is_refused = True
-    await run.fail("LLM_ERROR", f"{message} {_LEFT_OUT}", lambda commit: note_too_long(commit.sql, run.run_id))
+    await run.fail(
+        "LLM_ERROR", f"{message} {_LEFT_OUT}", lambda commit: set_in_spec(commit.sql, run.run_id, "too_long", "true")
+    )
 
 
 async def shortened_after(run: ActiveRun, refusal: ContextExceeded) -> bool:

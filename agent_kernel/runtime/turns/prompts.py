@@ -83,9 +83,6 @@ def _shown(name: str) -> str:
     return repr(short)
 
 
-if TYPE_CHECKING:
-    from agent_kernel.runtime.state.active_run import ActiveRun
-
 MOST_CHARACTERS, LEAN_CHARACTERS = 20_000, 4_000
 """Of all that a prompt's mentions say, also to a model whose context is small."""
 _NAME_CHARACTERS = 255
