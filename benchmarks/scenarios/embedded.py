@@ -60,6 +60,7 @@ def _seconds(code: str, base_url: str) -> float:
         reply = client.execute_interactive(
             code,
             timeout=60,
+            allow_stdin=False,  # as nbval and papermill send it
             output_hook=lambda message: printed.append(message["content"].get("text", "")),
         )
     assert reply["content"]["status"] == "ok", reply["content"]
