@@ -35,8 +35,6 @@ class Replaced:
     path: str
     """As it is in the call's arguments."""
     run_id: str | None
-    signature: tuple[int, int, int] | None
-    """Inode, size and modification time of the new file: a quick check for later changes."""
     undone: bool = False
 
 
@@ -67,9 +65,7 @@ class Backups:
         after = _read(change.target)
         if approval_id is not None and after is not None and (before is not None or not change.existed):
             with self._lock:
-                self._kept[approval_id] = Replaced(
-                    change.target, before, changed_at, _digest(after), path, run_id, _signature(change.target)
-                )
+                self._kept[approval_id] = Replaced(change.target, before, changed_at, _digest(after), path, run_id)
                 self._drop_oldest()
         return done
 
@@ -78,7 +74,7 @@ class Backups:
             self._kept.popitem(last=False)
 
     def changes(self) -> list[KeptChange]:
-        """The changes that can be undone or were, the oldest first, after a quick check of the files."""
+        """The changes that can be undone or were, the oldest first. Reads the files."""
         with self._lock:
             return [
                 KeptChange(approval_id, one.path, one.changed_at, _state(one), one.run_id)
@@ -114,7 +110,6 @@ class Backups:
                 kept,
                 before=now,
                 after=None if kept.before is None else _digest(kept.before),
-                signature=_signature(kept.target),
                 undone=not redo,
             )
             self._drop_oldest()
@@ -130,22 +125,8 @@ def _read(path: Path) -> bytes | None:
 def _state(kept: Replaced) -> ChangeState:
     if kept.undone:
         return "undone"
-    now = _signature(kept.target)
-    if now is None or kept.signature is None or now[1] != kept.signature[1]:
-        return "changed"
-    if now == kept.signature:
-        return "as_left"
-    # For example after a later change of the same file was undone.
     content = _read(kept.target)
     return "as_left" if content is not None and _digest(content) == kept.after else "changed"
-
-
-def _signature(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.lstat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _changed_at(path: Path) -> str:
