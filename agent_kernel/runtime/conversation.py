@@ -28,6 +28,7 @@ from agent_kernel.runtime.clients.feed import Feed, Subscription
 from agent_kernel.runtime.clients.overview import read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.runs import lifecycle, recovery, server_offer
+from agent_kernel.runtime.runs import redo as redoing
 from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
 from agent_kernel.runtime.runs.specs import LastRun, before_restart, next_spec, restored, with_server_tools
@@ -400,7 +401,9 @@ class Conversation:
             executor = last.executor if last is not None else None
         else:
             executor = active.executor
-        undone = await undo_change.put_back(executor, await self._read_call(tool_call_id), by, decided_by, redo=redo)
+        call = await self._read_call(tool_call_id)
+        denial = await redoing.denial(self._resources, self.row, call) if redo and call.undone else None
+        undone = await undo_change.put_back(executor, call, by, decided_by, redo=redo, denial=denial)
         await commit_to(self._log, self.row, undone.write)
         now = self._queue.active
         if now is not None and now.takes_messages and await take_message(now, undone.message):

@@ -30,7 +30,7 @@ from agent_kernel.protocol.vocabulary import FinishReason, RunStatus
 from agent_kernel.runtime.runs.server_offer import offer_servers
 from agent_kernel.runtime.runs.specs import limits_text, script_text, stored
 from agent_kernel.runtime.runs.stop import Stop, limited_in_time, note
-from agent_kernel.runtime.settings import RunSpec
+from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources, StartingPoint
 from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN
@@ -259,17 +259,23 @@ def fitted(described: EnvironmentDescribed, secrets: Secrets, *, lean: bool) -> 
 
 
 async def _with_folder(resources: Resources, row: ConversationRow, spec: RunSpec) -> RunSpec:
-    """The specification with what the files of the user and of the notebook's folder say now. Their limits are added to
-    those when the run began."""
+    """The specification with what the files of the user and of the notebook's folder say now."""
     settings, path = resources.settings, spec.notebook_path or row.notebook_path
-    if (read_limits := settings.read_limits) is not None:
-        limits = await _read_folder(lambda: read_limits(path))
-        if limits is None:
-            limits = unreadable(FILE_NAME, f"could not be looked for within {_FOLDER_SECONDS:g} s")
-        spec = replace(spec, limits=spec.limits.and_(limits))
+    spec = await with_limits(settings, row, spec)
     if (read_instructions := settings.read_instructions) is not None and spec.client_call is None:
         spec = replace(spec, instructions=await _read_folder(lambda: read_instructions(path)) or spec.instructions)
     return spec
+
+
+async def with_limits(settings: RuntimeSettings, row: ConversationRow, spec: RunSpec) -> RunSpec:
+    """The specification with the limits of the notebook's folder now, added to those when the run began."""
+    if (read_limits := settings.read_limits) is None:
+        return spec
+    path = spec.notebook_path or row.notebook_path
+    limits = await _read_folder(lambda: read_limits(path))
+    if limits is None:
+        limits = unreadable(FILE_NAME, f"could not be looked for within {_FOLDER_SECONDS:g} s")
+    return replace(spec, limits=spec.limits.and_(limits))
 
 
 async def _read_folder(read: Callable[[], T]) -> T | None:

@@ -82,15 +82,23 @@ def change_view(call: ToolCallView, state: ChangeState) -> ChangeView:
 
 
 async def put_back(
-    executor: ToolExecutor | None, call: ToolCallView, by: DecidedBy, decided_by: str | None, *, redo: bool
+    executor: ToolExecutor | None,
+    call: ToolCallView,
+    by: DecidedBy,
+    decided_by: str | None,
+    *,
+    redo: bool,
+    denial: str | None = None,
 ) -> Undone:
-    """Raises `IllegalTransition` for a call that has changed nothing, `UndoRefused` where the file or cell was changed
-    since."""
+    """`denial` says why the policy denies a redo. Raises `IllegalTransition` for a call that has changed nothing,
+    `UndoRefused` for such a redo, and where the file or cell was changed since."""
     if call.state != "success" and call.undo is None:
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: there is nothing to undo.")
     if call.undone != redo:
         said = "This change was not undone." if redo else "This change was undone already."
         raise UndoRefused(said, call.tool_call_id)
+    if denial is not None:
+        raise UndoRefused(f"{denial} The change was not made again.", call.tool_call_id)
     if executor is None:
         raise UndoRefused("The kernel that ran this call is no longer there, nor is the old file.", call.tool_call_id)
     try:

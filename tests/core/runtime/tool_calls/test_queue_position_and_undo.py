@@ -1,14 +1,17 @@
 """A call behind the user's own cell, and a file that is put back: at the level of the runtime."""
 
+import re
 from typing import Any
 
 import pytest
 
+from agent_kernel.approvals.folder_file import NO_LIMITS, parse
 from agent_kernel.errors import IllegalTransition, UndoRefused
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent, ToolStateEvent, ToolUndoneEvent
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
 WRITTEN = "2026-11-20T14:11:20Z"
@@ -94,3 +97,54 @@ async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_ne
     assert told[1] == "I have undone your run_python call: None is as it was before."
     assert told[2].startswith("And now?")
     assert [event.decided_by for event in stage.of(ToolUndoneEvent)] == ["ana"]
+
+
+@pytest.mark.parametrize(
+    ("since", "refusal"),
+    [
+        ('rules = ["deny write_file"]', "By policy: deny write_file."),
+        (
+            "rules = ['deny write_file where path matches \"secret/*\"']",
+            'By policy: deny write_file where path matches "secret/*".',
+        ),
+        ('policy = "plan"', "Plan only: reads, never acts."),
+        ('rules = ["ask write_file", "deny run_shell"]', None),
+        ("rules = 3", None),  # not understood, so that nothing runs unasked: and here a person has asked
+    ],
+)
+@pytest.mark.parametrize("during", [True, False])
+async def test_a_change_is_not_made_again_against_a_rule_that_came_since(
+    stages: Stages, since: str, refusal: str | None, during: bool
+) -> None:
+    """The path goes by a link: what is judged is the place that the call has written."""
+    limits = [NO_LIMITS]
+    write = call("write_file", path="link.md", content="new", call_id="a")
+    with ScriptedModel([write, call("run_python", code="1", call_id="b"), say("ok")]) as model:
+        stage = await stages(model, read_limits=lambda _: limits[-1])
+        stage.executor.links["link.md"] = "/home/ana/secret/a.md"
+        keeps(stage)
+        handle = await stage.start(policy="allow", tools=BUILTIN_TOOLS, rules=("ask run_python",))
+        await stage.requests()
+        if not during:
+            await stage.conversation.cancel_call("b")
+            await handle.wait()
+        [approval_id] = [one.approval_id for one in (await stage.conversation.view()).tool_calls if one.undo]
+        await stage.runtime.undo(approval_id)
+        limits.append(parse(since.encode(), ".agent-kernel.toml"))
+        if refusal is None:
+            assert not (await stage.runtime.undo(approval_id, redo=True)).undone
+        else:
+            for _ in range(2):  # nor does a refusal use it up
+                with pytest.raises(UndoRefused, match=re.escape(f"{refusal} The change was not made again.")):
+                    await stage.runtime.undo(approval_id, redo=True)
+            assert await shown(stage, "a") == (WRITTEN, True)
+            limits.append(NO_LIMITS)
+            run_id = stage.of(ToolUndoneEvent)[0].run_id
+            assert run_id is not None
+            [change] = (await stage.runtime.undo_run(run_id, redo=True)).changes
+            assert change.refusal is None
+        await stage.conversation.undo_call("a")  # which no rule keeps anybody from
+        assert stage.executor.undone == ["a"] * 3
+        if during:
+            await stage.conversation.cancel_call("b")
+            await handle.wait()
