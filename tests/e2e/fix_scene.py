@@ -69,8 +69,7 @@ def expect_told(messages: list[dict[str, Any]]) -> None:
     assert told.startswith("Fix the error of @cell:revenue")
     for part in (
         "- sales: pandas.DataFrame 2 x 3, columns: region (str), price (float64), units (int64)",
-        f'File "Cell In[2]", line 1, in <module>\n      {FAILS}\n',
-        "KeyError: 'prise'\n",
+        f"failed: KeyError: 'prise'\n    Cell In[2], line 1\n        {FAILS}\n",
         f"@cell:revenue is [2] cell:revenue (code, number 1)\n{FAILS}\n",
     ):
         assert part in told, told

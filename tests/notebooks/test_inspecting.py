@@ -6,6 +6,7 @@ import fractions
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 
 from agent_kernel.notebook import inspect
-from agent_kernel.notebook.execution.tracebacks import error_text
+from agent_kernel.notebook.context.exceptions import Places, error_text
 from agent_kernel.notebook.inspect import inspect_variables
 from tests.cpu import bounded
 
@@ -84,12 +85,49 @@ def test_a_metaclass_is_not_asked_for_anything() -> None:
     assert report.endswith("Odd")
 
 
+def test_an_exception_is_described_without_any_code_of_its_own() -> None:
+    def act(_self: Any) -> Any:
+        return noted("exception")()
+
+    names = (
+        "args",
+        "__traceback__",
+        "__cause__",
+        "__context__",
+        "__dict__",
+        "__class__",
+        "exceptions",
+        "msg",
+        "filename",
+    )
+    own = (
+        NOISY
+        | {name: property(act) for name in names}
+        | {"__str__": act, "__eq__": act, "__bool__": act, "__hash__": act}
+    )
+    odd = Claims("Odd", (Exception,), own)
+    failed = odd.__new__(odd, "told", claiming("numpy")())
+    try:
+        BaseException.__dict__["__dict__"].__get__(failed)["__notes__"] = ["noted"]
+        raise failed from type("Group", (ExceptionGroup,), own)("several", [ValueError("inner"), failed])
+    except Exception as error:  # noqa: BLE001 -- its class is not to be asked for anything
+        ran.clear()  # Python itself asks the class when its exception is raised
+        own_text = type("Text", (str,), {"__getitem__": act, "__format__": act, "__str__": act})("shown")
+        text = error_text(error, Places(lambda _path: None, str(Path(__file__).parent)), own_text)
+    assert "Odd: 'told', <numpy.DataFrame>" in text
+    assert "\nnoted\n" in text
+    assert "test_inspecting.py, line" in text
+    assert "Group: several" in text
+    assert "ValueError: inner" in text
+
+
 def test_an_exception_of_any_size_is_described_in_few_words() -> None:
-    deep = ValueError("x" * 1_000_000)
+    deep: BaseException = ValueError("x" * 1_000_000)
     deep.add_note("n" * 1_000_000)
     deep.__cause__ = deep
-    many = ExceptionGroup("g" * 1_000, [deep, *(OSError(2, "gone", "f" * 10_000) for _ in range(200))])
-    text = bounded(1, lambda: error_text(many, lambda path: path))
+    for number in range(200):
+        deep = ExceptionGroup("g" * 1_000, [deep, OSError(2, "gone", "f" * 10_000)] if number % 2 else [deep] * 200)
+    text = bounded(1, lambda: error_text(deep, Places(lambda _path: None, "/")))
     assert len(text) <= 2_400
 
 

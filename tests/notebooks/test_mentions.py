@@ -2,7 +2,6 @@
 
 import json
 import os
-from ast import literal_eval
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from agent_kernel.notebook.context import RanCell
+from agent_kernel.notebook.context.told_cells import RanCell
 from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.protocol.calls import source_digest
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
@@ -195,13 +194,12 @@ def test_a_prompt_is_sent_with_what_it_mentions(start_kernel: Callable[..., Test
     kernel.run("sales['price']")
     kernel.run("model = ScriptedModel([say('Yes.')])")
     kernel.run("run = ak.Agent(model=model).run('Is @sales in @sales.csv? Fix @[2], @[5], @.env and a@example.com')")
-    content: str = literal_eval(kernel.value("model.requests[0].messages[-1]['content']"))
+    content = kernel.value("model.requests[0].messages[-1]['content']").replace("\\n", "\n")
     mentioned = content.partition("What the prompt mentions:\n")[2]
     assert "@sales is the variable sales: list of length 3" in mentioned
     assert "@sales.csv is the file sales.csv (10 bytes), the whole file:\nprice\n1.5" in mentioned
-    assert "@[2] is [2]\n1 / len('')\n  failed: Traceback" in mentioned
-    assert "\n  ZeroDivisionError: division by zero" in mentioned
+    assert "@[2] is [2]\n1 / len('')\n  failed: ZeroDivisionError: division by zero" in mentioned.replace('"', "'")
     assert "@[5] is [5]" in mentioned
-    assert "\n  TypeError: list indices must be integers" in mentioned
+    assert "failed: TypeError: list indices must be integers" in mentioned
     assert kernel.value("state_of(run).view.mentions") == "['@sales', '@sales.csv', '@[2]', '@[5]']"
     assert "hidden files are not read" in kernel.value("state_of(run).view.notices")

@@ -49,22 +49,17 @@ raise ExceptionGroup("200 rows failed", failures)"""
 NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
     "a key that is not there": (
         ["rows = [{'price': 2}]\nprint('one row')\nrows", "import helpers\nhelpers.total(rows, 'cost')"],
-        [
-            "helpers.total(rows, 'cost')",
-            "KeyError: 'cost'",
-            ']", line 2, in <module>\n',
-            'helpers.py", line 2, in total',
-        ],
+        ["helpers.total(rows, 'cost')", "KeyError: 'cost'", "], line 2\n", "helpers.py, line 2, in total"],
         [],
     ),
     "inside a library": (
         ["import pandas as pd\ndf = pd.DataFrame({'price': [1, 2]})\ndf", "df['pric'] * 2"],
-        ["KeyError: 'pric'", "df['pric'] * 2", "direct cause", '"pandas/core/', "-> pandas.DataFrame 2 x 1"],
-        ["site-packages"],
+        ["KeyError: 'pric'", "pandas/core/frame.py, line ", "caused by KeyError", "-> pandas.DataFrame 2 x 1"],
+        ["get_loc(key)"],
     ),
     "a syntax error": (
         ["import math", "total = = 3"],
-        ["SyntaxError: invalid syntax", ']", line 1\n', "total = = 3\n              ^"],
+        ["SyntaxError: invalid syntax", "], line 1\n", "total = = 3\n              ^"],
         [],
     ),
     "a shell": (
@@ -74,17 +69,17 @@ NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
     ),
     "an exception group of 200": (
         [GROUP],
-        ["ExceptionGroup: 200 rows failed", "ValueError: row 0", "line 2, in fail", "185 more exceptions"],
-        ["row 20"],
+        ["ExceptionGroup: 200 rows failed", "1 of 200", "ValueError: row 0", "line 2, in fail", "195 more ValueError"],
+        ["row 7"],
     ),
     "an exception with code of its own": (
         [NOISY, "ran.clear()\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    raise Noisy('told')"],
-        ["Noisy: <exception str() failed>", "ZeroDivisionError: division by zero", "another exception occurred"],
+        ["failed: __main__.Noisy: told", "while handling ZeroDivisionError: division by zero"],
         [],
     ),
     "causes": (
         [CAUSES],
-        ["RuntimeError: no data", "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.csv'"],
+        ["RuntimeError: no data", "caused by FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.csv'"],
         [],
     ),
     "much output": (
@@ -98,7 +93,7 @@ NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
     ),
     "too deep": (
         ["def down(n):\n    return down(n + 1)\n\ndown(0)"],
-        ["RecursionError: maximum recursion depth exceeded", "Previous line repeated 9"],
+        ["RecursionError: maximum recursion depth exceeded", "return down(n + 1) (9"],
         [],
     ),
     "keys": (
@@ -162,7 +157,7 @@ def test_a_prompt_names_cells_and_whole_sources_and_leaves_out_its_own(start_ker
         "[7] cell:c",
     ], told["text"]
     # From before the extension was loaded: the last error is still there, of others what IPython has shown.
-    assert 'File "Cell In[2]", line 1, in <module>\n      1 / 0\n' in told["text"]
+    assert "failed: ZeroDivisionError: division by zero\n    Cell In[2], line 1\n        1 / 0" in told["text"]
     assert "failed: JSONDecodeError: Expecting property name" in told["text"]
     assert [text for text in ("x = 1", "of a call") if text in told["text"]] == []
     assert told["cells"] == [{"cell_id": "a", "digest": source_digest("x = 2\n")}]
@@ -183,7 +178,5 @@ def test_plain_ipython_tells_the_model_of_its_cells(tmp_path: Path) -> None:
     home = {**os.environ, "IPYTHONDIR": str(tmp_path), "NO_COLOR": "1"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=home, check=True)
     told = done.stdout[done.stdout.index("<notebook_context>") :]
-    assert "[2]\nprint('loaded')\n1 / 0\n  stdout: loaded\n  failed: Traceback (most recent call last):\n" in told
-    assert "    1 / 0\n" in told
-    assert "  ZeroDivisionError: division by zero" in told
+    assert "[2]\nprint('loaded')\n1 / 0\n  stdout: loaded\n  failed: ZeroDivisionError: division by zero" in told
     assert "run = ak" not in told

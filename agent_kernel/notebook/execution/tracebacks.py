@@ -14,19 +14,16 @@ LIBRARY = re.compile(r"^.*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.\
 """What a library's source file begins with."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
-MAX_CHARACTERS = 2_400
-"""Of the traceback of a cell, as the next prompt tells it."""
-
 NameOf = Callable[[str], str]
 """Maps a source file's path to the name that is shown."""
 
 
-def cell_names(shell: InteractiveShell, code: str = "", tool_name: str = "") -> NameOf:
-    """Names the files that IPython makes of cells: a call's code by its tool, others as `Cell In[3]`."""
+def cell_names(shell: InteractiveShell, code: str, tool_name: str) -> NameOf:
+    """Names the files that IPython makes of cells: this call's code by its tool, others as `Cell In[3]`."""
     own = shell.compile.get_code_name(code, code, shell.execution_count)
 
     def name_of(filename: str) -> str:
-        if tool_name and filename == own:
+        if filename == own:
             return tool_name
         found = shell.compile.format_code_name(filename)
         return " ".join(found) if found is not None else LIBRARY.sub("", filename)
@@ -41,16 +38,6 @@ def render(error: BaseException, name_of: NameOf) -> str:
     summary = traceback.TracebackException(type(error), error, _readers_part(error.__traceback__), compact=True)
     _rename(summary, name_of)
     return "".join(summary.format()).rstrip()
-
-
-def error_text(error: BaseException, name_of: NameOf) -> str:
-    """The beginning and the end of the traceback of a cell, which IPython has shown. It is cut between two lines: one
-    may have a key in it."""
-    text = render(error, name_of)
-    if len(text) <= MAX_CHARACTERS:
-        return text
-    head, end = text[: MAX_CHARACTERS // 2], text[30 - MAX_CHARACTERS // 2 :]
-    return "\n".join([head.rpartition("\n")[0], "[... cut ...]", end.partition("\n")[2] or end])
 
 
 def _readers_part(trace: TracebackType | None) -> TracebackType | None:

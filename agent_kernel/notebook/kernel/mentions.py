@@ -9,7 +9,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.notebook.context import describe_cell
+from agent_kernel.notebook.context.told_cells import describe_cell
 from agent_kernel.notebook.inspect import inspect_variables, user_variables
 from agent_kernel.notebook.kernel.ran_cells import RanCells
 from agent_kernel.notebook.offered_tools import FOLDER
@@ -63,8 +63,8 @@ def _cell(ran: RanCells, name: str, wanted: int | str, notebook: str | None, roo
             return Mention(name=name, is_cell=True, is_saved=True, cell=seen, text=text)
     if found is None:
         return None
-    text, seen = describe_cell(found)
-    return Mention(name=name, is_cell=True, cell=seen, text=text)
+    told = describe_cell(found)
+    return Mention(name=name, is_cell=True, cell=next(iter(told.cells), None), text=told.text)
 
 
 def _is_it(cell: CellState, wanted: int | str, source: str | None) -> bool:

@@ -11,15 +11,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.execution.display_text import display_text
 from agent_kernel.execution.stream_text import plain
-from agent_kernel.notebook.context import CELLS, STREAM_CHARACTERS, RanCell
+from agent_kernel.notebook.context.exceptions import Places, error_text
+from agent_kernel.notebook.context.told_cells import CELLS, STREAM_CHARACTERS, RanCell
 from agent_kernel.notebook.execution.runner import current_entry
-from agent_kernel.notebook.execution.tracebacks import MAX_CHARACTERS, cell_names, error_text
 from agent_kernel.notebook.inspect import Describer
 from agent_kernel.notebook.kernel.environment import kernel_of
 from agent_kernel.notebook.kernel.idle_interrupts import PROMPT
@@ -29,6 +30,7 @@ _log = logging.getLogger(__name__)
 _KEPT = 3 * CELLS
 _LOOKED_AT = 100
 _TAIL = 4 * STREAM_CHARACTERS
+_TRACEBACK = 2_400
 _STREAMS = {"out_stream": "stdout", "err_stream": "stderr"}
 
 
@@ -68,16 +70,11 @@ class RanCells:
 
     def _last_error(self) -> dict[int, str]:
         """The last error before this was here, by the number of its cell: Python still has it."""
-        value, number = getattr(sys, "last_value", None), max(self._stored, default=0)
-        if value is None or self._stored.get(number, {}).get("ename") != type(value).__name__:
+        value, known = getattr(sys, "last_value", None), getattr(self._shell.history_manager, "exceptions", {})
+        number = max(known, default=0)
+        if value is None or self._stored(number).get("ename") != type_name(value).rpartition(".")[2]:
             return {}
-        return {number: self._text_of(value)}
-
-    @property
-    def _stored(self) -> dict[int, Any]:
-        """What IPython keeps of the exceptions that it has shown, by the number of the cell; from its version 9 on."""
-        stored: dict[int, Any] = getattr(self._shell.history_manager, "exceptions", {})
-        return stored
+        return {number: self._text_of(value, self._stored(number).get("evalue"))}
 
     def _watch(self, stream: Any) -> None:
         """Its hooks belong to the thread that sends."""
@@ -125,7 +122,7 @@ class RanCells:
         self._ended[number] = _Ended(
             source=info.raw_cell,
             cell_id=info.cell_id,
-            error=self._text_of(error) if error is not None else None,
+            error=self._text_of(error, self._stored(number).get("evalue")) if error is not None else None,
             outputs=self._outputs.get(self._message_id(), _Outputs()),
         )
         while len(self._ended) > _KEPT:
@@ -136,12 +133,21 @@ class RanCells:
         header = (kernel.get_parent("shell").get("header") or {}) if kernel is not None else {}
         return str(header.get("msg_id", ""))
 
-    def _text_of(self, error: BaseException) -> str:
+    def _text_of(self, error: BaseException, message: str | None) -> str:
+        def cell_name(path: str) -> str | None:
+            found = self._shell.compile.format_code_name(path)
+            return " ".join(found) if found is not None else None
+
         try:
-            return error_text(error, cell_names(self._shell))
+            return error_text(error, Places(cell_name, str(Path.cwd())), message)
         except Exception:  # noqa: BLE001 -- IPython would print it below the output of the user's cell
             _log.warning("An exception could not be described.", exc_info=True)
             return type_name(error)
+
+    def _stored(self, number: int) -> dict[str, Any]:
+        """What IPython keeps of the exception that it has shown; nothing in versions before 9."""
+        stored: dict[str, Any] = getattr(self._shell.history_manager, "exceptions", {}).get(number, {})
+        return stored
 
     def last(self, own: int | None) -> list[RanCell]:
         """The last cells in the order of their numbers, without prompts and the cell that is numbered `own`."""
@@ -187,12 +193,12 @@ class RanCells:
 
     def _traceback(self, number: int) -> str | None:
         """How a cell failed before this was here: as IPython has shown it."""
-        stored = self._stored.get(number)
+        stored = self._stored(number)
         if not stored or number in self._before:
             return self._before.get(number)
         head = ": ".join(_texts([stored.get("ename"), stored.get("evalue")]))
         lines = plain("\n".join(_texts(stored.get("traceback", ()))))
-        return f"{head[:MAX_CHARACTERS]}\n{lines[-MAX_CHARACTERS:]}"
+        return f"{head[:_TRACEBACK]}\n{lines[-_TRACEBACK:]}"
 
 
 def _texts(values: Iterable[Any]) -> list[str]:

@@ -1,0 +1,1 @@
+"""What the model is told of the notebook when a run begins."""
