@@ -1,4 +1,4 @@
-"""Adapters for model services: `base` has the types, `http` and `replay` the models, `resolver` finds them by name.
+"""Adapters for model services: `base` has the types, `http` and `recordings` the models, `resolver` finds them by name.
 
-Importing any of this does not load aiohttp; the first request does, or `resolver.warm_up`.
+Importing any of this loads neither openai nor aiohttp; the first request does, or `resolver.warm_up`.
 """

@@ -87,7 +87,7 @@ class Client:
 
         proxy, self.proxy = _proxy_for(self.endpoint)
         client = AsyncOpenAI(
-            api_key=PLACEHOLDER_KEY,
+            api_key=self._key,
             base_url=self.endpoint.base_url,
             max_retries=0,
             http_client=DefaultAioHttpClient(
@@ -95,7 +95,7 @@ class Client:
                 proxy=proxy,
                 trust_env=False,
                 follow_redirects=False,  # the conversation would go to an address that is not configured
-                timeout=Timeout(self.endpoint.idle_seconds, connect=CONNECT_SECONDS, pool=None),
+                timeout=Timeout(self.endpoint.idle_seconds, connect=CONNECT_SECONDS),
             ),
         )
         if not (self.endpoint.ambient and self.endpoint.name == OPENAI):
@@ -116,17 +116,16 @@ class Client:
 
         version = client.base_url.path.rstrip("/").rpartition("/")[2]  # providers document paths with and without it
         theirs = {name: value for name, value in client.default_headers.items() if isinstance(value, str)}
-        key = self.endpoint.read_key() or PLACEHOLDER_KEY
+        headers = httpx2.Headers({"Authorization": f"Bearer {await self._key()}"})
+        headers.update(_OWN_HEADERS if api == "messages" else theirs)  # a gateway's own authorization among them
+        headers["Accept-Encoding"] = ACCEPTED
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
         request = client._client.build_request(
             "GET" if body is None else "POST",
             client.base_url.join(path.removeprefix(f"{version}/")),
             content=None if body is None else _in_pieces(body),
-            headers={
-                **(_OWN_HEADERS if api == "messages" else theirs),
-                "Authorization": f"Bearer {key}",
-                "Accept-Encoding": ACCEPTED,
-                **({} if body is None else {"Content-Length": str(len(body))}),
-            },
+            headers=headers,
         )
         try:
             response = await client._client.send(request, stream=True)
@@ -152,6 +151,9 @@ class Client:
                 return orjson.loads(await read_whole(response, most_bytes))
             except orjson.JSONDecodeError:
                 raise Fault("answer", "its answer is not JSON") from None
+
+    async def _key(self) -> str:
+        return self.endpoint.read_key() or PLACEHOLDER_KEY
 
     async def aclose(self) -> None:
         if self._openai is not None:
@@ -262,7 +264,7 @@ def _proxy_for(endpoint: Endpoint) -> tuple[str | None, str]:
     `ConfigurationError`, without the proxy's password, for one that does not speak HTTP."""
     proxies, scheme = getproxies(), endpoint.parts.scheme
     proxy = proxies.get(scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(endpoint.parts.netloc.rpartition("@")[2]):
+    if not proxy or proxy_bypass(endpoint.parts.netloc.rpartition("@")[2]) or proxy_bypass(endpoint.host):
         return None, ""
     from yarl import URL
 

@@ -83,7 +83,8 @@ async def test_a_kernel_is_culled_once_its_run_has_waited_too_long_and_the_run_s
     await manager.cull_kernel_if_idle(kernel.kernel_id)
     run = (await api.ended(conversation_id))["runs"][0]
     assert (run["status"], run["error"]["code"]) == ("error", "KERNEL_DIED")
-    expected = "Jupyter culled the kernel, which had been idle for 1 h 0 min (cull_idle_timeout of this server)."
+    idle = "1\N{NO-BREAK SPACE}h 0\N{NO-BREAK SPACE}min"
+    expected = f"Jupyter culled the kernel, which had been idle for {idle} (cull_idle_timeout of this server)."
     assert run["error"]["message"] == f"{expected} Ran: list_files. Did not run: run_python."
 
 

@@ -50,12 +50,12 @@ def delay_after(log: Path, number: int) -> DelayView | None:
 
 
 def _read(log: Path, read: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-    if not log.is_file():
-        return otherwise
     try:
+        if not log.is_file():
+            return otherwise
         with closing(open_to_read(log)[0]) as connection:
             return read(connection)
-    except (sqlite3.Error, ConfigurationError):
+    except (OSError, sqlite3.Error, ConfigurationError):
         return otherwise
 
 

@@ -94,12 +94,13 @@ class Execution:
                 result = await self._run(begins)
             else:
                 with ResultFile(self.job, self.job.log) as file:
-                    if (earlier := file.begin(begins)) is not None:
+                    # In a thread: another run of this notebook may hold the file for some seconds.
+                    if (earlier := await asyncio.to_thread(file.begin, begins)) is not None:
                         result = earlier
                     else:
                         result = await self._run(begins)
                         file.end(result)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 -- the result says it
             result = _failed(begins, error)
         self._progress.on_end(result)
         return result
@@ -116,7 +117,10 @@ class Execution:
                     error = await self._execute(document, agent_log, begins.earlier_runs)
                 finally:
                     replace_file(self.job.output.resolve(), f"{nbformat.writes(document)}\n".encode())
-                cells, runs = tuple(self._cells.values()), runs_after(agent_log, begins.earlier_runs)
+                cells, runs = (
+                    tuple(self._cells.values()),
+                    await asyncio.to_thread(runs_after, agent_log, begins.earlier_runs),
+                )
                 failed = bool(error) or any(cell.status == "failed" for cell in cells)
                 status = "passed" if not failed else "stopped" if self._stopped.is_set() else "failed"
                 seconds = time.monotonic() - began
@@ -274,4 +278,5 @@ async def _end_kernel(client: NotebookClient) -> None:
     if client.kc is not None:
         client.kc.stop_channels()
     if client.km is not None and client.km.has_kernel:
-        await ensure_async(client.km.shutdown_kernel())
+        with contextlib.suppress(RuntimeError):  # it has died meanwhile
+            await ensure_async(client.km.shutdown_kernel())

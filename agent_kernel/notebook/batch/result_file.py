@@ -106,7 +106,7 @@ class ResultFile:
         self._job = job
         self._path = result_path(log)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(_lock_path(self._path), timeout=LOCK_SECONDS)
+        self._lock = FileLock(_lock_path(self._path), timeout=LOCK_SECONDS, thread_local=False)
 
     def __enter__(self) -> Self:
         return self

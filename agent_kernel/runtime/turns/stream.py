@@ -22,7 +22,8 @@ from agent_kernel.models.base import (
     WireMessage,
     facts_of,
 )
-from agent_kernel.models.no_answer import NoAnswer, has_marks, no_answer
+from agent_kernel.models.no_answer import NoAnswer, no_answer
+from agent_kernel.models.text_calls import has_marks
 from agent_kernel.protocol.events import (
     LoggedEvent,
     MessageEvent,

@@ -112,10 +112,10 @@ def _parents(paths: frozenset[str]) -> frozenset[str]:
 
 
 def _hidden(room: dict[str, Any]) -> list[str]:
-    """Without what is hidden in a Python environment within the notebook's folder, such as its Jupyter configuration:
-    no file could be made in the folder then."""
-    own = tuple(f"{path}/" for path in room["kept"] if path.startswith(f"{room['folder']}/"))
-    return [path for path in room["hidden"] if not path.startswith(own)]
+    """Without the Jupyter configuration of a Python environment within the notebook's folder: no file could be made in
+    the folder then."""
+    own = {f"{path}/etc/jupyter" for path in room["kept"] if path.startswith(f"{room['folder']}/")}
+    return [path for path in room["hidden"] if path not in own]
 
 
 def _walls(room: dict[str, Any], scratch: str | None) -> int:

@@ -105,6 +105,13 @@ async def test_what_the_environment_holds_for_openai_is_not_sent_to_other_endpoi
     assert own.requests[0].headers["x-gateway"] == "gate-secret"
 
 
+async def test_a_gateways_own_authorization_goes_in_place_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "authorization: Basic of-the-gateway")
+    async with connected(say("Hi"), ambient=True) as (own, model):
+        await turn_of(model)
+    assert own.requests[0].headers["authorization"] == "Basic of-the-gateway"
+
+
 async def test_keys_in_the_environment_are_hidden_though_no_endpoint_uses_them() -> None:
     names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     environ = {name: f"the key {name}" for name in names} | {"OPENAI_BASE_URL": "no address"}

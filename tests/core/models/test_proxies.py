@@ -103,6 +103,30 @@ async def test_a_proxy_that_lets_nobody_through_is_not_the_network(
     assert f"It was asked through the proxy http://127.0.0.1:{port} (HTTPS_PROXY)." in said
 
 
+async def test_a_proxy_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(says_nothing, "127.0.0.1", 0) as server:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        model = model_at("https://models.example.org/v1", idle_seconds=0.2)
+        try:
+            with pytest.raises(ModelUnavailable):
+                await turn_of(model)
+        finally:
+            await model.client.aclose()
+
+
+async def test_no_proxy_names_an_address_of_ipv6_without_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "localhost,::1")
+    model = model_at("http://[::1]:11434/v1")
+    await model.client.open()
+    assert model.client.proxy == ""
+    await model.client.aclose()
+
+
 async def test_an_error_of_the_services_own_is_not_blamed_on_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b'{"error": {"message": "No such key.", "code": "invalid_api_key"}}'
     async with serving(lambda _: http("401 Unauthorized", body, "application/json")) as (port, _):

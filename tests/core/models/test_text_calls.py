@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_kernel.models.no_answer import TextCall, text_call
+from agent_kernel.models.text_calls import TextCall, text_call
 
 TOOLS = ("run_python", "look")
 JSON = '{"name": "run_python", "arguments": {"code": "print([`1`])\\n"}}'
@@ -29,6 +29,7 @@ CALLS = {
     "llama without a mark": LLAMA.replace("{", '{"type": "function", ', 1),
     "llama without a mark, nested": f'[{{"type": "function", "function": {JSON}}}]',
     "llama as python": '[look(), run_python(code="1")]',
+    "python with a last token": 'run_python(code="1")<|eot_id|>',
     "gemini": 'print(default_api.run_python(code="1"))',
     "harmony": "<|channel|>commentary to=functions.run_python <|constrain|>json<|message|>{}<|call|>",
     "harmony, whole": "<|start|>assistant<|channel|>commentary to=functions.run_python<|message|>{}",
@@ -39,7 +40,13 @@ CALLS = {
     "deepseek v3.2": f"<|DSML|function_calls>\n<|DSML|{INVOKE[1:]}\n</|DSML|function_calls>".replace("|", "\uff5c"),
     "kimi": f"<|tool_calls_section_begin|>{KIMI}<|tool_calls_section_end|>",
 }
-UNMARKED = {"llama without a mark", "llama without a mark, nested", "llama as python", "gemini"}
+UNMARKED = {
+    "python with a last token",
+    "llama without a mark",
+    "llama without a mark, nested",
+    "llama as python",
+    "gemini",
+}
 each_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 each_marked = pytest.mark.parametrize(
     "call", [text for name, text in CALLS.items() if name not in UNMARKED], ids=[n for n in CALLS if n not in UNMARKED]
@@ -75,6 +82,8 @@ def test_markup_in_code_is_part_of_an_answer(call: str) -> None:
     "answer",
     [
         "",
+        'Qwen models emit <tool_call>{"name": "f"}</tool_call> blocks, and vLLM parses them.',
+        'The log has the text [TOOL_CALLS][{"name": 1}] in 3 of 100 rows, and no call.',
         "It is 3.",
         '{"name": "Ana", "arguments": {"for": 1}}',
         '{"names": ["run_python"]}',
