@@ -44,6 +44,7 @@ NEXT: dict[CallState, frozenset[CallState]] = {
 }
 UNDECIDED: tuple[CallState, ...] = ("proposed", "awaiting_approval")
 UNFINISHED: tuple[CallState, ...] = ("proposed", "awaiting_approval", "approved", "executing")
+_STARTED: tuple[CallState, ...] = ("executing", "success", "error", "unknown")
 
 _COLUMNS = (
     "tool_call_id, approval_id, run_id, tool_name, tool_input, digest, state, reason, decided_via, decided_by, edited, "
@@ -210,7 +211,7 @@ def commit_decision(
     if decided is None:
         call = find_approval(sql, approval_id)
         if call.state not in UNDECIDED:
-            raise AlreadyDecided(_already(call), call.model_dump())
+            raise already_decided(call)
         raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
     audited.append(entries.record_decision(sql, decided, verdict.scope))
     if not verdict.approved:
@@ -341,11 +342,11 @@ def answer_unknown(sql: sqlite3.Connection, conversation: int, tool_call_id: str
     return updated == 1
 
 
-def _already(call: ToolCallView) -> str:
+def already_decided(call: ToolCallView) -> AlreadyDecided:
+    """The refusal of a decision on a call that waits for none, with the decision that holds."""
+    what = "approved" if call.state in _STARTED else call.state
     who = call.decided_by or {"user": "a person", "policy": "policy", "script": "a script", None: "nobody"}[call.by]
-    return (
-        f"Already decided: {call.state}, by {who}, {call.decided_at or call.ended_at}. This decision changed nothing."
-    )
+    return AlreadyDecided(f"Already decided: {what}, by {who}, {call.decided_at or call.ended_at}.", call.model_dump())
 
 
 def _view(row: Sequence[Any]) -> ToolCallView:

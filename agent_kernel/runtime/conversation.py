@@ -227,7 +227,7 @@ class Conversation:
             return await server_offer.decide(self._log, self.row, settings, call, decision, decided_by)
         if active is None or active.run_id != call.run_id:
             await self.refuse_elsewhere()
-            raise AlreadyDecided(f"This call is {call.state}; its run is over. Nothing was decided.", call.model_dump())
+            raise tool_calls.already_decided(call)
         decided = await approval.record_decision(active, call, decision, decided_by)
         if decision.approved and decision.scope != "once":
             await always_allow.rules_changed(self._resources.active)

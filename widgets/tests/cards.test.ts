@@ -247,13 +247,15 @@ describe("a waiting call", () => {
       timestamp: "",
       command_id: PlayedSocket.last.ids.at(-1),
       code: "CONFLICT",
-      message: "Approved in another tab by ana",
+      message: "Already decided: approved, by ana, 2026-11-20T14:03:02.000Z.",
       tool_call_id: "t1",
       details: {},
     });
     await settle();
     expect(shown(root)).toMatchObject({ state: "approved" });
-    expect(shown(root).text).toContain("Already decided. Approved in another tab by ana. Your click changed nothing.");
+    expect(shown(root).text).toMatch(
+      /Already decided\. Approved, by ana, \d+:03:02\s?\w*\. Your click changed nothing\./,
+    );
   });
 
   test.each([
