@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import nbformat
 import pytest
@@ -491,6 +491,69 @@ class Sessions:
             yield
         finally:
             await self._end()
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_request_that_meets_the_end_of_the_server_leaves_no_traceback(
+    server: Server, api: Api, path: str, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(server, mode=mode) as client:
+        asked = [
+            asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": str(number)}))
+            for number in range(5)
+        ]
+        await all_waiting(api, len(asked))
+        await server.extension.stop_extension()
+        await asyncio.gather(*asked, return_exceptions=True)
+    assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+
+
+class Slow(Authorizer):
+    """Permits all, but whether something may run it says when it is let."""
+
+    asked: ClassVar[asyncio.Event]
+    says: ClassVar[asyncio.Event]
+
+    async def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        if action == "execute" and resource == identity.AUTH_RESOURCE:
+            Slow.asked.set()
+            await Slow.says.wait()
+        return True
+
+
+class TestWhoIsAuthorizedTooLate:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        Slow.asked, Slow.says = asyncio.Event(), asyncio.Event()
+        return {"authorizer_class": Slow}
+
+    @pytest.mark.usefixtures("fresh")
+    async def test_is_told_to_ask_again_and_leaves_no_traceback(
+        self, server: Server, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        over = asyncio.Event()
+
+        async def lingers() -> None:
+            """As any task of the extension's that takes its time to end."""
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await over.wait()
+
+        service = service_of(server.extension)
+        service.tasks.spawn(lingers(), "one that lingers")
+        request = server.fetch("agent-kernel", "mcp", method="DELETE")
+        await Slow.asked.wait()
+        stopping = asyncio.create_task(server.extension.stop_extension())
+        await until(lambda: service.client_calls.closed)
+        Slow.says.set()
+        with pytest.raises(HTTPClientError) as error:
+            await request
+        over.set()
+        await stopping
+        assert error.value.code == 503
+        assert [one.getMessage() for one in caplog.records if one.exc_info] == []
 
 
 @pytest.mark.usefixtures("fresh")

@@ -5,7 +5,7 @@ nor cookies.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextvars import Context
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from tornado.web import HTTPError
 
 from agent_kernel.errors import LogUnavailable
 from agent_kernel_server.identity import Action, may, until_refused
-from agent_kernel_server.mcp_server.calls import STOPS, Message
+from agent_kernel_server.mcp_server.calls import STOPS, ClientCalls, Message
 from agent_kernel_server.requests import AgentKernelHandler
 
 OURS = frozenset({"authorization", "cookie", "x-xsrftoken"})
@@ -36,7 +36,8 @@ class McpHandler(AgentKernelHandler):
         self._refused = False
         asked = Request(self.person, await may(self, "execute"))
         tasks = self.service.tasks  # in whose context the package's own tasks keep no request
-        serving = tasks.spawn(app(self._scope() | {CALLER: asked}, self._receive, self._send), "request of MCP")
+        answering = app(self._scope() | {CALLER: asked}, self._receive, self._send)
+        serving = tasks.spawn(_until_closed(calls, answering), "request of MCP")
         watching = tasks.spawn(self._watch_rights(), "rights of an MCP client")
         self.service.streams.add(self)
         try:
@@ -45,7 +46,7 @@ class McpHandler(AgentKernelHandler):
             serving.cancel()
             watching.cancel()
             self.service.streams.discard(self)
-        if not serving.cancelled() and not calls.closed:
+        if not serving.cancelled():
             serving.result()  # raises what went wrong
         connection: Any = self.request.connection
         if not self._headers_written and not connection.stream.closed():  # it was ended from here
@@ -125,3 +126,12 @@ class McpHandler(AgentKernelHandler):
         """The client has gone or lost its right, or the server stops. Calls go on."""
         if hasattr(self, "_gone"):
             self._gone.set()
+
+
+async def _until_closed(calls: ClientCalls, answering: Coroutine[Any, Any, None]) -> None:
+    """Sessions that end before or under a request fail in the package's own ways: the client is told to ask again."""
+    try:
+        await answering
+    except Exception:
+        if not calls.closed:
+            raise
