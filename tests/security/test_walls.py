@@ -393,6 +393,45 @@ def test_a_failure_at_a_wall_is_told_on_a_machine_that_speaks_german(
     )
 
 
+HIDDEN = (
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".kube",
+    ".docker",
+    ".azure",
+    ".config/gcloud",
+    ".netrc",
+    ".pgpass",
+    ".pypirc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".password-store",
+    ".mozilla",
+    ".config/chromium",
+    ".config/google-chrome",
+    ".config/microsoft-edge",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_key_that_a_home_folder_has_is_read(world: World, kind: WallKind) -> None:
+    home = world.top / "home"
+    for name in HIDDEN:
+        if name in (".ssh", ".netrc"):
+            continue  # as for every test
+        (home / name).mkdir(parents=True)
+        (home / name / "key").write_text(SECRET)
+    (home / "notes").write_text("to be seen")
+    named = (".ssh/id_rsa", ".netrc", *(f"{name}/key" for name in HIDDEN if name not in (".ssh", ".netrc")), "notes")
+    read_all = f"cat {' '.join(f'{{home}}/{one}' for one in named)}"
+    assert world.run(read_all, WallsFound("none"), "none").count(SECRET) == len(HIDDEN)
+    said = world.run(read_all, walls(kind), "workspace")
+    assert (said.count(SECRET), "to be seen" in said) == (0, True)
+
+
 def test_messages_alone_are_in_english_inside_walls(world: World) -> None:
     def known(environ: dict[str, str]) -> dict[str, str]:
         room = make_room(Walls(), world.folder, environ=environ)

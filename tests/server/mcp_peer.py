@@ -13,7 +13,7 @@ from mcp.server.auth.provider import AccessToken, AuthorizationCode, construct_r
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
+from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.shared.auth import OAuthToken
@@ -142,6 +142,16 @@ def ask_secret(found: Annotated[Secret, Resolve(asked_secret)]) -> str:
 def roots(found: Annotated[types.ListRootsResult, Resolve(asked_roots)]) -> str:
     """Tell the roots."""
     return " ".join(str(root.uri) for root in found.roots)
+
+
+async def asked_model() -> Sample:
+    return Sample([types.SamplingMessage(role="user", content=types.TextContent(text="Say yes."))], max_tokens=10)
+
+
+@server.tool()
+def sample(found: Annotated[types.CreateMessageResult, Resolve(asked_model)]) -> str:
+    """Have the client's model say something."""
+    return f"it said {found.content}"
 
 
 @server.tool()

@@ -103,6 +103,8 @@ async def test_the_list_of_tools_has_them_with_their_servers_state(api: Api) -> 
     assert by_name["modern__add"]["server_state"] == "ready"
     assert by_name["modern__add"]["approval"] == by_name["modern__look"]["approval"] == "ask"  # a hint allows nothing
     assert by_name["run_python"].get("server") is None
+    _, listed = await api("GET", "mcp-servers")
+    assert all(one["tokens"] > 0 for one in listed["servers"])  # of each request, as the model is told of its tools
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -214,6 +216,15 @@ async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, m
     assert any("asks for a secret" in output["text"] for output in by_name[f"{era}__ask_secret"]["outputs"])
     messages = model.requests[-1].body["messages"]
     assert [one["role"] for one in messages][-3:] == ["assistant", "tool", "tool"]  # the model hears of its own calls
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_server_can_not_use_the_users_model(api: Api, model: FakeOpenAI, era: str) -> None:
+    """Sampling: the model is asked by the run alone, before the call and after it."""
+    view = await run_calls(api, model, call(f"{era}__sample"))
+    assert view["tool_calls"][0]["state"] == "error"
+    assert "it said" not in view["tool_calls"][0]["result"]
+    assert len(model.requests) == 2
 
 
 async def test_roots_are_the_notebooks_folder_and_the_environment_is_clean(
