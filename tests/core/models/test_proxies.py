@@ -104,18 +104,17 @@ async def test_a_proxy_that_lets_nobody_through_is_not_the_network(
 
 
 async def test_a_proxy_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    async with await asyncio.start_server(says_nothing, "127.0.0.1", 0) as server:
+    asked: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_server(lambda _, writer: asked.append(writer), "127.0.0.1", 0) as server:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         model = model_at("https://models.example.org/v1", idle_seconds=0.2)
-        try:
-            with pytest.raises(ModelUnavailable):
-                await turn_of(model)
-        finally:
-            await model.client.aclose()
+        with pytest.raises(ModelUnavailable):
+            await turn_of(model)
+        await model.client.aclose()
+        for writer in asked:
+            writer.close()
+            await writer.wait_closed()
+    assert asked
 
 
 async def test_no_proxy_names_an_address_of_ipv6_without_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
