@@ -76,12 +76,6 @@ def server_traits() -> dict[str, Any]:
 
 
 @pytest.fixture
-def server_environment() -> dict[str, str]:
-    """Variables of the server's process that a test may add."""
-    return {}
-
-
-@pytest.fixture
 def fresh() -> None:
     """Asks for a server that no other test has."""
 
@@ -98,14 +92,13 @@ async def server(
     model: FakeOpenAI,
     extension_traits: dict[str, Any],
     server_traits: dict[str, Any],
-    server_environment: dict[str, str],
     request: pytest.FixtureRequest,
 ) -> AsyncIterator[Server]:
     """A running server. Nothing that it does may hold up its event loop, in any test."""
     is_fresh = "fresh" in request.fixturenames
     if is_fresh:
         await servers.stop()
-    server = await servers.get(Wanted(server_traits, extension_traits, model.environment() | server_environment))
+    server = await servers.get(Wanted(server_traits, extension_traits, model.environment()))
     with watched(asyncio.get_running_loop()) as watch:
         yield server
     await (servers.stop() if is_fresh else server.forget())

@@ -415,19 +415,12 @@ async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
         await until(down)
 
 
-@pytest.mark.parametrize("known_by", ["site", "hub", "hub with an address of the site's"])
 class TestBehindAHub:
     PUBLIC = "https://hub.example/user/x/"
 
     @pytest.fixture
-    def server_traits(self, known_by: str) -> dict[str, Any]:
-        site = {"site": self.PUBLIC, "hub": ""}.get(known_by, "https://other.example/user/x/")
-        return {"base_url": "/user/x/", "custom_display_url": site}
-
-    @pytest.fixture
-    def server_environment(self, known_by: str) -> dict[str, str]:
-        """`JUPYTERHUB_PUBLIC_URL` is empty where a hub does not know it."""
-        return {"JUPYTERHUB_PUBLIC_URL": "" if known_by == "site" else self.PUBLIC}
+    def server_traits(self) -> dict[str, Any]:
+        return {"base_url": "/user/x/", "custom_display_url": self.PUBLIC}
 
     async def test_a_server_that_wants_a_person_to_sign_in_shows_where(
         self, api: Api, model: FakeOpenAI, server: Server, folder: Path, own_file: Callable[..., None]
