@@ -1,37 +1,4 @@
-"""All errors that Agent Kernel raises on purpose.
-
-AgentKernelError
-├── ConfigurationError            a setting is missing or not valid; the message names it
-│   ├── NoModelError              no model is configured
-│   ├── ToolDeclarationError      a tool can't be offered; the message names the tool and the fault
-│   └── LogUnavailable            the log can't be opened or written: a full disk, a read-only directory
-│       └── OtherSchema           another version of Agent Kernel wrote it
-├── NotFound                      there is nothing with this id
-│   ├── UnknownConversation
-│   ├── UnknownRun
-│   ├── UnknownApproval
-│   ├── UnknownToolCall
-│   └── UnknownRule
-├── AlreadyDecided                a second decision; has the first one
-├── DigestMismatch                a decision was made for other arguments than those in the log
-├── IllegalTransition             a tool call can't change from its state to the wanted one
-│   └── CarriedOutElsewhere       another server on the same log executes a run of the conversation
-├── InvalidArguments              arguments that do not fit a tool's parameters; the message says which
-├── ModelError                    the model's service failed; the message gives advice
-│   ├── ModelRefused              400, 401, 403, 404: a retry will not help
-│   │   └── ContextExceeded       the request is longer than the model's context
-│   ├── RecordingDiffers          a recording has no answer to what is asked, or one to something else
-│   ├── RecordingNotWritten       a recording can't be written: a full disk, a folder that is gone
-│   ├── ModelUnavailable          it still failed after the retries
-│   └── NoAnswer                  what it sent is no answer: empty, refused, ... (in agent_kernel.models.no_answer)
-├── BudgetExceeded                a limit of the run was reached
-├── ToolFailed                    a built-in tool failed; the message is for the model
-├── TooManyConversations          too many conversations without a run are open
-├── UndoRefused                   a file was changed after the call, so that the old content is not put back
-├── ServerSilent                  the server did not answer a request of this kernel
-├── KernelGone                    the kernel died, was restarted or was shut down
-└── RunFailed                     raised by `Run.text` if the run failed without an answer
-"""
+"""All errors that Agent Kernel raises on purpose."""
 
 from typing import Any
 
@@ -43,7 +10,7 @@ class AgentKernelError(Exception):
 
 
 class ConfigurationError(AgentKernelError):
-    pass
+    """A setting is missing or not valid; the message names it."""
 
 
 class NoModelError(ConfigurationError):
@@ -58,18 +25,21 @@ class NoModelError(ConfigurationError):
 
 
 class LogUnavailable(ConfigurationError):
-    """Nothing was written, so nothing was done. A later attempt may succeed."""
+    """The log can't be opened or written, as on a full disk. Nothing was written, so nothing was done. A later attempt may
+    succeed."""
 
 
 class OtherSchema(LogUnavailable):
-    """The log was left as it is."""
+    """Another version of Agent Kernel wrote the log, which was left as it is."""
 
 
 class ToolDeclarationError(ConfigurationError):
-    pass
+    """A tool can't be offered; the message names the tool and the fault."""
 
 
 class NotFound(AgentKernelError):
+    """There is nothing with this id."""
+
     kind = "item"
 
     def __init__(self, identifier: str) -> None:
@@ -106,11 +76,11 @@ class AlreadyDecided(AgentKernelError):
 
 
 class DigestMismatch(AgentKernelError):
-    pass
+    """A decision was made for other arguments than those in the log."""
 
 
 class IllegalTransition(AgentKernelError):
-    pass
+    """A tool call can't change from its state to the wanted one."""
 
 
 class CarriedOutElsewhere(IllegalTransition):
@@ -124,7 +94,7 @@ class CarriedOutElsewhere(IllegalTransition):
 
 
 class InvalidArguments(AgentKernelError):
-    """`field` is what holds them in the body of an HTTP request."""
+    """Arguments that do not fit a tool's parameters. `field` is what holds them in the body of an HTTP request."""
 
     def __init__(self, message: str, *, field: str = "edited_input") -> None:
         super().__init__(message)
@@ -132,11 +102,11 @@ class InvalidArguments(AgentKernelError):
 
 
 class ModelError(AgentKernelError):
-    pass
+    """The model's service failed; the message gives advice."""
 
 
 class ModelRefused(ModelError):
-    pass
+    """400, 401, 403, 404: a retry will not help."""
 
 
 class ContextExceeded(ModelRefused):
@@ -150,15 +120,15 @@ class ContextExceeded(ModelRefused):
 
 
 class RecordingDiffers(ModelError):
-    pass
+    """A recording has no answer to what is asked, or one to something else."""
 
 
 class RecordingNotWritten(ModelError):
-    """What was written before is whole. The message names the file and what to do."""
+    """As on a full disk. What was written before is whole. The message names the file and what to do."""
 
 
 class ModelUnavailable(ModelError):
-    pass
+    """It still failed after the retries."""
 
 
 class BudgetExceeded(AgentKernelError):
@@ -192,22 +162,24 @@ class ToolFailed(AgentKernelError):
 
 
 class TooManyConversations(AgentKernelError):
-    pass
+    """Too many conversations without a run are open."""
 
 
 class UndoRefused(AgentKernelError):
+    """A file was changed after the call, so that the old content is not put back."""
+
     def __init__(self, message: str, tool_call_id: str) -> None:
         super().__init__(message)
         self.tool_call_id = tool_call_id
 
 
 class ServerSilent(AgentKernelError):
-    pass
+    """The server did not answer a request of this kernel."""
 
 
 class KernelGone(AgentKernelError):
-    pass
+    """The kernel died, was restarted or was shut down."""
 
 
 class RunFailed(AgentKernelError):
-    pass
+    """Raised by `Run.text` if the run failed without an answer."""
