@@ -25,8 +25,7 @@ class NoModelError(ConfigurationError):
 
 
 class LogUnavailable(ConfigurationError):
-    """The log can't be opened or written, as on a full disk. Nothing was written, so nothing was done. A later attempt may
-    succeed."""
+    """The log can't be opened or written, as on a full disk: nothing was done. A later attempt may succeed."""
 
 
 class OtherSchema(LogUnavailable):

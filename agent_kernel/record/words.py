@@ -16,7 +16,6 @@ from agent_kernel.protocol.vocabulary import (
     DecidedBy,
     DelayKind,
     ErrorCode,
-    Limit,
     PolicyMode,
     RunStatus,
     Scope,
@@ -151,10 +150,8 @@ RAISED = {
 }
 MODEL_WITH_EFFORT = "{model} · effort {effort}"
 LEAN_MODEL = "{model} · fewer words and tools for its small context"
-CONTINUES = "continues from [{cell}]"
 CONTINUED = "continued from cell [{cell}]"
 MENTIONS = "read with the prompt: {names}"
-INSTRUCTIONS = "follows {names}"
 FOLLOWED = "followed {names}"
 RECORDED = {
     "demo": "Recorded demo",
@@ -175,75 +172,23 @@ MODEL_TOLD = "The model was told."
 ACTIONS = {
     "approve": "Approve",
     "deny": "Deny",
-    "edit": "Edit",
-    "allow": "Always allow",
-    "dontAsk": "Don\u2019t ask again",
     "allowInRun": "Approve, and don\u2019t ask again",
-    "saveRule": "Save rule and approve",
-    "back": "Back",
-    "approveAll": "Approve all",
-    "denyAll": "Deny all",
-    "send": "Send",
-    "skip": "Skip",
     "goOn": "Continue",
     "goOnWithout": "Continue without it",
     "runAgain": "Run again",
-    "runOutside": "Run outside once",
-    "tryAgain": "Try again",
-    "tryNow": "Try now",
-    "stop": "Stop",
 }
 """The names of buttons."""
 CARD = {
     "exactly": "Approves exactly what is shown.",
-    "several": "{count} calls are waiting for you.",
     "reason": "Reason",
     "reasonNote": "optional; the model reads it and goes on",
-    "yourVersion": "Approves your version.",
-    "rulesWin": "Rules that deny or ask still win.",
-    "asking": "Waiting for your answer",
     "yourAnswer": "Your answer",
-    "lineNote": "Skip interrupts the code that asks.",
-    "passwordNote": "Only the code gets it; it is kept nowhere. Skip interrupts the code.",
-    "skipNote": "Skip tells the model that you did not answer.",
-    "notAnswered": "The model was told that you did not answer.",
-    "nobodyKnows": "Nobody can say what became of this call.",
     "look": "Look before you choose.",
     "outcomeNote": "Run again asks you first. Continue tells the model that the outcome is unknown.",
     "stored": "A stored outcome was given again.",
-    "interrupted": "The kernel was interrupted; what ran before that stays.",
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
-    "waitsForCell": "Waiting for your cell [{cell}]",
-    "running": "Running: {names}",
-    "nothingLost": "Nothing is lost.",
-    "costUnknown": "It is not known what this {of} costs.",
     "orStop": "Or stop the run; what is done stays.",
-    "noLimit": "Then {amount} is no limit any more.",
-    "anotherTab": "another tab",
 }
-SCOPES: dict[Scope, dict[str, str]] = {
-    "run": {"name": "This run", "note": "until it ends", "rule": "in this run"},
-    "conversation": {"name": "This conversation", "note": "until it is deleted", "rule": "in this conversation"},
-    "project": {"name": "This project", "note": "every notebook in this one\u2019s folder", "rule": "in this project"},
-    "user": {"name": "All my notebooks", "note": "on this server", "rule": "in all my notebooks"},
-}
-"""The places that a rule can be saved for, from narrow to wide."""
-LIMITS: dict[Limit, dict[str, str]] = {
-    "tokens": {"title": "Tokens", "add": "Add tokens"},
-    "usd": {"title": "Cost", "add": "Add dollars"},
-    "tool_calls": {"title": "Tool calls", "add": "Add tool calls"},
-    "steps": {"title": "Steps", "add": "Add steps"},
-    "seconds": {"title": "Time", "add": "Add minutes"},
-}
-PROBLEMS: dict[ErrorCode, str] = {
-    **ERRORS,
-    "BUDGET_EXCEEDED": "Budget reached.",
-    "CONFLICT": "Already decided.",
-    "ACCESS_DENIED": "You may not decide here.",
-    "INVALID_FORMAT": "Not accepted.",
-    "TOOL_ERROR": "A tool failed.",
-}
-"""The titles of errors on cards."""
 OWN_TITLES = (RECORDING_CHANGED, CUT_OFF)
 """How messages begin that have no other title: a model was not asked, or did answer."""
 NOT_KEPT = "(HTML that a record does not keep)"
@@ -454,7 +399,7 @@ SHARED: Final[dict[str, Any]] = {
     "seen": SEEN,
     "stored": STORED,
     "deciders": DECIDERS,
-    "problems": PROBLEMS,
+    "errors": ERRORS,
     "ownTitles": list(OWN_TITLES),
     "paused": PAUSED,
     "pausedBefore": PAUSED_BEFORE,
@@ -463,15 +408,11 @@ SHARED: Final[dict[str, Any]] = {
     "raised": RAISED,
     "modelWithEffort": MODEL_WITH_EFFORT,
     "leanModel": LEAN_MODEL,
-    "continues": CONTINUES,
     "mentions": MENTIONS,
-    "instructions": INSTRUCTIONS,
     "recorded": RECORDED,
     "nothingRan": NOTHING_RAN,
     "mayHaveRun": MAY_HAVE_RUN,
     "actions": ACTIONS,
     "card": CARD,
-    "scopes": SCOPES,
-    "limits": LIMITS,
 }
 """The texts that cards, the command line and the record share. `{name}` is a placeholder."""

@@ -48,7 +48,7 @@ def test_always_allow_covers_what_it_says_until_the_rule_is_removed(
     notebook.press("Approve", 2)
     turns[3].open()
     notebook.wait_for_state("awaiting_approval", 3)  # in the folder, without the rule
-    notebook.press(ACTIONS["dontAsk"], 3)
+    notebook.press("Don\u2019t ask again", 3)
     expect(notebook.card(3)).to_contain_text(f"{rule} in this run")
     notebook.press(ACTIONS["allowInRun"], 3)
     turns[4].open()

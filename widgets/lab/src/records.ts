@@ -12,7 +12,7 @@ const CODE = "pre > code.agent-code";
 /** Its place in the run, where it did what it should. */
 const CELL = /(?:^|\s)agent-cell-(\d{1,6})(?:\s|$)/;
 const ADDED = "agent-kernel-actions";
-const LOST = SHARED.problems.KERNEL_DIED;
+const LOST = SHARED.errors.KERNEL_DIED;
 
 /** Watches over a part of the page. */
 export function decorateRecords(root: Element): void {
@@ -53,7 +53,7 @@ function decorate(record: Element): void {
     );
   }
   const lost = [...record.querySelectorAll("p")].find(({ textContent }) => textContent?.startsWith(LOST));
-  if (lost !== undefined) lost.after(actions(button(SHARED.actions.tryAgain, (at) => beginConversation(at))));
+  if (lost !== undefined) lost.after(actions(button("Try again", (at) => beginConversation(at))));
   const count = codeOf(record).length;
   if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));
 }

@@ -4,7 +4,6 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { RuleOffer, Scope } from "../protocol";
 import type { Call } from "../state/model";
 import { ruleText } from "../text/words";
-import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { Choices } from "../ui/choices";
 import { ACTIONS } from "./actions";
@@ -13,7 +12,13 @@ import { Plain } from "../ui/untrustedText";
 
 export type RuleScope = Exclude<Scope, "once">;
 
-const SCOPES = SHARED.scopes;
+/** The places that a rule can be saved for, from narrow to wide. */
+const SCOPES: Readonly<Record<RuleScope, Readonly<Record<"name" | "note" | "rule", string>>>> = {
+  run: { name: "This run", note: "until it ends", rule: "in this run" },
+  conversation: { name: "This conversation", note: "until it is deleted", rule: "in this conversation" },
+  project: { name: "This project", note: "every notebook in this one’s folder", rule: "in this project" },
+  user: { name: "All my notebooks", note: "on this server", rule: "in all my notebooks" },
+};
 
 /** The panels: for the rest of this run, and for longer. */
 export type RulePanel = "run" | "allow";
@@ -96,7 +101,7 @@ export function AllowPanel({ card, panel }: { card: CallSignals; panel: RulePane
       <div class="ak-actions">
         <Button {...(panel === "run" ? ACTIONS.allowInRun : ACTIONS.saveRule)} look="primary" onPress={save} />
         <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
-        <span class="ak-note">{SHARED.card.rulesWin} Remove it under the policy badge.</span>
+        <span class="ak-note">Rules that deny or ask still win. Remove it under the policy badge.</span>
       </div>
     </div>
   );

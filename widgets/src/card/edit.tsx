@@ -7,7 +7,6 @@ import { editable, lineCount } from "../text/arguments";
 import { changedLines } from "../text/changedLines";
 import { plural } from "../text/format";
 import { Part } from "../text/code";
-import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 import { ACTIONS } from "./actions";
@@ -98,7 +97,7 @@ export function EditActions({ card, draft }: { card: CallSignals; draft: Draft }
       />
       <Button name="Reset" onPress={() => draft.reset()} />
       <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
-      <span class="ak-note">{SHARED.card.yourVersion}</span>
+      <span class="ak-note">Approves your version.</span>
     </div>
   );
 }

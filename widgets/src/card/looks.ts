@@ -28,7 +28,7 @@ export const CALL_STATES: Readonly<Record<CallState, StateLook>> = {
   unknown: look("unknown", "unknown", "ak-warn"),
 };
 
-export const ASKING: StateLook = { word: SHARED.card.asking, icon: "ask", tone: "ak-turn" };
+export const ASKING: StateLook = { word: "Waiting for your answer", icon: "ask", tone: "ak-turn" };
 
 /** A call that has been handed over, and that the kernel takes up after the user's own cell. */
 export const NEXT_IN_LINE = CALL_STATES.approved;

@@ -7,10 +7,18 @@ import { visible } from "../text/invisible";
 import { SHARED } from "../text/words.gen";
 import { Message } from "../ui/untrustedText";
 
+const TITLES: Readonly<Record<ErrorCode, string>> = {
+  ...SHARED.errors,
+  BUDGET_EXCEEDED: "Budget reached.",
+  CONFLICT: "Already decided.",
+  ACCESS_DENIED: "You may not decide here.",
+  INVALID_FORMAT: "Not accepted.",
+  TOOL_ERROR: "A tool failed.",
+};
 const MEANINGS: Readonly<Partial<Record<ErrorCode, string>>> = {
   CONFLICT: "Your click changed nothing.",
-  LLM_ERROR: SHARED.card.nothingLost,
-  BUDGET_EXCEEDED: SHARED.card.nothingLost,
+  LLM_ERROR: "Nothing is lost.",
+  BUDGET_EXCEEDED: "Nothing is lost.",
   INTERNAL_ERROR: "The run is stopped; the log has the details.",
 };
 
@@ -42,7 +50,7 @@ export function ProblemWords({
           ? CONFLICTS[about]
           : uncheckable
             ? "Budget not checked."
-            : own || SHARED.problems[problem.code]}
+            : own || TITLES[problem.code]}
       </b>
       {own === "" && " "}
       <Message text={said.slice(own.length)} /> {said.includes(meaning) ? "" : meaning}

@@ -78,12 +78,12 @@ export function Question({ card }: { card: CallSignals }): JSX.Element {
           onPress={sendAnswer}
         />
         <Button
-          name={SHARED.actions.skip}
+          name="Skip"
           look="quiet"
           offBecause={guarded.value ? "" : undefined}
           onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })}
         />
-        <span class="ak-note">{SHARED.card[NOTES[line ?? "answer"]]}</span>
+        <span class="ak-note">{NOTES[line ?? "answer"]}</span>
       </div>
     </>
   );
@@ -135,7 +135,11 @@ function Answer({ number, text, group, chosen, choose }: AnswerProps): JSX.Eleme
   );
 }
 
-const NOTES = { answer: "skipNote", text: "lineNote", password: "passwordNote" } as const;
+const NOTES = {
+  answer: "Skip tells the model that you did not answer.",
+  text: "Skip interrupts the code that asks.",
+  password: "Only the code gets it; it is kept nowhere. Skip interrupts the code.",
+} as const;
 
 interface Asked {
   readonly question: string;

@@ -84,9 +84,7 @@ function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Elem
   return (
     <div class="ak-actions">
       {retry === "offered" && <Button name={SHARED.actions.runAgain} small onPress={() => run.retry(card)} />}
-      {retry === "offered" && stopped && (
-        <Button name={SHARED.actions.runOutside} small onPress={() => run.retry(card, true)} />
-      )}
+      {retry === "offered" && stopped && <Button name="Run outside once" small onPress={() => run.retry(card, true)} />}
       {retry === "offered" && (asks || stopped) && (
         <span class="ak-note ak-beside">{asks ? "Asks you first." : "Outside asks you first."}</span>
       )}
@@ -151,9 +149,10 @@ function Denial({ call }: { call: Call }): JSX.Element {
 }
 
 function Cancellation({ call }: { call: Call }): JSX.Element {
-  if (call.name === "ask_user") return <>{SHARED.card.notAnswered}</>;
+  if (call.name === "ask_user") return <>The model was told that you did not answer.</>;
   const reason = call.reason === null ? "" : `${sentence(call.reason)} `;
-  const meaning = call.startedAt === null ? SHARED.nothingRan : SHARED.card.interrupted;
+  const meaning =
+    call.startedAt === null ? SHARED.nothingRan : "The kernel was interrupted; what ran before that stays.";
   return (
     <>
       <Plain text={reason} />
@@ -192,7 +191,8 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
   return (
     <div class="ak-say">
       <p>
-        {call.reason === null ? SHARED.card.nobodyKnows : <Plain text={sentence(call.reason)} />} {SHARED.mayHaveRun}
+        {call.reason === null ? "Nobody can say what became of this call." : <Plain text={sentence(call.reason)} />}{" "}
+        {SHARED.mayHaveRun}
         {asks && ` ${SHARED.card.look}`}
       </p>
       <p class="ak-muted ak-num">

@@ -12,12 +12,18 @@ import type { RunStore } from "./store";
 import { Icon } from "../ui/icon";
 import { usePageId } from "../ui/hooks";
 import { Plain } from "../ui/untrustedText";
-import { filled, raisedWords } from "../text/words";
+import { raisedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 
 type Limit = PauseView["reached"][number];
 
-const LIMITS = SHARED.limits;
+const LIMITS: Readonly<Record<Limit, Readonly<Record<"title" | "add", string>>>> = {
+  tokens: { title: "Tokens", add: "Add tokens" },
+  usd: { title: "Cost", add: "Add dollars" },
+  tool_calls: { title: "Tool calls", add: "Add tool calls" },
+  steps: { title: "Steps", add: "Add steps" },
+  seconds: { title: "Time", add: "Add minutes" },
+};
 const ORDER: readonly Limit[] = ["tokens", "usd", "tool_calls", "steps", "seconds"];
 const NOTHING: BudgetLimits = { tokens: null, usd: null, tool_calls: null, steps: null, seconds: null };
 /** The most that the runtime takes. */
@@ -55,8 +61,8 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
               <Plain text={pause.repeated} />.{" "}
             </>
           )}
-          {pause.unpriced && `${filled(SHARED.card.costUnknown, { of: pause.of ?? "run" })} `}
-          {SHARED.pausedBefore} {SHARED.card.nothingLost}
+          {pause.unpriced && `It is not known what this ${pause.of ?? "run"} costs. `}
+          {SHARED.pausedBefore} Nothing is lost.
         </span>
         <span class="ak-state">
           <span class="ak-word">{wordOf(store)}</span>
@@ -155,8 +161,7 @@ function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
   );
   const add = adds ? addition(pause.reached, texts) : NOTHING;
   const action = adds ? ACTIONS.raiseBudget : pause.repeated ? ACTIONS.goOn : ACTIONS.goOnWithout;
-  const note =
-    adds || pause.repeated ? "" : `${filled(SHARED.card.noLimit, { amount: money(limitsOf(run, pause).usd ?? 0) })} `;
+  const note = adds || pause.repeated ? "" : `Then ${money(limitsOf(run, pause).usd ?? 0)} is no limit any more. `;
   return (
     <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
       {adds &&

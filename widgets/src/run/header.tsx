@@ -174,10 +174,9 @@ function doing(store: RunStore): { word: string; since: string | null } | null {
   const calls = store.calls.value.map((card) => card.call.value).filter((call) => call.state === "executing");
   const [first] = calls;
   if (first === undefined) return null;
-  const { card } = SHARED;
   const names = [...new Set(calls.map((call) => nameOf(call.name)))].join(", ");
   const cell = first.waitingBehind;
-  const word = cell === null ? filled(card.running, { names }) : filled(card.waitsForCell, { cell });
+  const word = cell === null ? `Running: ${names}` : `Waiting for your cell [${cell}]`;
   return { word, since: first.startedAt };
 }
 
@@ -230,7 +229,7 @@ export function Continues({ run, gone }: { run: RunView; gone: boolean }): JSX.E
   return (
     <>
       <span class="ak-continues" title={CONTINUES}>
-        {filled(SHARED.continues, { cell: run.continues })}
+        {`continues from [${run.continues}]`}
       </span>
       {!gone && typeof cell === "string" && canBeginConversation() && (
         <button

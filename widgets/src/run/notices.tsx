@@ -7,8 +7,7 @@ import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
 import { type Call, type Problem, type RunState, asksWhatNow, callsInOrder, needsYou, pauseOf } from "../state/model";
 import { oneLine, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
-import { delayWords, filled } from "../text/words";
-import { SHARED } from "../text/words.gen";
+import { delayWords } from "../text/words";
 import { Button, PressedButton } from "../ui/button";
 import { useSeconds } from "../ui/hooks";
 import { Icon } from "../ui/icon";
@@ -167,8 +166,8 @@ export function DelayBar({ controller }: { controller: RunController }): JSX.Ele
       </span>
       {waits && (
         <>
-          <Button name={SHARED.actions.tryNow} small onPress={() => controller.tryNow(delay)} />
-          <Button name={SHARED.actions.stop} small icon={<Icon name="stop" />} onPress={() => controller.stop()} />
+          <Button name="Try now" small onPress={() => controller.tryNow(delay)} />
+          <Button name="Stop" small icon={<Icon name="stop" />} onPress={() => controller.stop()} />
         </>
       )}
     </div>
@@ -237,7 +236,7 @@ export function BatchBar({ controller }: { controller: RunController }): JSX.Ele
     >
       <Icon name="wait" tone="ak-turn" />
       <span class="ak-grow">
-        <b>{filled(SHARED.card.several, { count: calls.length })}</b> <span class="ak-muted">{warningsOf(calls)}</span>
+        <b>{calls.length} calls are waiting for you.</b> <span class="ak-muted">{warningsOf(calls)}</span>
       </span>
       <Button
         {...ACTIONS.approveAll}

@@ -5,8 +5,7 @@ import { scopeWords } from "../card/allow";
 import { useRun } from "../card/context";
 import type { PolicyMode, RunView } from "../protocol";
 import { count } from "../text/format";
-import { filled, ruleText } from "../text/words";
-import { SHARED } from "../text/words.gen";
+import { ruleText } from "../text/words";
 import { Button, PressedButton } from "../ui/button";
 import { Choices } from "../ui/choices";
 import { Plain } from "../ui/untrustedText";
@@ -201,7 +200,7 @@ export function followed(run: RunView): string {
   const names = used.flatMap((one) => (one.skill ? [] : [one.file]));
   const skills = used.length - names.length;
   if (skills > 0) names.push(skills === 1 ? "1 skill" : `${skills} skills`);
-  return names.length === 0 ? "" : filled(SHARED.instructions, { names: names.join(", ") });
+  return names.length === 0 ? "" : `follows ${names.join(", ")}`;
 }
 
 export function Instructions({ files, open }: { files: Files; open: boolean }): JSX.Element | null {

@@ -1,7 +1,7 @@
 /** Events, or the snapshot of a `session` event, to view state. Pure: the same events give the same state, whether they come
  * live or again after a reload. */
 import type { BudgetRaise, ConversationView, NoticeView, RunView, ServerEvent, ToolCallView } from "../protocol";
-import { SHARED } from "../text/words.gen";
+import { ANOTHER_TAB } from "../text/words";
 import { type Call, type Decider, type Item, type RunState, callOf, emptyCall, emptyRun } from "./model";
 import { NO_OUTPUTS, addOutput } from "./outputs";
 
@@ -144,7 +144,7 @@ export function decider(
   if (by !== "user") return { kind: by, name: by === "script" ? name : null, at };
   // Events of the past do not say which page sent the decision; without a name it can only have been this person.
   if (own || (!live && name === null)) return { kind: "you", name: null, at };
-  return { kind: "other", name: name ?? SHARED.card.anotherTab, at };
+  return { kind: "other", name: name ?? ANOTHER_TAB, at };
 }
 
 /** Types that this version does not know are ignored, as the protocol asks; the types it knows are all handled. */

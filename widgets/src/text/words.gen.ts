@@ -77,15 +77,10 @@ export const SHARED = {
     "policy": "policy",
     "script": "a script"
   },
-  "problems": {
+  "errors": {
     "LLM_ERROR": "The model did not answer.",
     "KERNEL_DIED": "The kernel was lost.",
-    "INTERNAL_ERROR": "Something broke in Agent Kernel, not in your code.",
-    "BUDGET_EXCEEDED": "Budget reached.",
-    "CONFLICT": "Already decided.",
-    "ACCESS_DENIED": "You may not decide here.",
-    "INVALID_FORMAT": "Not accepted.",
-    "TOOL_ERROR": "A tool failed."
+    "INTERNAL_ERROR": "Something broke in Agent Kernel, not in your code."
   },
   "ownTitles": [
     "The recording no longer fits",
@@ -119,9 +114,7 @@ export const SHARED = {
   },
   "modelWithEffort": "{model} · effort {effort}",
   "leanModel": "{model} · fewer words and tools for its small context",
-  "continues": "continues from [{cell}]",
   "mentions": "read with the prompt: {names}",
-  "instructions": "follows {names}",
   "recorded": {
     "demo": "Recorded demo",
     "answers": "Recorded answers",
@@ -136,93 +129,20 @@ export const SHARED = {
   "actions": {
     "approve": "Approve",
     "deny": "Deny",
-    "edit": "Edit",
-    "allow": "Always allow",
-    "dontAsk": "Don’t ask again",
     "allowInRun": "Approve, and don’t ask again",
-    "saveRule": "Save rule and approve",
-    "back": "Back",
-    "approveAll": "Approve all",
-    "denyAll": "Deny all",
-    "send": "Send",
-    "skip": "Skip",
     "goOn": "Continue",
     "goOnWithout": "Continue without it",
-    "runAgain": "Run again",
-    "runOutside": "Run outside once",
-    "tryAgain": "Try again",
-    "tryNow": "Try now",
-    "stop": "Stop"
+    "runAgain": "Run again"
   },
   "card": {
     "exactly": "Approves exactly what is shown.",
-    "several": "{count} calls are waiting for you.",
     "reason": "Reason",
     "reasonNote": "optional; the model reads it and goes on",
-    "yourVersion": "Approves your version.",
-    "rulesWin": "Rules that deny or ask still win.",
-    "asking": "Waiting for your answer",
     "yourAnswer": "Your answer",
-    "lineNote": "Skip interrupts the code that asks.",
-    "passwordNote": "Only the code gets it; it is kept nowhere. Skip interrupts the code.",
-    "skipNote": "Skip tells the model that you did not answer.",
-    "notAnswered": "The model was told that you did not answer.",
-    "nobodyKnows": "Nobody can say what became of this call.",
     "look": "Look before you choose.",
     "outcomeNote": "Run again asks you first. Continue tells the model that the outcome is unknown.",
     "stored": "A stored outcome was given again.",
-    "interrupted": "The kernel was interrupted; what ran before that stays.",
     "behindCell": "Your cell [{cell}] is running. This call starts when it ends.",
-    "waitsForCell": "Waiting for your cell [{cell}]",
-    "running": "Running: {names}",
-    "nothingLost": "Nothing is lost.",
-    "costUnknown": "It is not known what this {of} costs.",
-    "orStop": "Or stop the run; what is done stays.",
-    "noLimit": "Then {amount} is no limit any more.",
-    "anotherTab": "another tab"
-  },
-  "scopes": {
-    "run": {
-      "name": "This run",
-      "note": "until it ends",
-      "rule": "in this run"
-    },
-    "conversation": {
-      "name": "This conversation",
-      "note": "until it is deleted",
-      "rule": "in this conversation"
-    },
-    "project": {
-      "name": "This project",
-      "note": "every notebook in this one’s folder",
-      "rule": "in this project"
-    },
-    "user": {
-      "name": "All my notebooks",
-      "note": "on this server",
-      "rule": "in all my notebooks"
-    }
-  },
-  "limits": {
-    "tokens": {
-      "title": "Tokens",
-      "add": "Add tokens"
-    },
-    "usd": {
-      "title": "Cost",
-      "add": "Add dollars"
-    },
-    "tool_calls": {
-      "title": "Tool calls",
-      "add": "Add tool calls"
-    },
-    "steps": {
-      "title": "Steps",
-      "add": "Add steps"
-    },
-    "seconds": {
-      "title": "Time",
-      "add": "Add minutes"
-    }
+    "orStop": "Or stop the run; what is done stays."
   }
 } as const;

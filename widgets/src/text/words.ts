@@ -5,6 +5,8 @@ import { timeOfDay, wholeSeconds } from "./format";
 import { visible } from "./invisible";
 import { SHARED } from "./words.gen";
 
+export const ANOTHER_TAB = "another tab";
+
 /** The model, how much it was asked to reason, and whether it is sent less. A recording reasons as it did. */
 export function modelWords({ model, effort, lean, recorded }: RunView): string {
   if (recorded) return model;
@@ -100,7 +102,7 @@ interface Decider {
 /** "you", "ana", "policy", "a recording": as the end of "Approved by". */
 export function byWhom(decider: Decider): string {
   if (decider.kind === "script" && decider.name !== null) return decider.name;
-  if (decider.kind === "other") return decider.name ?? SHARED.card.anotherTab;
+  if (decider.kind === "other") return decider.name ?? ANOTHER_TAB;
   return SHARED.deciders[decider.kind === "you" ? "user" : decider.kind];
 }
 
