@@ -185,7 +185,7 @@ class _KernelCall:
 
     async def interrupt(self) -> bool:
         """Only the kernel knows what its main thread runs, so it sends the signal itself, or withdraws the call."""
-        return (await self._link.request(InterruptCall(approval_id=self._call.approval_id))).sent
+        return (await self._link.request(InterruptCall(approval_id=self._call.approval_id))).value
 
     async def stop(self, log: Logger) -> None:
         """Interrupt a cancelled call and wait a moment for its end, so that the next call does not overlap with it."""
@@ -250,7 +250,7 @@ class KernelExecutor:
         await link.ensure_installed()
         try:
             ask = GiveVerdict(tool_name=tool_name, arguments_json=arguments_json, run_id=self._run_id)
-            return (await link.request(ask)).verdict
+            return (await link.request(ask)).value
         except InvalidReply as error:
             self._log.debug("The kernel gave no clear verdict: %s", error)
             return ToolVerdict("ask")
@@ -259,7 +259,7 @@ class KernelExecutor:
         if self._calls.of(approval_id) is None:
             return None
         try:
-            return (await self._link().request(LocateCall(approval_id=approval_id))).cell
+            return (await self._link().request(LocateCall(approval_id=approval_id))).value
         except RequestFailed as error:
             self._log.debug("The kernel did not say where the call %s is: %s", approval_id, error)
             return None
@@ -269,7 +269,7 @@ class KernelExecutor:
         try:
             async with asyncio.timeout(VERSION_SECONDS):
                 await link.ensure_installed()
-                return (await link.request(ReadStateVersion())).version
+                return (await link.request(ReadStateVersion())).value
         except (TimeoutError, RequestFailed) as error:
             self._log.debug("The kernel did not say whether anything has changed: %s", error)
             return None
@@ -295,7 +295,7 @@ class KernelExecutor:
             async with asyncio.timeout(PREVIEW_SECONDS):
                 await link.ensure_installed()
                 preview = PreviewCall(tool_name=tool_name, arguments_json=arguments_json, place=place)
-                return (await link.request(preview)).card
+                return (await link.request(preview)).value
         except (TimeoutError, RequestFailed) as error:
             self._log.debug("The kernel showed no preview: %s", error)
             return None

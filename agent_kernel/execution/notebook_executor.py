@@ -244,7 +244,7 @@ class NotebookExecutor(KernelExecutor):
         """Raises `ToolFailed` where no other cell can run before this run has ended."""
         try:
             async with asyncio.timeout(WAITS_SECONDS):
-                waits = (await self._link().request(AskWhetherCellWaits(run_id=self._run_id))).waits
+                waits = (await self._link().request(AskWhetherCellWaits(run_id=self._run_id))).value
         except (TimeoutError, RequestFailed):
             return  # a kernel that has not loaded the extension: none of its cells waits
         if waits:

@@ -107,6 +107,15 @@ class Done(Reply):
     """Replies to a request that was carried out, and has no other result."""
 
 
+ValueT = TypeVar("ValueT")
+
+
+class Value(Reply, Generic[ValueT]):
+    """Replies to a request for one value."""
+
+    value: ValueT
+
+
 class Declared(Reply):
     declaration: RunDeclaration
 
@@ -128,11 +137,6 @@ class CallEnd(KernelMessage):
     """As in `Outcome`."""
 
 
-class InterruptSent(Reply):
-    sent: bool = False
-    """Whether the call was interrupted, or withdrawn before it began."""
-
-
 class Collected(Reply):
     """How far a call is, and its end once it has one."""
 
@@ -140,41 +144,14 @@ class Collected(Reply):
     end: CallEnd | None = None
 
 
-class WaitingBehind(Reply):
-    cell: int | None = None
-    """The execution count of the cell for which the call waits."""
-
-
-class Waits(Reply):
-    waits: bool
-
-
-class StateVersion(Reply):
-    version: str = Field(max_length=64)
-
-
 class Undone(Reply):
     refusal: str | None = None
     """Why the file was not restored."""
 
 
-class VerdictGiven(Reply):
-    verdict: ToolVerdict
-
-
-class Previewed(Reply):
-    card: FileCard | None = None
-
-
 class KeptChange(KernelMessage):
     approval_id: Identifier
     state: ChangeState
-
-
-class KeptChanges(Reply):
-    """The file changes that the kernel can undo, or has undone."""
-
-    changes: tuple[KeptChange, ...] = Field(default=(), max_length=MOST_CHANGES)
 
 
 class PictureRead(Reply):
@@ -277,8 +254,8 @@ class OfferCall(Request[Done]):
     """The id of that execution's message, which the outputs name as their parent."""
 
 
-class InterruptCall(Request[InterruptSent]):
-    """Interrupts the call if it is running, or withdraws it if it has not begun."""
+class InterruptCall(Request[Value[bool]]):
+    """Interrupts the call if it is running, or withdraws it if it has not begun. Whether it did one of these."""
 
     op: Literal["interrupt"] = "interrupt"
     approval_id: str
@@ -289,19 +266,21 @@ class CollectCall(Request[Collected]):
     approval_id: str
 
 
-class LocateCall(Request[WaitingBehind]):
+class LocateCall(Request[Value[int | None]]):
+    """Asks for the execution count of the cell for which the call waits."""
+
     op: Literal["waiting"] = "waiting"
     approval_id: str
 
 
-class AskWhetherCellWaits(Request[Waits]):
+class AskWhetherCellWaits(Request[Value[bool]]):
     """Asks whether the cell that runs waits for this run, so that no other cell can run before it has ended."""
 
     op: Literal["waits"] = "waits"
     run_id: str
 
 
-class ReadStateVersion(Request[StateVersion]):
+class ReadStateVersion(Request[Value[Annotated[str, Field(max_length=64)]]]):
     """Asks for a text that is another one whenever something may have changed what calls read: a cell, or a call that
     is not read-only. Only sent for a call of a tool with a cache."""
 
@@ -316,7 +295,7 @@ class UndoCall(Request[Undone]):
     redo: bool = False
 
 
-class GiveVerdict(Request[VerdictGiven]):
+class GiveVerdict(Request[Value[ToolVerdict]]):
     """Asks for the tool's own verdict on a call."""
 
     op: Literal["verdict"] = "verdict"
@@ -325,7 +304,7 @@ class GiveVerdict(Request[VerdictGiven]):
     run_id: str | None = None
 
 
-class PreviewCall(Request[Previewed]):
+class PreviewCall(Request[Value[FileCard | None]]):
     """Describes the file change that a call would make."""
 
     op: Literal["preview"] = "preview"
@@ -334,7 +313,9 @@ class PreviewCall(Request[Previewed]):
     place: Place | None = None
 
 
-class ListChanges(Request[KeptChanges]):
+class ListChanges(Request[Value[Annotated[tuple[KeptChange, ...], Field(max_length=MOST_CHANGES)]]]):
+    """Asks for the file changes that the kernel can undo, or has undone."""
+
     op: Literal["changes"] = "changes"
 
 

@@ -18,7 +18,6 @@ from agent_kernel.protocol.vocabulary import (
     ErrorCode,
     PolicyMode,
     RunStatus,
-    Scope,
 )
 from agent_kernel.tools.review.hidden import reveal
 

@@ -43,16 +43,13 @@ from agent_kernel.protocol.kernel import (
     FinishRun,
     GiveVerdict,
     InterruptCall,
-    InterruptSent,
     KeptChange,
-    KeptChanges,
     KernelRequest,
     ListChanges,
     LocateCall,
     OfferCall,
     PictureRead,
     PreviewCall,
-    Previewed,
     ReadMentions,
     ReadPicture,
     ReadStateVersion,
@@ -61,14 +58,11 @@ from agent_kernel.protocol.kernel import (
     ResumeRun,
     RunRequest,
     Serve,
-    StateVersion,
     ToolRequest,
     UndoCall,
     Undone,
     UpdateRun,
-    VerdictGiven,
-    WaitingBehind,
-    Waits,
+    Value,
     read_request,
     without_await,
 )
@@ -210,7 +204,7 @@ def _about_run(request: RunRequest, state: KernelState) -> Reply:
         case ResumeRun():
             state.run(request.run_id).reopen()
         case AskWhetherCellWaits():
-            return Waits(waits=any(run.run_id == request.run_id and run.waits > 0 for run in state.runs()))
+            return Value(value=any(run.run_id == request.run_id and run.waits > 0 for run in state.runs()))
         case _:
             assert_never(request)
     return Done()
@@ -222,11 +216,11 @@ def _about_call(request: CallRequest, state: KernelState) -> Reply:
             _deposit(request, state)
             return Done()
         case InterruptCall():
-            return InterruptSent(sent=state.calls.interrupt(request.approval_id))
+            return Value(value=state.calls.interrupt(request.approval_id))
         case CollectCall():
             return state.calls.collect(request.approval_id)
         case LocateCall():
-            return WaitingBehind(cell=waiting_behind(state, request.approval_id))
+            return Value(value=waiting_behind(state, request.approval_id))
         case _:
             assert_never(request)
 
@@ -251,11 +245,11 @@ async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
     match request:
         case GiveVerdict():
             found = await tool_verdict(state, request.tool_name, request.arguments_json, request.run_id)
-            return VerdictGiven(verdict=found)
+            return Value(value=found)
         case PreviewCall():
             # A long file takes a while to compare, and the control thread has more to do.
             card = await in_own_thread(lambda: preview_of(request.tool_name, request.arguments_json, request.place))
-            return Previewed(card=card)
+            return Value(value=card)
         case UndoCall():
             state.version.changed()
             try:
@@ -267,9 +261,7 @@ async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
             return Undone()
         case ListChanges():
             changes = await asyncio.to_thread(backups.changes)
-            return KeptChanges(
-                changes=tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in changes)
-            )
+            return Value(value=tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in changes))
         case _:
             assert_never(request)
 
@@ -285,7 +277,7 @@ async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
             # A lazy table may look for its schema in a file that is far away.
             return await in_own_thread(lambda: describe_environment(state.shell, path, cells))
         case ReadStateVersion():
-            return StateVersion(version=state.version.text)
+            return Value(value=state.version.text)
         case ReadPicture():
             return await _read_picture(request, state)
         case ReadMentions():

@@ -149,7 +149,7 @@ async def test_an_interrupt_between_the_message_and_the_call_withdraws_it() -> N
     await until(lambda: len(kernel.sent) == 4)
     assert kernel.sent[2:] == [("control", "collect"), ("control", "interrupt")]
     kernel.calls.on_ended("apr_1", CallEnd(status="cancelled", text="Nothing ran.", is_whole=True))
-    kernel.answer(4, ok=True, sent=True)
+    kernel.answer(4, ok=True, value=True)
     await until(lambda: len(kernel.sent) == 6 or kernel.outcome.done())
     assert await kernel.outcome == Outcome("cancelled", "Nothing ran.")
 
