@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.utils import url_path_join
 from traitlets import Bool, Dict, Enum, Float, Integer, List, TraitError, Unicode, default, validate
 
 from agent_kernel.approvals.limits import checked_limits
@@ -15,7 +16,7 @@ from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS, WallLevel
 from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel_server.configuration import make_service, warn_of_broken
-from agent_kernel_server.handlers import HANDLERS
+from agent_kernel_server.handlers import FRONT_END, HANDLERS
 from agent_kernel_server.service import Service
 
 SERVER_PID_VARIABLE = "AGENT_KERNEL_SERVER_PID"
@@ -225,6 +226,8 @@ class AgentKernelServer(ExtensionApp):
             self._hidden = {name: os.environ.pop(name) for name in names if name in os.environ}
         if self.endpoints:
             warn_of_broken(self.endpoints, self.log)
+        cached = self.settings.get("static_immutable_cache", [])
+        self.settings["static_immutable_cache"] = [*cached, url_path_join(server.base_url, FRONT_END)]
         self.service = make_service(self, server, Path(self.data_dir) / LOG_NAME, environ)
         os.environ[SERVER_PID_VARIABLE] = str(os.getpid())
 

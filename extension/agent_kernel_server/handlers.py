@@ -357,36 +357,24 @@ class UnknownRouteHandler(AgentKernelHandler):
         raise Refusal(404, f"There is no route {path!r}.")
 
 
-def front_end_folder() -> Path | None:
-    """Where the built files are; `None` if the widget is not installed here. Does not import the widget's package."""
+def front_end_folders() -> list[str]:
+    """Where the built files are; empty if the widget is not installed here. Does not import the widget's package."""
     spec = importlib.util.find_spec("agent_kernel_widgets")
     places = spec.submodule_search_locations if spec is not None else None
-    return Path(places[0]) / "static" / "parts" if places else None
-
-
-class FrontEndHandler(FileFindHandler):
-    """Serves the files as Jupyter serves those of its own page: to anyone who reaches the server. They are the same for
-    everybody, and a page's `import` brings no token."""
-
-    _static_paths: dict[str, str] = {}  # noqa: RUF012 -- the cache of the base class is one for all folders
-
-    def set_headers(self) -> None:
-        super().set_headers()
-        self.set_header("Cache-Control", "public, max-age=31536000, immutable")
-
-    def get_content_type(self) -> str:
-        """Not by the system's table, which is wrong on some machines; browsers run no module of another type."""
-        return "text/javascript; charset=utf-8"
+    return [str(Path(place) / "static" / "parts") for place in places or ()]
 
 
 _ID = r"([^/]+)"
 _API = "agent-kernel/api"
 
-_FRONT_END = r"agent-kernel/static/((?:cards|part)-[0-9A-Z]{8}\.js)"
-"""Files as the build names them: by their content, so that a file never changes under its name."""
+FRONT_END = "agent-kernel/static/"
+"""Served as Jupyter serves the files of its own page: to anyone who reaches the server. They are the same for
+everybody, and a page's `import` brings no token."""
+_FILE = r"((?:cards|part)-[0-9A-Z]{8}\.js)"
+"""As the build names them: by their content, so that a file never changes under its name."""
 
 HANDLERS: list[tuple[Any, ...]] = [
-    (_FRONT_END, FrontEndHandler, {"path": [str(found)] if (found := front_end_folder()) is not None else []}),
+    (f"{FRONT_END}{_FILE}", FileFindHandler, {"path": front_end_folders()}),
     (rf"{_API}/status", StatusHandler),
     (rf"{_API}/tools", ToolsHandler),
     (rf"{_API}/mcp-servers", ServersHandler),
