@@ -60,7 +60,7 @@ class KernelLink:
         self._installing = asyncio.Lock()
         self.installed = asyncio.Event()
         """Set once the kernel is known to answer this link's requests."""
-        self._wire = connection.open_wire(self._receive)
+        connection.connect(self._receive)
 
     @property
     def gone(self) -> KernelGone | None:
@@ -90,14 +90,14 @@ class KernelLink:
 
     def run(self, call: OfferCall) -> Sent:
         """Queue a call behind the user's cells. The reply comes when it has run. Raises `KernelGone`."""
-        asks = call.call.may_ask and self._wire.takes_input
+        asks = call.call.may_ask and self._connection.takes_input
         content = execute_request(call_code(call.call.approval_id)) | {"allow_stdin": asks}
         return self._send("shell", "execute_request", content, {CALL_KEY: call.model_dump(mode="json")})
 
     def send_line(self, line: str) -> None:
         """Answer the code that waits for a line."""
         if self._gone is None:
-            self._wire.send("stdin", "input_reply", {"value": line, "status": "ok"}, {})
+            self._connection.send("stdin", "input_reply", {"value": line, "status": "ok"}, {})
 
     def execute(self, code: str) -> Sent:
         """Queue code behind the user's cells. Raises `KernelGone`."""
@@ -114,7 +114,7 @@ class KernelLink:
         """The future resolves with the content of the reply. Raises `KernelGone`."""
         if self._gone is not None:
             raise self._gone
-        message_id = self._wire.send(channel, message_type, content, metadata or {})
+        message_id = self._connection.send(channel, message_type, content, metadata or {})
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._replies[message_id] = reply
         return message_id, reply
@@ -137,7 +137,7 @@ class KernelLink:
 
     def forget(self, message_id: str) -> None:
         """Stop waiting for a reply."""
-        self._wire.forget(message_id)
+        self._connection.forget(message_id)
         reply = self._replies.pop(message_id, None)
         if reply is not None:
             reply.cancel()
@@ -188,7 +188,7 @@ class KernelLink:
             reply.set_exception(InvalidReply("The kernel's reply is not an object."))
 
     def fail(self, error: KernelGone) -> None:
-        """This process of the kernel has ended: each waiter gets `error`, and the wire is closed."""
+        """This process of the kernel has ended: each waiter gets `error`, and the connection to it is closed."""
         if self._gone is not None:
             return
         self._gone = error
@@ -196,7 +196,7 @@ class KernelLink:
             if not reply.done():
                 reply.set_exception(error)
                 reply.exception()  # the waiter may have stopped waiting
-        self._wire.close()
+        self._connection.disconnect()
 
 
 def _one_line(text: str) -> str:

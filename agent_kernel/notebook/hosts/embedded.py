@@ -323,7 +323,7 @@ class EmbeddedHost:
         async def close() -> None:
             await self._tasks.aclose()
             if self._connection is not None:
-                self._connection.close()
+                self._connection.disconnect()
             if self._runtime is not None:
                 await self._runtime.aclose()
             await self._models.aclose()

@@ -27,7 +27,7 @@ SUBSCRIBE_SECONDS = 0.1
 
 
 class OwnConnection:
-    """Implements `KernelConnection` and its `Wire`. All methods are for one event loop, the runtime's."""
+    """Implements `KernelConnection`. All methods are for one event loop, the runtime's."""
 
     takes_input = False
 
@@ -78,9 +78,8 @@ class OwnConnection:
         elif parent.get("session") == self._client.session.session:
             self._calls.on_output(parent["msg_id"], message["msg_type"], message["content"])
 
-    def open_wire(self, receive: Receive) -> "OwnConnection":
+    def connect(self, receive: Receive) -> None:
         self._receive = receive
-        return self
 
     def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
         message = self._client.session.msg(message_type, content, metadata=metadata)
@@ -96,7 +95,7 @@ class OwnConnection:
     async def is_alive(self) -> bool:
         return True
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
         if self._client is not None:
             self._client.stop_channels()
 
@@ -135,9 +134,8 @@ class PlainConnection:
         for kind, content in messages:
             self._loop.call_soon_threadsafe(self._calls.on_output, entry.message_id, kind, content)
 
-    def open_wire(self, receive: Receive) -> "PlainConnection":
+    def connect(self, receive: Receive) -> None:
         self._receive = receive
-        return self
 
     def send(self, channel: str, message_type: str, content: dict[str, Any], _metadata: dict[str, Any]) -> str:
         message_id = uuid.uuid4().hex
@@ -154,5 +152,5 @@ class PlainConnection:
     async def is_alive(self) -> bool:
         return True
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
         """There is nothing to close."""

@@ -65,13 +65,13 @@ class PendingRequest:
 
     channel: str
     text: str
-    receive: Receive
 
 
 class GatewayTransport:
     """See `Transport`."""
 
     remote = True
+    takes_input = False
     reports_interrupts = False
     """Other clients of the gateway may interrupt the kernel."""
     is_ending = False
@@ -91,6 +91,7 @@ class GatewayTransport:
         """Set once the kernel's present process has been asked to end, which it publishes."""
         self._socket: WebSocketClientConnection | None = None
         self._pending: dict[str, PendingRequest] = {}
+        self._receive: Receive = lambda _message_id, _content: None
         self._tasks = TaskOwner()
         self._tasks.spawn(self._stay_connected(), f"gateway's channel of {kernel.kernel_id}")
 
@@ -98,8 +99,12 @@ class GatewayTransport:
     def connections(self) -> int:
         return 0 if self._socket is None else 1
 
-    def open_wire(self, receive: Receive) -> "GatewayWire":
-        return GatewayWire(self, receive)
+    def connect(self, receive: Receive) -> None:
+        self._receive = receive
+
+    def disconnect(self) -> None:
+        """From the kernel's process. The gateway's connection is for the next one too."""
+        self._pending.clear()
 
     async def is_alive(self) -> bool:
         """False where the gateway says that it has no such kernel. A gateway that does not answer has not said so."""
@@ -125,9 +130,7 @@ class GatewayTransport:
         if self._socket is not None:
             self._socket.close()
 
-    def send(
-        self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any], receive: Receive
-    ) -> str:
+    def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
         message_id = f"{self._session}_{uuid.uuid4().hex}"
         header = {
             "msg_id": message_id,
@@ -139,7 +142,7 @@ class GatewayTransport:
         }
         parts = {"header": header, "parent_header": {}, "metadata": metadata, "content": content, "buffers": []}
         text = json.dumps({"channel": channel, **parts})
-        self._pending[message_id] = PendingRequest(channel, text, receive)
+        self._pending[message_id] = PendingRequest(channel, text)
         if self._socket is not None:
             self._write(self._socket, text)
         return message_id
@@ -220,7 +223,7 @@ class GatewayTransport:
         pending = self._pending.get(message_id)
         if pending is not None and pending.channel == channel:
             del self._pending[message_id]
-            pending.receive(message_id, content)
+            self._receive(message_id, content)
 
     def _status(self, session: str | None, state: str) -> None:
         """The gateway reports "restarting" and "dead", the kernel all else, with the id of its session."""
@@ -238,30 +241,6 @@ class GatewayTransport:
 
 def _is_event(frame: Frame) -> bool:
     return frame.channel == "iopub" and frame.header.msg_type == EVENT_TYPE
-
-
-class GatewayWire:
-    """The requests of one link to a kernel. All links share the transport's connection."""
-
-    takes_input = False
-
-    def __init__(self, transport: GatewayTransport, receive: Receive) -> None:
-        self._transport = transport
-        self._receive = receive
-        self._sent: set[str] = set()
-
-    def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
-        message_id = self._transport.send(channel, message_type, content, metadata, self._receive)
-        self._sent.add(message_id)
-        return message_id
-
-    def forget(self, message_id: str) -> None:
-        self._sent.discard(message_id)
-        self._transport.forget(message_id)
-
-    def close(self) -> None:
-        for message_id in tuple(self._sent):
-            self.forget(message_id)
 
 
 async def _written(socket: WebSocketClientConnection, text: str) -> None:

@@ -21,6 +21,7 @@ class ZmqTransport:
     """See `Transport`."""
 
     remote = False
+    takes_input = True
     connections = 0
 
     def __init__(self, kernel: Any, listener: Listener, log: Logger) -> None:
@@ -32,7 +33,11 @@ class ZmqTransport:
         # Message ids begin with the session's, which a clone shares: replies would reach other clients' requests.
         self._session = kernel.session.clone()
         self._session.session = uuid.uuid4().hex
-        self._published = ZmqPublished(kernel, self._session, listener, log)
+        self._marks = (self._session.session.encode(), EVENT_TYPE.encode())
+        self._receive: Receive = lambda _message_id, _content: None
+        self._streams: dict[str, ZMQStream] = {}
+        """By channel, to the kernel's present process: a socket would send the next one what this has not received."""
+        self._subscribe()
 
     @property
     def is_ending(self) -> bool:
@@ -45,72 +50,23 @@ class ZmqTransport:
     def reports_interrupts(self) -> bool:
         return isinstance(self._kernel, ServerKernelManager)  # a site's own class may not
 
-    def open_wire(self, receive: Receive) -> "ZmqWire":
-        return ZmqWire(self._kernel, self._session, receive, self._listener, self._log)
-
     async def is_alive(self) -> bool:
         return bool(await ensure_async(self._kernel.is_alive()))
 
-    def restarted(self) -> None:
-        """A kernel that could not bind its ports was given others."""
-        if list(self._kernel.ports) != self._ports:
-            self._ports = list(self._kernel.ports)
-            self._published.close()
-            self._published = ZmqPublished(self._kernel, self._session, self._listener, self._log)
-
-    async def aclose(self) -> None:
-        self._published.close()
-
-
-class ZmqPublished:
-    """Reads what a kernel publishes: its events, and what belongs to requests of this session.
-
-    It stays connected over restarts, because a kernel keeps its ports."""
-
-    def __init__(self, kernel: Any, session: Any, listener: Listener, log: Logger) -> None:
-        self._listener = listener
-        self._log = log
-        self._session = session
-        self._marks = (session.session.encode(), EVENT_TYPE.encode())
-        self._stream: ZMQStream = kernel.connect_iopub()
-        self._stream.on_recv(self._receive)
-
-    def _receive(self, frames: list[bytes]) -> None:
-        if not any(mark in frame for frame in frames[:HEAD_FRAMES] for mark in self._marks):
-            return  # a cell's own: most of what comes
-        try:
-            _, parts = self._session.feed_identities(frames)
-            message = self._session.deserialize(parts)
-            parent = message["parent_header"]
-            if message["msg_type"] == EVENT_TYPE:
-                self._listener.on_event(read_event(message["content"]))
-            elif parent.get("session") == self._session.session:
-                self._listener.on_output(parent["msg_id"], message["msg_type"], message["content"])
-        except (ValueError, TypeError, KeyError, RecursionError, ValidationError) as error:
-            self._log.debug("A frame from a kernel was dropped: %s", error)
-
-    def close(self) -> None:
-        _close(self._stream)
-
-
-class ZmqWire:
-    """See `Wire`."""
-
-    takes_input = True
-
-    def __init__(self, kernel: Any, session: Any, receive: Receive, listener: Listener, log: Logger) -> None:
-        self._log = log
+    def connect(self, receive: Receive) -> None:
         self._receive = receive
-        self._listener = listener
-        self._session = session
         identity = uuid.uuid4().hex.encode()  # a kernel asks for input by the identity of who sent it the code
-        self._streams: dict[str, ZMQStream] = {
-            "shell": kernel.connect_shell(identity=identity),
-            "control": kernel.connect_control(),
-            "stdin": kernel.connect_stdin(identity=identity),
+        self._streams = {
+            "shell": self._kernel.connect_shell(identity=identity),
+            "control": self._kernel.connect_control(),
+            "stdin": self._kernel.connect_stdin(identity=identity),
         }
         for stream in self._streams.values():
-            stream.on_recv(self._read)
+            stream.on_recv(self._on_reply)
+
+    def disconnect(self) -> None:
+        for stream in self._streams.values():
+            _close(stream)
 
     def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
         message = self._session.msg(message_type, content, metadata=metadata)
@@ -121,10 +77,38 @@ class ZmqWire:
     def forget(self, message_id: str) -> None:
         """Nothing of a request is kept here."""
 
-    def _read(self, frames: list[bytes]) -> None:
+    def restarted(self) -> None:
+        """A kernel that could not bind its ports was given others."""
+        if list(self._kernel.ports) != self._ports:
+            self._ports = list(self._kernel.ports)
+            _close(self._published)
+            self._subscribe()
+
+    async def aclose(self) -> None:
+        _close(self._published)
+
+    def _subscribe(self) -> None:
+        """What a kernel publishes is read over restarts, because a kernel keeps its ports."""
+        self._published: ZMQStream = self._kernel.connect_iopub()
+        self._published.on_recv(self._on_published)
+
+    def _on_published(self, frames: list[bytes]) -> None:
+        """Read the kernel's events, and what belongs to requests of this session."""
+        if not any(mark in frame for frame in frames[:HEAD_FRAMES] for mark in self._marks):
+            return  # a cell's own: most of what comes
         try:
-            _, parts = self._session.feed_identities(frames)
-            message = self._session.deserialize(parts)
+            message = self._read(frames)
+            parent = message["parent_header"]
+            if message["msg_type"] == EVENT_TYPE:
+                self._listener.on_event(read_event(message["content"]))
+            elif parent.get("session") == self._session.session:
+                self._listener.on_output(parent["msg_id"], message["msg_type"], message["content"])
+        except (ValueError, TypeError, KeyError, RecursionError, ValidationError) as error:
+            self._log.debug("A frame from a kernel was dropped: %s", error)
+
+    def _on_reply(self, frames: list[bytes]) -> None:
+        try:
+            message = self._read(frames)
             message_id = message["parent_header"]["msg_id"]
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             self._log.debug("A reply from a kernel was dropped: %s", error)
@@ -134,9 +118,11 @@ class ZmqWire:
         else:
             self._receive(message_id, message["content"])
 
-    def close(self) -> None:
-        for stream in self._streams.values():
-            _close(stream)
+    def _read(self, frames: list[bytes]) -> dict[str, Any]:
+        """A message whose signature is the kernel's. Raises what `Session.deserialize` does."""
+        _, parts = self._session.feed_identities(frames)
+        message: dict[str, Any] = self._session.deserialize(parts)
+        return message
 
 
 def _close(stream: ZMQStream) -> None:

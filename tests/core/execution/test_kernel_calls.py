@@ -45,9 +45,8 @@ class SilentKernel:
         self.executor = KernelExecutor(lambda: self.link, self.calls, "run_1", None, logging.getLogger(__name__))
         self.outcome = asyncio.create_task(self.executor.execute(CALL, self.outputs.append))
 
-    def open_wire(self, receive: Receive) -> "SilentKernel":
+    def connect(self, receive: Receive) -> None:
         self._receive = receive
-        return self
 
     def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
         self.sent.append((channel, str(content.get("op", message_type))))
@@ -57,7 +56,7 @@ class SilentKernel:
     def forget(self, message_id: str) -> None:
         """Nothing is kept."""
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
         """Nothing is open."""
 
     async def is_alive(self) -> bool:
