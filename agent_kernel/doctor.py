@@ -42,7 +42,7 @@ def examine(
     loads = _loads()
     log = [_log()] if loads.mark == "ok" else []
     front_end = [*_lab(), _bundle(), _widgets(), *_lab_extension(), *_beside()]
-    learned = asyncio.run(_of_running_servers()) if ask and loads.mark == "ok" else []
+    learned = asyncio.run(of_running_servers()) if ask and loads.mark == "ok" else []
     servers = _mcp_servers(environ) if loads.mark == "ok" else []
     models = _models(environ, ask=ask, tell=tell)
     return [_enabled(), loads, *front_end, _kernel(), _walls(), *log, *_folder(), *servers, *models, *learned]
@@ -274,49 +274,26 @@ def _mcp_servers(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("ok", f"MCP servers are configured: {reveal(', '.join(one.name for one in both.servers))}.")
 
 
-async def _of_running_servers() -> list[Finding]:
-    return [*await learned_limits(), *await _server_states()]
-
-
-async def _server_states() -> list[Finding]:
-    """The states of MCP servers, in the user's running Jupyter servers."""
-    from agent_kernel.terminal.connection import Lost, Refused, Server, running_servers
-
-    found: list[Finding] = []
-    for place in running_servers():
-        try:
-            async with asyncio.timeout(SERVER_SECONDS), Server(place) as server:
-                listed = await server.get("mcp-servers", ServersView)
-        except (Lost, Refused, TimeoutError):
-            continue
-        for one in listed.servers:
-            what = f"The MCP server {reveal(one.name)} of {place.url} is {one.state}"
-            if one.state == "ready":
-                found.append(Finding("ok", f"{what}: {one.tools} tools, about {one.tokens:,} tokens of each request."))
-            else:
-                found.append(Finding("note", f"{what}. {reveal(one.error)}", "It is tried again."))
-            found += [Finding("note", reveal(note)) for note in one.notes]
-    return found
-
-
-async def learned_limits() -> list[Finding]:
-    """What the user's running servers have learned of their models from refusals: it is in their memory alone."""
+async def of_running_servers() -> list[Finding]:
+    """What the user's running Jupyter servers alone know: what refusals taught them of their models, and the states
+    of their MCP servers."""
     from agent_kernel.terminal.connection import running_servers
 
-    found = await asyncio.gather(*(_learned_by(place) for place in running_servers()))
+    found = await asyncio.gather(*map(_of_server, running_servers()))
     return [finding for findings in found for finding in findings]
 
 
-async def _learned_by(place: "Place") -> list[Finding]:
+async def _of_server(place: "Place") -> list[Finding]:
     from agent_kernel.terminal.connection import Lost, Refused, Server
 
     try:
         async with asyncio.timeout(SERVER_SECONDS), Server(place) as server:
             models = await server.get("models", ModelsView)
+            listed = await server.get("mcp-servers", ServersView)
     except (Lost, Refused, TimeoutError):  # one without the extension, or of another version
         return []
     advice = "It forgets that when a longer request is accepted, and when it is started again."
-    return [
+    found = [
         Finding(
             "note",
             f"The server at {place.url} takes the context of {model.name} for {model.context_tokens:,} tokens: "
@@ -327,6 +304,14 @@ async def _learned_by(place: "Place") -> list[Finding]:
         for model in endpoint.models
         if model.context_is_learned
     ]
+    for one in listed.servers:
+        what = f"The MCP server {reveal(one.name)} of {place.url} is {one.state}"
+        if one.state == "ready":
+            found.append(Finding("ok", f"{what}: {one.tools} tools, about {one.tokens:,} tokens of each request."))
+        else:
+            found.append(Finding("note", f"{what}. {reveal(one.error)}", "It is tried again."))
+        found += [Finding("note", reveal(note)) for note in one.notes]
+    return found
 
 
 def _without_endpoints(default: str | None) -> Finding:

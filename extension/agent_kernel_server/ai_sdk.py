@@ -74,7 +74,7 @@ class ChatHandler(ChatStreamHandler):
     async def _kernel(self, request: ChatRequest) -> str | None:
         """The kernel of a new chat. Raises `Refusal` 404."""
         kernel_id = request.kernel_id
-        if kernel_id is not None and not self.service.has_kernel(kernel_id):
+        if kernel_id is not None and not self.service.kernels.knows(kernel_id):
             raise Refusal(404, f"There is no kernel {kernel_id!r}.", field="kernel_id")
         if kernel_id is None and request.notebook_path is not None:
             kernel_id = await self.service.kernel_of(request.notebook_path)

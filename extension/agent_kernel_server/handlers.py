@@ -124,7 +124,7 @@ class SignedInHandler(AgentKernelHandler):
 
 class ModelsHandler(AgentKernelHandler):
     async def get(self) -> None:
-        self.send(await self.service.list_models())
+        self.send(await self.service.models.listed())
 
 
 class ConversationsHandler(AgentKernelHandler):
@@ -136,7 +136,7 @@ class ConversationsHandler(AgentKernelHandler):
 
     async def post(self) -> None:
         body = self.read_body(NewConversation)
-        if body.kernel_id is not None and not self.service.has_kernel(body.kernel_id):
+        if body.kernel_id is not None and not self.service.kernels.knows(body.kernel_id):
             raise Refusal(404, f"There is no kernel {body.kernel_id!r}.", field="kernel_id")
         conversation = await self.service.create_conversation(kernel_id=body.kernel_id, model=body.model)
         self.send(await conversation.view(), 201)

@@ -71,12 +71,13 @@ def invalid_body(error: ValidationError) -> Refusal:
 
 
 @web.stream_request_body
-class BodyHandler(APIHandler):
+class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
     """Checks what a user may do, and reads bodies. They are streamed, so that a refused one is neither read to its end
     nor kept: the user, the right and the declared length are checked when the headers have come. Tornado closes a
     connection whose body it has not read, and then the answer says so: else a client that keeps its connections sends
     its next request into a closed one."""
 
+    auth_resource = AUTH_RESOURCE
     actions: ClassVar[Mapping[str, Action]] = {"GET": "read", "POST": "execute", "DELETE": "execute"}
     """By HTTP method, what the site's authorizer must allow."""
     most_bytes = MAX_FRAME_BYTES
@@ -143,10 +144,6 @@ class BodyHandler(APIHandler):
 
     def refuse_size(self) -> NoReturn:
         raise web.HTTPError(413, f"The body is larger than {self.most_bytes} bytes.")
-
-
-class AgentKernelHandler(ExtensionHandlerMixin, BodyHandler):
-    auth_resource = AUTH_RESOURCE
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Jupyter warns of methods that are not marked as authenticated. `prepare` has checked already."""

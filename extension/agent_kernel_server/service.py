@@ -17,7 +17,7 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.resolver import warm_up as import_libraries
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.lists import ChangeView, ListedCall, ListedRun, ModelsView
+from agent_kernel.protocol.lists import ChangeView, ListedCall, ListedRun
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort, PolicyMode
 from agent_kernel.runtime.conversation import Conversation
@@ -123,7 +123,7 @@ class Service:
         waiting_seconds: float | None,
     ) -> None:
         self._log_path = log_path
-        self._models = models
+        self.models = models
         self._settings = settings
         self.mcp_servers = mcp_servers
         self._logger = logger
@@ -147,7 +147,7 @@ class Service:
         self.documents = Documents(self.pages, self.records)
         files = CellFiles(contents_manager)
         places = (self.records, self.pages, self.documents, files)
-        shared = Shared(self.runtime, self.list_models, mcp_servers.view, self.is_shown, *places, logger)
+        shared = Shared(self.runtime, models.listed, mcp_servers.view, self.is_shown, *places, logger)
         self.kernels = ServedKernels(
             shared, kernel_manager, gateway_seconds=gateway_seconds, waiting_seconds=waiting_seconds
         )
@@ -190,7 +190,7 @@ class Service:
 
     async def _open_runtime(self) -> Runtime:
         try:
-            runtime = await Runtime.open(self._log_path, self._models, self._settings)
+            runtime = await Runtime.open(self._log_path, self.models, self._settings)
         except ConfigurationError as error:
             self._failure, self._failures = error, self._failures + 1
             raise
@@ -274,13 +274,9 @@ class Service:
 
     async def _model_name(self) -> str | None:
         try:
-            return (await in_own_thread(self._models.resolve)).name
+            return (await in_own_thread(self.models.resolve)).name
         except AgentKernelError:
             return None
-
-    async def list_models(self) -> ModelsView:
-        """The models of the endpoints. It has no keys."""
-        return await self._models.listed()
 
     async def list_changes(self, kernel_id: str) -> list[ChangeView]:
         """The changes of files and cells by a kernel's calls that can be undone or were, the oldest first."""
@@ -297,9 +293,6 @@ class Service:
         """Whether an open page shows a run now."""
         return any(channel.shows(run_id) for channel in self.channels)
 
-    def has_kernel(self, kernel_id: str) -> bool:
-        return self.kernels.knows(kernel_id)
-
     async def create_conversation(
         self, *, kernel_id: str | None, model: str | None, conversation_id: str | None = None
     ) -> Conversation:
@@ -308,7 +301,7 @@ class Service:
         Raises `ConfigurationError` for a model that is not configured."""
         path = await self.records.paths.notebook_of(kernel_id) if kernel_id is not None else None
         if model is not None:
-            await in_own_thread(lambda: self._models.resolve(model, path))
+            await in_own_thread(lambda: self.models.resolve(model, path))
         runtime = await self.runtime()
         return await runtime.create_conversation(
             kernel_id=kernel_id, model=model, notebook_path=path, conversation_id=conversation_id
@@ -318,7 +311,7 @@ class Service:
         """The kernel of an open notebook."""
         path = notebook_path.strip("/")
         found = [one for one, paths in (await self.records.paths.by_kernel()).items() if path in paths]
-        return found[0] if found and self.has_kernel(found[0]) else None
+        return found[0] if found and self.kernels.knows(found[0]) else None
 
     async def start_run(
         self,
@@ -409,4 +402,4 @@ class Service:
                 await self._runtime.aclose()
                 self._runtime = None
         await self.mcp_servers.aclose()
-        await self._models.aclose()
+        await self.models.aclose()

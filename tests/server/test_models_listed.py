@@ -65,7 +65,7 @@ async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
     (listed,) = body["endpoints"][0]["models"]
     assert (listed["context_tokens"], listed["context_is_learned"]) == (8_192, True)
     jp_serverapp.write_server_info_file()
-    (found,) = await doctor.learned_limits()
+    (found,) = await doctor.of_running_servers()
     assert found.mark == "note"
     assert "takes the context of fake for 8,192 tokens: openai refused a longer request." in found.text
 
