@@ -41,27 +41,20 @@ __all__ = [
 
 _FOR_IPYTHON = {"load_ipython_extension", "unload_ipython_extension"}
 _MODULES = {
-    "Agent": "agent_kernel.notebook.agent",
-    "Budget": "agent_kernel.notebook.agent",
-    "Policy": "agent_kernel.notebook.agent",
-    "last_run": "agent_kernel.notebook.agent",
-    "runs": "agent_kernel.notebook.agent",
-    "Run": "agent_kernel.notebook.run",
-    "ScriptedDecision": "agent_kernel.approvals.scripted",
-    "answer": "agent_kernel.approvals.scripted",
-    "approve": "agent_kernel.approvals.scripted",
-    "deny": "agent_kernel.approvals.scripted",
-    "edit": "agent_kernel.approvals.scripted",
-    "__version__": "agent_kernel.version",
-    "Tool": "agent_kernel.tools.tool",
-    "tool": "agent_kernel.tools.function",
+    "agent_kernel.approvals.scripted": ("ScriptedDecision", "answer", "approve", "deny", "edit"),
+    "agent_kernel.notebook.agent": ("Agent", "Budget", "Policy", "last_run", "runs"),
+    "agent_kernel.notebook.run": ("Run",),
+    "agent_kernel.tools.function": ("tool",),
+    "agent_kernel.tools.tool": ("Tool",),
+    "agent_kernel.version": ("__version__",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

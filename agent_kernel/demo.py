@@ -36,7 +36,7 @@ def open_demo(directory: Path, lab_arguments: Sequence[str]) -> NoReturn:
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # Jupyter refuses root by default, but a container may have no other user
-    environ = _demo_environment(os.environ)
+    environ = {**os.environ} if _has_own_model(os.environ) else {**os.environ, "AGENT_KERNEL_MODEL": "demo"}
     paths = [str(write_lab_defaults(target.parent)), environ.get("JUPYTER_CONFIG_PATH", "")]
     environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     os.execve(sys.executable, command, environ)
@@ -92,7 +92,3 @@ def _demo_source() -> Path:
 
 def _has_own_model(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name) for name in ENVIRONMENT)
-
-
-def _demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    return dict(environ) if _has_own_model(environ) else {**environ, "AGENT_KERNEL_MODEL": "demo"}

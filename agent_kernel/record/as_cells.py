@@ -177,12 +177,9 @@ def _title(run: RunView) -> str:
     return title if "\n" not in title else escape_markdown(line)
 
 
-def _what_it_is(run: RunView) -> str:
-    return f"What the agent ({escape_markdown(run.model)}) did in the run {code_span(run.run_id)}, without the agent."
-
-
 def _heading(run: RunView) -> str:
-    parts = [f"# {_title(run)}", _what_it_is(run)]
+    model, run_id = escape_markdown(run.model), code_span(run.run_id)
+    parts = [f"# {_title(run)}", f"What the agent ({model}) did in the run {run_id}, without the agent."]
     if run.ended_at is None:
         parts.append("The run had not ended when this was written.")
     return "\n\n".join(parts)

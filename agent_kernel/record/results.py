@@ -69,7 +69,9 @@ class Results:
             size = _bytes(data) if len(kept) < MOST_RESULTS else None
             if size is not None and size <= left:
                 left -= size
-                kept[place] = Result(data, _saved_metadata(output.metadata) | mark_of(run, place[0]), size)
+                kept[place] = Result(
+                    data, _saved_metadata(output.metadata) | {RESULT_MARK: {"run": run, "call": place[0]}}, size
+                )
         self._kept = dict(sorted(kept.items()))
         self._left_out = {place for place, _, _ in displays} - kept.keys()
 
@@ -94,11 +96,6 @@ def elsewhere(place: Place, names: str) -> str:
 def growth(size: int) -> str:
     """The words `its outputs add 2.7 MB to this notebook`; empty for less than 1 MB. `size` is in bytes."""
     return f"its outputs add {size / 1e6:.1f} MB to this notebook" if size > MUCH else ""
-
-
-def mark_of(run: str, call: int) -> dict[str, Any]:
-    """The metadata by which the server knows an output of a run's call, by the call's number."""
-    return {RESULT_MARK: {"run": run, "call": call}}
 
 
 def _rich(output: OutputView) -> dict[str, Any]:

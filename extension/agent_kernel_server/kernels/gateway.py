@@ -203,7 +203,8 @@ class GatewayTransport:
     def _read(self, text: str) -> None:
         try:
             frame = Frame.model_validate_json(text)
-            event = read_event(frame.content) if _is_event(frame) else None
+            is_event = frame.channel == "iopub" and frame.header.msg_type == EVENT_TYPE
+            event = read_event(frame.content) if is_event else None
         except ValidationError as error:
             self._log.debug("A frame from a gateway was dropped: %s", error)
             return
@@ -237,10 +238,6 @@ class GatewayTransport:
             self._shut_down.clear()
             if known:
                 self._listener.on_restart("The kernel was restarted.", after_death=False)
-
-
-def _is_event(frame: Frame) -> bool:
-    return frame.channel == "iopub" and frame.header.msg_type == EVENT_TYPE
 
 
 async def _written(socket: WebSocketClientConnection, text: str) -> None:
