@@ -93,13 +93,13 @@ def test_an_agent_caches_the_tools_that_it_names(loaded: TestKernel, model: Fake
 def test_the_version_of_the_state_changes_with_what_a_page_runs_unseen_and_with_calls(
     kernel: TestKernel,
 ) -> None:
-    versions = [kernel.request("version")["version"]]
+    versions = [kernel.request("version")["value"]]
     kernel.run_tool("apr_look", "inspect_variables")
-    assert kernel.request("version")["version"] == versions[0]
+    assert kernel.request("version")["value"] == versions[0]
     kernel.run("x = 1", silent=True)
-    versions.append(kernel.request("version")["version"])
+    versions.append(kernel.request("version")["value"])
     kernel.run_tool("apr_change", "run_python", code="x = 2")
-    versions.append(kernel.request("version")["version"])
+    versions.append(kernel.request("version")["value"])
     kernel.request("undo", approval_id="apr_change")
-    versions.append(kernel.request("version")["version"])
+    versions.append(kernel.request("version")["value"])
     assert len(set(versions)) == 4

@@ -27,11 +27,11 @@ def test_an_interrupt_stops_only_the_call_that_runs(kernel: TestKernel) -> None:
     taken = kernel.take("sleeper")
     after = kernel.send("'the next cell'")
     kernel.until("sleeper", "running")
-    assert kernel.request("interrupt", approval_id="another")["sent"] is False
+    assert kernel.request("interrupt", approval_id="another")["value"] is False
     began = time.monotonic()
     while not kernel.collect("sleeper")["outputs"]:
         assert time.monotonic() < began + 30
-    assert kernel.request("interrupt", approval_id="sleeper")["sent"] is True
+    assert kernel.request("interrupt", approval_id="sleeper")["value"] is True
     outcome = kernel.until("sleeper", "done")["outcome"]
     assert time.monotonic() - began < 30
     assert outcome["status"] == "cancelled"
@@ -47,7 +47,7 @@ def test_an_interrupt_stops_a_call_that_awaits(kernel: TestKernel, code: str) ->
     taken = kernel.take(name)
     while not kernel.collect(name)["outputs"]:
         time.sleep(0.01)
-    assert kernel.request("interrupt", approval_id=name)["sent"] is True
+    assert kernel.request("interrupt", approval_id=name)["value"] is True
     assert kernel.until(name, "done")["outcome"]["status"] == "cancelled"
     assert kernel.result(taken).ok
     assert kernel.value("'alive'") == "'alive'"
@@ -55,7 +55,7 @@ def test_an_interrupt_stops_a_call_that_awaits(kernel: TestKernel, code: str) ->
 
 def test_a_call_that_waits_can_be_withdrawn_and_then_never_runs(kernel: TestKernel) -> None:
     kernel.deposit("withdrawn", code="ran_anyway = True")
-    assert kernel.request("interrupt", approval_id="withdrawn")["sent"] is True
+    assert kernel.request("interrupt", approval_id="withdrawn")["value"] is True
     kernel.result(kernel.take("withdrawn"))
     assert kernel.collect("withdrawn")["outcome"]["status"] == "cancelled"
     assert kernel.value("'ran_anyway' in globals()") == "False"
@@ -111,7 +111,7 @@ def test_a_signal_that_is_not_noticed_is_sent_again(kernel: TestKernel) -> None:
     taken = kernel.take(name)
     while not kernel.collect(name)["outputs"]:
         time.sleep(0.01)
-    assert kernel.request("interrupt", approval_id=name)["sent"] is True
+    assert kernel.request("interrupt", approval_id=name)["value"] is True
     assert kernel.until(name, "done")["outcome"]["status"] == "cancelled"
     kernel.result(taken)
 
@@ -148,7 +148,7 @@ def test_a_waiting_cell_runs_the_calls_itself_and_each_once(kernel: TestKernel, 
     assert "Return the number of items" in kernel.until("pages", "done")["outcome"]["content"]
     kernel.deposit("slow", code="import time; time.sleep(60)")
     kernel.until("slow", "running")
-    assert kernel.request("interrupt", approval_id="slow")["sent"] is True
+    assert kernel.request("interrupt", approval_id="slow")["value"] is True
     assert kernel.until("slow", "done")["outcome"]["status"] == "cancelled"
     view: dict[str, Any] = {"run_id": "r", "conversation_id": "c", "prompt": "p", "status": "complete", "model": "m"}
     view |= {"recorded": False, "policy": {"mode": "ask"}, "usage": {}, "budget": {}, "started_at": ""}
@@ -195,7 +195,7 @@ def test_a_search_that_never_ends_is_stopped_like_any_call(
     kernel.deposit("searching", tool, **arguments)
     taken = kernel.take("searching")
     kernel.until("searching", "running")
-    assert kernel.request("interrupt", approval_id="searching")["sent"] is True
+    assert kernel.request("interrupt", approval_id="searching")["value"] is True
     assert kernel.until("searching", "done")["outcome"]["status"] == "cancelled"
     assert kernel.result(taken).ok
     assert kernel.value("'alive'") == "'alive'"

@@ -156,7 +156,7 @@ def test_a_tools_own_approval_function_judges_and_fails_closed(served: TestKerne
         "run = ak.Agent(tools=[pick]).start('go')"
     )
     verdicts = [served.request("verdict", tool_name="pick", arguments_json=f'{{"n": "{n}"}}') for n in (1, 2, 3)]
-    assert [verdict["verdict"]["approval"] for verdict in verdicts] == ["allow", "ask", "ask"]
+    assert [verdict["value"]["approval"] for verdict in verdicts] == ["allow", "ask", "ask"]
 
 
 def test_a_busy_kernel_shows_how_a_call_would_change_a_file(served: TestKernel, tmp_path: Path) -> None:
@@ -166,10 +166,10 @@ def test_a_busy_kernel_shows_how_a_call_would_change_a_file(served: TestKernel, 
     served.printed(busy, "busy")
     arguments = json.dumps({"path": str(path), "old_text": "old", "new_text": "new"})
     shown = served.request("preview", tool_name="edit_file", arguments_json=arguments)
-    assert shown["card"]["diff"] == f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-old\n+new"
+    assert shown["value"]["diff"] == f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-old\n+new"
     assert path.read_text() == "old\n"
-    assert served.request("preview", tool_name="edit_file", arguments_json='{"path":"none"}')["card"]["diff"] == ""
-    assert served.request("preview", tool_name="edit_file", arguments_json="[]")["card"] is None
+    assert served.request("preview", tool_name="edit_file", arguments_json='{"path":"none"}')["value"]["diff"] == ""
+    assert served.request("preview", tool_name="edit_file", arguments_json="[]")["value"] is None
     served.manager.interrupt_kernel()
     served.result(busy)
 
