@@ -12,7 +12,7 @@ from tests.e2e.model import WrittenModel
 LOAD = """%load_ext agent_kernel
 import agent_kernel as ak
 agent = ak.Agent(policy="allow", budget=ak.Budget(tool_calls=1))"""
-NEXT_TRY = re.compile(r"Rate limited, next try in (1 min )?\d+ s \(try 2 of 4\)\. Rate limit reached\.")
+NEXT_TRY = re.compile(r"Rate limited, next try in (1\smin\s)?\d+\ss \(try 2 of 4\)\. Rate limit reached\.")
 
 
 def test_a_person_tries_now_or_again_and_adds_to_a_budget_also_after_a_reload(
