@@ -114,6 +114,27 @@ def test_while_a_call_awaits(kernel: TestKernel) -> None:
     assert state_of(kernel) == ("cancelled", [("cancelled", None)], NOTICE, [])
 
 
+AS_IT_BEGINS = """import functools, os, signal
+shell = get_ipython()
+def at_first(function):
+    @functools.wraps(function)
+    async def run_cell_async(*arguments, **options):
+        if arguments[0].startswith('await __import__'):
+            del shell.run_cell_async
+            os.kill(os.getpid(), signal.SIGINT)
+        return await function(*arguments, **options)
+    return run_cell_async
+shell.run_cell_async = at_first(shell.run_cell_async)"""
+"""Interrupts the kernel when a call's message has been taken up, and its code has not begun."""
+
+
+def test_as_a_call_begins(kernel: TestKernel) -> None:
+    kernel.run('model = sleeps("time.sleep(1)")')
+    kernel.run(f"{AS_IT_BEGINS}\nrun = start(model, policy='allow')", allow_stdin=True)
+    assert state_of(kernel)[0] == "cancelled"
+    assert kernel.value("len(model.requests)") == "1"
+
+
 def test_a_cell_of_the_users_own_that_runs_is_interrupted_first(kernel: TestKernel) -> None:
     page = Page(kernel)
     kernel.run("run = start(asks())", allow_stdin=True)

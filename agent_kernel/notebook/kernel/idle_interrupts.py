@@ -1,8 +1,8 @@
 """Handles SIGINT while no cell of the user's runs: it cancels the runs of this kernel, which go on without a cell.
 
 ipykernel ignores the signal between messages, and raises KeyboardInterrupt while it handles one. Its hooks around each
-message, and `saved_sigint_handler`, are used only here. While a cell of the user's runs, the signal is left to
-ipykernel.
+message, `saved_sigint_handler` and `_cancel_on_sigint` are used only here. While a cell of the user's runs, the signal
+is left to ipykernel.
 """
 
 import logging
@@ -10,6 +10,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -44,13 +45,11 @@ class IdleInterrupts:
         self.was_asked_for: Callable[[float], bool] = lambda _seconds: True
         """Whether Jupyter was asked for an interrupt within the last `seconds`. For any thread; may block for a second.
         Without a server to ask, the origin of a signal can't be known: then it counts as the user's."""
-        self._is_new = False
-        """Whether the current message has not begun to run code yet."""
         self._kernel: Any = kernel_of(shell)
         if hasattr(self._kernel, "saved_sigint_handler"):
             threading.Thread(target=self._cancel_requested, name="agent-kernel-interrupts", daemon=True).start()
             self._watch_messages()
-            shell.events.register("pre_execute", self._on_code_start)
+            self._leave_own_code_alone()
 
     def request_cancel(self, run_id: str | None, confirm: Callable[[], bool] | None = None) -> None:
         """Have this run cancelled, or all, by another thread; where `confirm` is given, only if it returns true. Safe
@@ -91,7 +90,6 @@ class IdleInterrupts:
             before()
             if not _is_main_thread():
                 return  # a subshell's message: signals do not reach its thread
-            self._is_new = True
             if (handler := self._handler()) is not None:
                 signal.signal(signal.SIGINT, handler)
 
@@ -119,12 +117,17 @@ class IdleInterrupts:
             return self._on_idle_signal
         return self._on_signal_in_request if kind in SLOW else None
 
-    def _on_code_start(self) -> None:
-        """For code that awaits, ipykernel has set a handler of its own since the message came. This event also comes
-        for the code of a call, which runs inside the queued code."""
-        if _is_main_thread() and self._is_new and is_own(self._kernel.get_parent("shell").get("content") or {}):
-            signal.signal(signal.SIGINT, self._on_idle_signal)
-        self._is_new = False
+    def _leave_own_code_alone(self) -> None:
+        """Keep ipykernel from setting its handler for code that awaits where that is a call's: a signal that came
+        before the call's own code would be lost."""
+        original = self._kernel._cancel_on_sigint
+
+        def cancel_on_sigint(future: Any) -> AbstractContextManager[None]:
+            own = is_own(self._kernel.get_parent("shell").get("content") or {})
+            watched: AbstractContextManager[None] = nullcontext() if own else original(future)
+            return watched
+
+        self._kernel._cancel_on_sigint = cancel_on_sigint
 
     def _on_idle_signal(self, _signal: int, _frame: FrameType | None) -> None:
         if not own_signal.take():  # a signal of this process's own that comes too late is dropped
