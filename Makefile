@@ -87,7 +87,7 @@ docs: .venv/docs.stamp ## The documents as a site, in build/site; a link that le
 .PHONY: soak
 soak: .venv/test.stamp .venv/browser.stamp .venv/fuse.stamp ## What takes long: other environments, benchmarks, processes killed at random, load (SOAK_ROUNDS=20)
 	@rm -f $(FLAKY)
-	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) $(WITH_BROWSERS)
+	for folder in $(WITH_BROWSERS); do $(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) $$folder || exit 1; done
 	$(PYTEST) -q -m soak -- $(SIDE_BY_SIDE) tests $(WITH_BROWSERS:%=--ignore=%) --ignore=tests/wheel
 	$(BIN)/python -m tests.faults --rounds $(SOAK_ROUNDS)
 	$(BIN)/python -m tests.load
