@@ -135,6 +135,24 @@ def test_as_a_call_begins(kernel: TestKernel) -> None:
     assert kernel.value("len(model.requests)") == "1"
 
 
+AS_IT_IS_TAKEN_UP = """import os, signal
+from ipykernel import kernelbase
+def signal_with_default(number, handler):
+    found = signal.signal(number, handler)
+    if handler is signal.default_int_handler:
+        os.kill(os.getpid(), signal.SIGINT)
+    return found
+kernelbase.signal = signal_with_default"""
+"""Interrupts the kernel as soon as ipykernel has its own handler for a message, which then ends the kernel."""
+
+
+def test_as_the_message_of_a_call_is_taken_up(kernel: TestKernel) -> None:
+    kernel.run(AS_IT_IS_TAKEN_UP)
+    put_back = "import signal\nfrom ipykernel import kernelbase\nkernelbase.signal = signal.signal"
+    assert kernel.call("taken up", put_back)["outcome"]["status"] == "success"
+    assert kernel.value("'alive'") == "'alive'"
+
+
 def test_a_cell_of_the_users_own_that_runs_is_interrupted_first(kernel: TestKernel) -> None:
     page = Page(kernel)
     kernel.run("run = start(asks())", allow_stdin=True)

@@ -87,10 +87,11 @@ class IdleInterrupts:
         kernel, before, after = self._kernel, self._kernel.pre_handler_hook, self._kernel.post_handler_hook
 
         def begin() -> None:
-            before()
-            if not _is_main_thread():
-                return  # a subshell's message: signals do not reach its thread
-            if (handler := self._handler()) is not None:
+            # A subshell's message is not on the main thread, which alone gets signals.
+            handler = self._handler() if _is_main_thread() else None
+            if handler is None:
+                before()
+            else:  # without ipykernel's in between: it raises where nothing catches that, which ends the kernel
                 signal.signal(signal.SIGINT, handler)
 
         def end() -> None:
