@@ -50,13 +50,16 @@ def test_the_document_says_what_waits_and_has_the_record_and_cells_come_through_
     variables = {**model.server.environment(), "JUPYTER_PATH": extensions}
     product, cell = call("run_python", code="product = 6 * 7"), call("insert_cell", source="product")
     model.says(product, cell, say("It is **42**."))
+    # Where documents are shared the server saves them, and JupyterLab asks about the file if the page does meanwhile.
+    saves = "prerelease" in python
     with LabServer(tmp_path, variables, python=python) as lab:
         notebook = NotebookPage(lab, page, lab.write_notebook("beside.ipynb", ["'before'", PROMPT]))
         record = page.locator(".agent-record")  # a notebook that is not trusted keeps no other attributes
         notebook.run(1)
         notebook.wait_for_state("awaiting_approval")
         wait_until(lambda: "Waiting for you: " in document(notebook), "the document to say what waits")
-        notebook.command("docmanager:save")
+        if saves:
+            notebook.command("docmanager:save")
         wait_until(lambda: "product = 6 * 7" in notebook.path.read_text(), "the file to say what waits")
         notebook.reload()
         notebook.wait_for_state("awaiting_approval")
@@ -67,7 +70,8 @@ def test_the_document_says_what_waits_and_has_the_record_and_cells_come_through_
         wait_until(lambda: "data-agent-record" in document(notebook), "the document to have the record")
         if "jupyter-ai" not in python:  # its documents may be loaded again over a change: server-documents' issue 320
             assert page.evaluate(SOURCES).count("product") == 1
-        notebook.command("docmanager:save")
+        if saves:
+            notebook.command("docmanager:save")
         wait_until(lambda: "data-agent-record" in notebook.path.read_text(), "the file to have the record")
         [saved] = nbformat.read(notebook.path, as_version=4).cells[1].outputs
         assert WIDGET not in saved["data"]
