@@ -2,6 +2,8 @@
 
 import importlib.metadata
 import importlib.util
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,3 +39,24 @@ def test_doctor_says_what_others_that_are_installed_want(monkeypatch: pytest.Mon
     told = [f"{finding.text} {finding.advice}" for finding in doctor.examine({}, ask=False) if finding.mark == "note"]
     for words in ("mcp 1.30.0. MCP needs version 2", 'Put custom_cell_magics = "agent" into jupytext.toml'):
         assert any(words in one for one in told), told
+
+
+def test_doctor_says_which_mcp_servers_are_configured_and_which_can_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
+    servers = {"files": {"command": "npx", "env": {"KEY": "${OF_FILES}"}}, "broken": {"url": "ftp://x"}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers | {"keyless": {"command": "${NO_SUCH}"}}}))
+    told = [
+        one
+        for one in doctor.examine({"OF_FILES": "sk-of-files"}, ask=False)
+        if "mcp" in f"{one.text} {one.advice}".lower()
+    ]
+    configured = "MCP servers are configured: files."
+    assert configured in [one.text for one in told if one.mark == "ok"]
+    wrong = [one for one in told if one.mark == "MEND"]
+    assert [("broken" in one.text, "keyless" in one.text) for one in wrong] == [(True, False), (False, True)]
+    assert all(f"your own file is {tmp_path / 'mcp.json'}" in one.advice for one in wrong)
+    assert "sk-of-files" not in repr(told)
+    (tmp_path / "mcp.json").write_text("{")
+    assert any(one.mark == "MEND" and "mcp.json" in one.text for one in doctor.examine({}, ask=False))

@@ -139,6 +139,13 @@ def ask_secret(found: Annotated[Secret, Resolve(asked_secret)]) -> str:
 
 
 @server.tool()
+async def ask_address(ctx: Context) -> str:
+    """Ask the person to open an address."""
+    found = await ctx.elicit_url("Sign in there.", "https://else.example/sign-in", "e1")
+    return f"it was {found.action}"
+
+
+@server.tool()
 def roots(found: Annotated[types.ListRootsResult, Resolve(asked_roots)]) -> str:
     """Tell the roots."""
     return " ".join(str(root.uri) for root in found.roots)

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import inspect
 import json
+import re
 import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -17,6 +18,7 @@ from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 from tornado.httpclient import AsyncHTTPClient
 
+from agent_kernel import doctor
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.mcp_tools import server as mcp_server
 from agent_kernel_server.mcp_tools import servers, sign_in
@@ -45,6 +47,36 @@ def own_file(server: Server) -> Iterator[Callable[..., None]]:
     file = Path(server.app.config_dir) / "mcp.json"
     yield lambda **servers: file.write_text(json.dumps({"mcpServers": servers}))
     file.unlink(missing_ok=True)
+
+
+async def test_doctor_says_how_the_servers_of_a_running_jupyter_server_are(
+    api: Api, server: Server, folder: Path, own_file: Callable[..., None]
+) -> None:
+    await ready(api)
+    port = free_port()
+    own_file(
+        gone={"command": sys.executable, "args": ["-c", "raise SystemExit"]},
+        guarded={"url": f"http://127.0.0.1:{port}/mcp"},
+    )
+
+    async def found() -> Any:
+        _, listed = await api("GET", "mcp-servers")
+        return {one["name"]: one["state"] for one in listed["servers"]} == states
+
+    states = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in"}
+    async with running("oauth", folder, port):
+        await until(found)
+        server.app.write_server_info_file()
+        told = {finding.text: finding for finding in await doctor.of_running_servers()}
+    of_state = {name: next(text for text in told if f"server {name} of" in text) for name in states}
+    assert {name: told[text].mark for name, text in of_state.items()} == {
+        "modern": "ok",
+        "legacy": "ok",
+        "gone": "note",
+        "guarded": "note",
+    }
+    assert re.search(r" is ready: \d+ tools, about \d+ tokens", of_state["modern"])
+    assert f"is sign in. Sign in at http://127.0.0.1:{port}/" in of_state["guarded"]
 
 
 async def ready(api: Api) -> dict[str, Any]:
@@ -216,6 +248,16 @@ async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, m
     assert any("asks for a secret" in output["text"] for output in by_name[f"{era}__ask_secret"]["outputs"])
     messages = model.requests[-1].body["messages"]
     assert [one["role"] for one in messages][-3:] == ["assistant", "tool", "tool"]  # the model hears of its own calls
+
+
+async def test_a_server_can_not_have_an_address_opened(api: Api, model: FakeOpenAI) -> None:
+    """Elicitation of an address: it is shown on the call's card, and the server is told that it was refused."""
+    view = await run_calls(api, model, call("legacy__ask_address"))
+    [asked] = view["tool_calls"]
+    assert asked["state"] == "error"
+    assert "can't have a page opened" in asked["result"]
+    assert any("It wanted https://else.example/sign-in" in output["text"] for output in asked["outputs"])
+    assert all(one["tool_name"] != "ask_user" for one in view["tool_calls"])
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -415,12 +457,19 @@ async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
         await until(down)
 
 
+@pytest.mark.parametrize("known_by", ["site", "hub", "hub before site"])
 class TestBehindAHub:
     PUBLIC = "https://hub.example/user/x/"
 
     @pytest.fixture
-    def server_traits(self) -> dict[str, Any]:
-        return {"base_url": "/user/x/", "custom_display_url": self.PUBLIC}
+    def server_traits(self, known_by: str) -> dict[str, Any]:
+        of_site = {"site": self.PUBLIC, "hub": ""}.get(known_by, "https://other.example/user/x/")
+        return {"base_url": "/user/x/", "custom_display_url": of_site}
+
+    @pytest.fixture(autouse=True)
+    def environment(self, known_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of the server, which starts in this process. The variable is empty where a hub does not know its address."""
+        monkeypatch.setenv("JUPYTERHUB_PUBLIC_URL", "" if known_by == "site" else self.PUBLIC)
 
     async def test_a_server_that_wants_a_person_to_sign_in_shows_where(
         self, api: Api, model: FakeOpenAI, server: Server, folder: Path, own_file: Callable[..., None]
