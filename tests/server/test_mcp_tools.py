@@ -49,36 +49,6 @@ def own_file(server: Server) -> Iterator[Callable[..., None]]:
     file.unlink(missing_ok=True)
 
 
-async def test_doctor_says_how_the_servers_of_a_running_jupyter_server_are(
-    api: Api, server: Server, folder: Path, own_file: Callable[..., None]
-) -> None:
-    await ready(api)
-    port = free_port()
-    own_file(
-        gone={"command": sys.executable, "args": ["-c", "raise SystemExit"]},
-        guarded={"url": f"http://127.0.0.1:{port}/mcp"},
-    )
-
-    async def found() -> Any:
-        _, listed = await api("GET", "mcp-servers")
-        return {one["name"]: one["state"] for one in listed["servers"]} == states
-
-    states = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in"}
-    async with running("oauth", folder, port):
-        await until(found)
-        server.app.write_server_info_file()
-        told = {finding.text: finding for finding in await doctor.of_running_servers()}
-    of_state = {name: next(text for text in told if f"server {name} of" in text) for name in states}
-    assert {name: told[text].mark for name, text in of_state.items()} == {
-        "modern": "ok",
-        "legacy": "ok",
-        "gone": "note",
-        "guarded": "note",
-    }
-    assert re.search(r" is ready: \d+ tools, about \d+ tokens", of_state["modern"])
-    assert f"is sign in. Sign in at http://127.0.0.1:{port}/" in of_state["guarded"]
-
-
 async def ready(api: Api) -> dict[str, Any]:
     """The servers once all are ready, and their tools by name."""
 
@@ -496,6 +466,36 @@ class TestBehindAHub:
             assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
             written = json.loads(tokens.read_text())
             assert [str(one) for one in written["client"]["redirect_uris"]] == [back]
+
+
+async def test_doctor_says_how_the_servers_of_a_running_jupyter_server_are(
+    api: Api, server: Server, folder: Path, own_file: Callable[..., None]
+) -> None:
+    await ready(api)
+    port = free_port()
+    own_file(
+        gone={"command": sys.executable, "args": ["-c", "raise SystemExit"]},
+        guarded={"url": f"http://127.0.0.1:{port}/mcp"},
+    )
+
+    async def found() -> Any:
+        _, listed = await api("GET", "mcp-servers")
+        return {one["name"]: one["state"] for one in listed["servers"]} == states
+
+    states = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in"}
+    async with running("oauth", folder, port):
+        await until(found)
+        server.app.write_server_info_file()
+        told = {finding.text: finding for finding in await doctor.of_running_servers()}
+    of_state = {name: next(text for text in told if f"server {name} of" in text) for name in states}
+    assert {name: told[text].mark for name, text in of_state.items()} == {
+        "modern": "ok",
+        "legacy": "ok",
+        "gone": "note",
+        "guarded": "note",
+    }
+    assert re.search(r" is ready: \d+ tools, about \d+ tokens", of_state["modern"])
+    assert f"is sign in. Sign in at http://127.0.0.1:{port}/" in of_state["guarded"]
 
 
 @pytest.mark.soak
