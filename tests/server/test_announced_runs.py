@@ -10,10 +10,11 @@ import nbformat
 import pytest
 import pytest_asyncio
 
+from agent_kernel.errors import AgentKernelError
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from agent_kernel_server.app import AgentKernelServer
-from agent_kernel_server.kernels.kernel import ServedKernel
+from agent_kernel_server.kernels.kernel import UNDECLARED_RUNS, ServedKernel
 from agent_kernel_server.notebooks.paths import NotebookPaths
 from agent_kernel_server.notebooks.records import WIDGET_MIME
 from tests.server.client import Api, Fetch, Kernel, open_notebook
@@ -179,6 +180,47 @@ async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_fi
             pass
     assert [run["run_id"] for run in view["runs"]] == [one.run_id for one in declared]
     assert [message["content"] for message in view["messages"] if message["role"] == "user"] == ["First.", "Second."]
+
+
+async def test_every_run_is_asked_for_however_many_wait_for_their_turn_to_start(
+    open_kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell gives up a run that nobody asks for in time."""
+    declared, released, declaration_of = set(), asyncio.Event(), ServedKernel._declaration_of
+
+    async def declaration_is_noted(self: ServedKernel, *args: Any) -> Any:
+        declaration = await declaration_of(self, *args)
+        declared.add(declaration.run_id)
+        return declaration
+
+    async def starts_late(*_: Any) -> Any:
+        await released.wait()
+        raise AgentKernelError("Not today.")
+
+    monkeypatch.setattr(ServedKernel, "_declaration_of", declaration_is_noted)
+    monkeypatch.setattr(ServedKernel, "_start_declared", starts_late)
+    count = UNDECLARED_RUNS + 1
+    await open_kernel.run(
+        f"import agent_kernel as ak\nagent = ak.Agent()\nstarted = [agent.start('Go.') for _ in range({count})]"
+    )
+    await until(lambda: len(declared) == count)
+    released.set()
+    ended = "[run.wait(30).error.message for run in started].count('Not today.')"
+    assert await open_kernel.text(f"print({ended})") == f"{count}\n"
+
+
+async def test_runs_of_an_earlier_server_that_the_kernel_does_not_have_keep_no_other_from_starting(
+    api: Api, open_kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer
+) -> None:
+    service = extension.service
+    assert service is not None
+    served = service.kernels.serve(open_kernel.kernel_id)
+    assert served is not None
+    left = [await served.has_run(f"run_of_before_{number}") for number in range(UNDECLARED_RUNS)]
+    assert not any(left)
+    model.add(say("Done."))
+    await shown(open_kernel)
+    assert (await api.ended((await the_run(api))[0]))["runs"][0]["status"] == "complete"
 
 
 async def test_a_forged_or_malformed_announcement_is_dropped(api: Api, open_kernel: Kernel, model: FakeOpenAI) -> None:

@@ -54,8 +54,8 @@ DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
 """How long the runs of a kernel that has gone are given to end honestly."""
 
-STARTING_RUNS = 32
-"""How many runs of a kernel start at once. The other announcements are repeated, and get their turn."""
+UNDECLARED_RUNS = 32
+"""How many declarations a kernel is asked for at once. The other announcements are repeated, and get their turn."""
 
 OPEN_QUESTIONS = 8
 """How many questions of a kernel are answered at once. The others are repeated, and get their turn."""
@@ -142,6 +142,8 @@ class ServedKernel:
         self._why_culled = why_culled
         self._announced: set[str] = set()
         """Runs of the kernel's present process that were announced."""
+        self._undeclared: set[str] = set()
+        """Of these, the runs whose declaration is awaited: a kernel gives up a run that nobody asks for in time."""
         self._start_turn = asyncio.Lock()
         """Runs start in the order in which their cells ran; one may have to find its notebook first."""
         self._starting: set[str] = set()
@@ -291,12 +293,13 @@ class ServedKernel:
             return tuple(cells)
 
     def _on_announced(self, event: RunAnnounced) -> None:
-        if event.run_id in self._announced or len(self._starting) >= STARTING_RUNS:
+        if event.run_id in self._announced or len(self._undeclared) >= UNDECLARED_RUNS:
             return  # repeated until the declaration is asked for
         if event.through_gateway != self._transport.remote:
             self._warn_misdirected(event.run_id)
             return
         self._announced.add(event.run_id)
+        self._undeclared.add(event.run_id)
         self._starting.add(event.run_id)
         self.link.installed.set()
         serving = self._tasks.spawn(self._serve(event.run_id, self.link), f"run {event.run_id}")
@@ -317,6 +320,7 @@ class ServedKernel:
         try:
             started = await self._start(run_id, link)
         finally:
+            self._undeclared.discard(run_id)
             self._starting.discard(run_id)
         if started is None:
             self._stops.pop(run_id, None)
@@ -333,6 +337,7 @@ class ServedKernel:
             self._announced.discard(run_id)
             self._log.warning("The run %s was announced but not declared: %s", run_id, error)
             return None
+        self._undeclared.discard(run_id)
         try:
             async with self._start_turn:
                 return await self._start_declared(declaration)
@@ -391,6 +396,7 @@ class ServedKernel:
             return True
         except (KernelGone, RequestFailed) as error:
             self._log.debug("The kernel %s does not have the run %s: %s", self.kernel_id, run_id, error)
+            self._starting.discard(run_id)
             return False
         finally:
             greeting.cancel()
