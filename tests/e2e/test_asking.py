@@ -123,7 +123,7 @@ def test_errors_cells_and_outputs_are_asked_about_from_buttons_toolbar_menu_and_
     assert notebook.save().cells[0].outputs == [ERROR], "buttons are not saved"
 
     button(notebook, "Explain").click()
-    expect_typing_goes_to(notebook, 1, f"%%agent\nExplain the error of @cell:{first}\nChange nothing.")
+    expect_typing_goes_to(notebook, 1, f"%%agent\nExplain the error of @cell:{first}\nChange nothing.\n")
     assert notebook.outputs(1) == []
     page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 3")
     page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Ask the Agent…").click()

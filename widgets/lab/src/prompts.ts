@@ -4,8 +4,9 @@ export function fixPrompt(cellId: string): string {
   return `%%agent\nFix the error of ${mention(cellId)}`;
 }
 
+/** More can be asked below. */
 export function explainPrompt(cellId: string): string {
-  return `%%agent\nExplain the error of ${mention(cellId)}\nChange nothing.`;
+  return `%%agent\nExplain the error of ${mention(cellId)}\nChange nothing.\n`;
 }
 
 /** The question comes below. */
