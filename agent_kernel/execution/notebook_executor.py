@@ -23,6 +23,7 @@ from agent_kernel.tools.builtin.cells import (
     NEVER_TOLD,
     added_cell_id,
     as_it_is_now,
+    is_locked,
     outputs_of,
     refused,
     seen_cell,
@@ -298,6 +299,8 @@ class NotebookExecutor(KernelExecutor):
             self._keep(cell)
             raise _Stale(f"{text}\n{refused('changed', cell_id)}", now)
         self._keep(cell)
+        if is_locked(name.removesuffix("_cell"), cell.locks):
+            raise ToolFailed(refused("locked", cell_id))
         return cell, found.answer.language if cell.cell_type == "code" else cell.cell_type
 
     async def _place(self, arguments: dict[str, Any]) -> str:

@@ -24,6 +24,8 @@ Refusal = Literal["gone", "twice", "changed", "locked", "read_only", "running", 
 """Why a page, or a file, did not do what it was asked: there is no such cell, or more than one; its source is another
 one; it may not be edited or deleted; the notebook can't be saved; the cell runs; it can't run; there is no kernel; the
 page has the notebook no more; or something broke."""
+Lock = Literal["editable", "deletable"]
+"""A field of a cell's metadata that locks it where it is false."""
 
 
 class PageModel(BaseModel):
@@ -41,6 +43,7 @@ class CellState(PageModel):
     running: bool = False
     changed: bool = False
     """Whether its source was changed since it ran, where that is known."""
+    locks: tuple[Lock, ...] = ()
     outputs: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST_OUTPUTS)
     """In nbformat; of bundles only texts, but every type is named."""
     more_outputs: int = Field(default=0, ge=0)

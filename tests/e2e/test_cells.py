@@ -76,6 +76,7 @@ def test_cells_that_were_changed_deleted_moved_or_locked_since_their_cards_came(
     notebook.page.evaluate(SET_SOURCE, [1, "broken = 12"])
     expect(stale).to_be_visible()
     notebook.page.evaluate(CHANGE_FOUR)
+    expect(notebook.card(4).locator("[data-stale]")).to_contain_text("The cell is locked now.")
     notebook.page.get_by_role("button", name="Approve all").click()
     expect(notebook.record()).to_contain_text("I see.")
     _, changed, deleted, moved, locked = model.tool_results()

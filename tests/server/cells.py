@@ -60,8 +60,12 @@ class Notebook:
         return waiting
 
     async def ended(self, conversation_id: str) -> list[Any]:
+        """The calls that change or run cells."""
+        return [one for one in await self.calls(conversation_id) if one["tool_name"] != "read_notebook"]
+
+    async def calls(self, conversation_id: str) -> list[Any]:
         calls: list[Any] = (await self._api.ended(conversation_id))["tool_calls"]
-        return [one for one in calls if one["tool_name"] != "read_notebook"]
+        return calls
 
 
 async def until_asked(notebook: Notebook) -> None:

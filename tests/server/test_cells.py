@@ -12,6 +12,8 @@ from tests.server.cells import EDIT, Notebook, undone, until_asked
 from tests.server.client import Api, Kernel
 from tests.server.serving import Server
 
+LOCKED = "The cell c1 is locked (its metadata has editable or deletable false). Nothing was changed."
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -82,9 +84,12 @@ async def test_cells_are_added_deleted_and_moved_in_the_file(
         (EDIT, False, {}, "You have not seen the source of the cell c1: read the notebook first"),
         (call("delete_cell", cell_id="c9"), True, {}, "You have not seen the source of the cell c9"),
         (call("insert_cell", source="new", after="c9"), True, {}, "There is no cell c9"),
+        (EDIT, True, {"c1": {"metadata": {"editable": False}}}, LOCKED),
+        (call("delete_cell", cell_id="c1"), True, {"c1": {"metadata": {"editable": False}}}, LOCKED),
+        (call("delete_cell", cell_id="c1"), True, {"c1": {"metadata": {"deletable": False}}}, LOCKED),
     ],
 )
-async def test_what_the_model_has_not_seen_is_refused_without_asking_anybody(
+async def test_what_is_not_seen_or_locked_is_refused_without_asking_anybody(
     notebook: Notebook, turn: ModelTurn, reads: bool, changed: dict[str, Any], text: str
 ) -> None:
     before = notebook.write(**changed)
@@ -117,6 +122,17 @@ async def test_a_cell_that_changed_while_its_card_waited_is_left_alone_and_told_
     if "source" in changed.get("c1", {}):
         assert "Its source now:\nx = 30\ny = 2" in done["result"]
         assert "-x = 20\n+x = 30\n+y = 2" in done["result"]
+
+
+async def test_a_locked_cell_is_told_to_the_model_and_what_its_lock_allows_is_done(notebook: Notebook) -> None:
+    notebook.write(c1={"metadata": {"deletable": False}}, c2={"metadata": {"editable": False}})
+    conversation_id = await notebook.ask(EDIT, call("move_cell", cell_id="c2", after=None))
+    edited, moved = await notebook.ended(conversation_id)
+    assert (edited["state"], moved["state"]) == ("success", "success")
+    assert [cell.source for cell in notebook.cells()] == ["# Title", "x = 21\nx * 2"]
+    [read] = [one for one in await notebook.calls(conversation_id) if one["tool_name"] == "read_notebook"]
+    assert "cell:c1 (code, number 0, locked against deletion)" in read["result"]
+    assert "cell:c2 (markdown, number 1, locked against edits)" in read["result"]
 
 
 async def test_the_mode_edit_lets_edits_through_and_asks_before_anything_runs(

@@ -14,7 +14,7 @@ function signal() {
 
 /** A notebook that counts how many of its cells are looked at. */
 function notebook(size: number) {
-  let sources = Array.from({ length: size }, (_, index) => ({ id: `c${index}`, source: "x" }));
+  let sources = Array.from({ length: size }, (_, index) => ({ id: `c${index}`, source: "x", editable: true }));
   let read = 0;
   const changed = signal();
   const contentChanged = signal();
@@ -23,7 +23,7 @@ function notebook(size: number) {
     *[Symbol.iterator]() {
       for (const one of sources) {
         read += 1;
-        yield { id: one.id, sharedModel: { getSource: () => one.source } };
+        yield { id: one.id, getMetadata: () => one.editable, sharedModel: { getSource: () => one.source } };
       }
     },
   };
@@ -49,22 +49,28 @@ const DIGEST = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881
 it("looks for a card's cell when cells come and go, and at no key", async () => {
   vi.stubGlobal("isSecureContext", true);
   const one = notebook(5_000);
-  const states: boolean[] = [];
+  const states: (string | null)[] = [];
   const end = new AbortController();
-  watchCell(one.model, { cellId: "c7", digest: DIGEST, onState: (stale) => states.push(stale), signal: end.signal });
-  await vi.waitFor(() => expect(states).toEqual([false]));
+  watchCell(one.model, {
+    cellId: "c7",
+    digest: DIGEST,
+    change: "edit",
+    onState: (stale) => states.push(stale),
+    signal: end.signal,
+  });
+  await vi.waitFor(() => expect(states).toEqual([null]));
   const first = one.read();
   for (let key = 0; key < 50; key += 1) one.type(4_000, `y${key}`);
   expect(one.read()).toBe(first);
   one.type(7, "other");
-  await vi.waitFor(() => expect(states).toEqual([false, true]));
-  one.replace([{ id: "c7", source: "x" }]);
-  await vi.waitFor(() => expect(states).toEqual([false, true, false]));
+  await vi.waitFor(() => expect(states).toEqual([null, "changed"]));
+  one.replace([{ id: "c7", source: "x", editable: false }]);
+  await vi.waitFor(() => expect(states).toEqual([null, "changed", "locked"]));
   one.replace([
-    { id: "c7", source: "x" },
-    { id: "c7", source: "x" },
+    { id: "c7", source: "x", editable: true },
+    { id: "c7", source: "x", editable: true },
   ]);
-  await vi.waitFor(() => expect(states).toEqual([false, true, false, true]));
+  await vi.waitFor(() => expect(states).toEqual([null, "changed", "locked", "changed"]));
   end.abort();
   expect(one.connected()).toBe(0);
   vi.unstubAllGlobals();

@@ -4,15 +4,15 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.calls import SeenCell, source_digest
-from agent_kernel.protocol.pages import MOST_OUTPUTS, CellState, Refusal
+from agent_kernel.protocol.pages import MOST_OUTPUTS, CellState, Lock, Refusal
 from agent_kernel.tools.builtin.paths import existing, read_text
 from agent_kernel.tools.truncation import TextLimits, truncate
 
@@ -67,6 +67,7 @@ def cell_states(cells: Iterable[Mapping[str, Any]], first: int = 0) -> list[Cell
             "index": index,
             "source": text_of(cell.get("source")),
             "execution_count": count if isinstance(count, int) else None,
+            "locks": locks_of(cell),
             "outputs": found[:MOST_OUTPUTS],
             "more_outputs": max(0, len(found) - MOST_OUTPUTS),
         }
@@ -75,6 +76,17 @@ def cell_states(cells: Iterable[Mapping[str, Any]], first: int = 0) -> list[Cell
         except ValidationError:
             states.append(CellState(**{**known, "cell_id": "", "source": "(it can't be read)"}))
     return states
+
+
+def locks_of(cell: Mapping[str, Any]) -> tuple[Lock, ...]:
+    """Of a cell in a notebook's file."""
+    metadata = cell.get("metadata")
+    return tuple(lock for lock in get_args(Lock) if isinstance(metadata, dict) and metadata.get(lock) is False)
+
+
+def is_locked(action: str, locks: Collection[Lock]) -> bool:
+    """Whether a cell with these locks may not be changed so (`CellChange.action`)."""
+    return (action in ("edit", "delete") and "editable" in locks) or (action == "delete" and "deletable" in locks)
 
 
 def tell(head: str, cells: Sequence[CellState], total: int) -> tuple[str, tuple[SeenCell, ...]]:
@@ -132,6 +144,8 @@ def _title(cell: CellState) -> str:
         facts.append("runs now")
     if cell.changed:
         facts.append("changed since it ran")
+    if cell.locks:
+        facts.append("locked against edits" if "editable" in cell.locks else "locked against deletion")
     number = f"[{cell.execution_count or ' '}] " if cell.cell_type == "code" else ""
     name = f"cell:{cell.cell_id}" if cell.cell_id else "a cell without an id"
     return f"{number}{name} ({', '.join(facts)})"

@@ -9,7 +9,7 @@ from tornado.web import HTTPError
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.pages import MOST_READ, CellChange, PageAnswer, ReadCells, Refusal
-from agent_kernel.tools.builtin.cells import cell_states, refused, text_of
+from agent_kernel.tools.builtin.cells import cell_states, is_locked, locks_of, refused, text_of
 
 Notebook = dict[str, Any]
 NO_IDS = "The file of this notebook has no cell ids (its format is older than 4.5). Nothing was changed."
@@ -79,9 +79,7 @@ def change_cells(notebook: Notebook, change: CellChange) -> Refusal | None:
     cell = found[0]
     if text_of(cell.get("source")) != change.expected:
         return "changed"
-    locks = {"edit": ("editable",), "delete": ("editable", "deletable"), "move": ()}[change.action]
-    metadata = cell.get("metadata")
-    if isinstance(metadata, dict) and any(metadata.get(lock) is False for lock in locks):
+    if is_locked(change.action, locks_of(cell)):
         return "locked"
     match change.action:
         case "edit":

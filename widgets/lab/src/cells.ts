@@ -3,6 +3,7 @@
 import type { ICellModel, ICodeCellModel } from "@jupyterlab/cells";
 import { type INotebookCellExecutor, type NotebookPanel, runCell } from "@jupyterlab/notebook";
 import type { CellChange, CellState, PageAnswer, ReadCells, RunCell } from "../../src/protocol";
+import { isLocked, locksOf } from "./locks";
 
 export type Answer = Omit<PageAnswer, "type" | "request_id">;
 type Refusal = NonNullable<PageAnswer["refusal"]>;
@@ -97,14 +98,13 @@ function applied(panel: NotebookPanel, change: CellChange): Refusal | null {
   const found = find(panel, id, change.expected ?? "");
   if (typeof found === "string") return found;
   const { model, index } = found;
-  const isLocked = (key: string): boolean => model.getMetadata(key) === false;
   switch (change.action) {
     case "edit":
-      if (isLocked("editable")) return "locked";
+      if (isLocked(model, "edit")) return "locked";
       model.sharedModel.setSource(source);
       return null;
     case "delete":
-      if (isLocked("editable") || isLocked("deletable")) return "locked";
+      if (isLocked(model, "delete")) return "locked";
       if (isCode(model) && model.executionState === "running") return "running";
       notebook.deleteCell(index);
       return null;
@@ -156,7 +156,13 @@ function isCode(model: ICellModel): model is ICodeCellModel {
 }
 
 function stateOf(model: ICellModel, index: number): CellState {
-  const state = { cell_id: model.id, cell_type: model.type, index, source: model.sharedModel.getSource() };
+  const state = {
+    cell_id: model.id,
+    cell_type: model.type,
+    index,
+    source: model.sharedModel.getSource(),
+    locks: locksOf(model),
+  };
   if (!isCode(model)) return state;
   const outputs = model.sharedModel.getOutputs() as unknown as Output[];
   return {

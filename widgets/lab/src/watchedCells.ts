@@ -1,21 +1,26 @@
-/** Watches a cell for a card: whether its source is the one that the card is about. */
+/** Watches a cell for a card: whether its source is the one that the card is about, and it may still be changed. */
 import type { ICellModel } from "@jupyterlab/cells";
 import type { INotebookModel } from "@jupyterlab/notebook";
 import type { WatchCell } from "../../src/ui/events";
+import { isLocked } from "./locks";
 
 /** Not of all cells at each key: a notebook may have thousands. */
 export function watchCell(
   { cells, contentChanged }: Pick<INotebookModel, "cells" | "contentChanged">,
-  { cellId, digest, onState, signal }: WatchCell,
+  { cellId, digest, change, onState, signal }: WatchCell,
 ): void {
   let named: readonly ICellModel[] = [];
   let last: string | null | undefined;
+  let wasLocked = false;
   const look = (): void => {
-    const source = named.length === 1 ? (named[0]?.sharedModel.getSource() ?? null) : null;
-    if (source === last) return;
-    last = source;
+    const [cell] = named.length === 1 ? named : [];
+    const source = cell?.sharedModel.getSource() ?? null;
+    const locked = cell !== undefined && change !== null && isLocked(cell, change);
+    if (source === last && locked === wasLocked) return;
+    [last, wasLocked] = [source, locked];
     void isSource(source, digest).then((isIt) => {
-      if (!signal.aborted && source === last) onState(!isIt);
+      if (!signal.aborted && source === last && locked === wasLocked)
+        onState(!isIt ? "changed" : locked ? "locked" : null);
     });
   };
   const find = (): void => {

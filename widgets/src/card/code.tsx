@@ -230,24 +230,26 @@ export function InsertBelow({ code }: { code: string }): JSX.Element | null {
 
 export function StaleCell({ call }: { call: Call }): JSX.Element | null {
   const place = useRef<HTMLDivElement>(null);
-  const [isStale, setStale] = useState(false);
+  const [stale, setStale] = useState<"changed" | "locked" | null>(null);
   const digest = call.preview?.base ?? "";
   const named = parseArguments(call.input)?.["cell_id"];
   const cellId = typeof named === "string" && digest !== "" ? named.replace(/^cell:/, "") : null;
+  const change = call.name === "edit_cell" ? "edit" : call.name === "delete_cell" ? "delete" : null;
   useEffect(() => {
     if (cellId === null || place.current === null) return;
     const ends = new AbortController();
-    watchCell(place.current, { cellId, digest, onState: setStale, signal: ends.signal });
+    watchCell(place.current, { cellId, digest, change, onState: setStale, signal: ends.signal });
     return () => ends.abort();
-  }, [cellId, digest]);
+  }, [cellId, digest, change]);
   if (cellId === null) return null;
   return (
-    <div ref={place} role="status" class={isStale ? "ak-line" : undefined} data-stale={isStale ? "" : undefined}>
-      {isStale && (
+    <div ref={place} role="status" class={stale ? "ak-line" : undefined} data-stale={stale ?? undefined}>
+      {stale !== null && (
         <span>
           <Icon name="warn" tone="ak-warn" />
           <span>
-            <b>The cell has changed.</b> Approving changes and runs nothing: the model is told how the cell is now.
+            <b>{stale === "locked" ? "The cell is locked now." : "The cell has changed."}</b> Approving changes and runs
+            nothing: the model is told {stale === "locked" ? "that it is locked" : "how the cell is now"}.
           </span>
         </span>
       )}

@@ -78,7 +78,10 @@ export interface WatchCell {
   readonly cellId: string;
   /** The SHA-256 of the source, in hexadecimal digits. */
   readonly digest: string;
-  readonly onState: (isStale: boolean) => void;
+  /** What the card does to it; `null` where no lock keeps it from that. */
+  readonly change: "edit" | "delete" | null;
+  /** Called with the reason why the cell is not the one that the card is about any more, or `null`. */
+  readonly onState: (stale: "changed" | "locked" | null) => void;
   /** Ends it. */
   readonly signal: AbortSignal;
 }
