@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.errors import LogUnavailable, OtherSchema
@@ -25,8 +25,9 @@ from agent_kernel.tools.walls.inside import found_walls
 if TYPE_CHECKING:
     from agent_kernel.terminal.connection import Place
 
+AnswerT = TypeVar("AnswerT")
 SERVER_SECONDS = 10.0
-"""How long a running server has to list its models: its endpoints have half of it."""
+"""How long a running server has for each answer: the endpoints whose models it lists have half of it."""
 OLDEST_KERNEL = (7, 0)
 DEMO_ADVICE = "Or try the recorded demo, which needs no model: agent-kernel demo"
 LAB_EXTENSION = "agent-kernel"
@@ -284,14 +285,7 @@ async def of_running_servers() -> list[Finding]:
 
 
 async def _of_server(place: "Place") -> list[Finding]:
-    from agent_kernel.terminal.connection import Lost, Refused, Server
-
-    try:
-        async with asyncio.timeout(SERVER_SECONDS), Server(place) as server:
-            models = await server.get("models", ModelsView)
-            listed = await server.get("mcp-servers", ServersView)
-    except (Lost, Refused, TimeoutError):  # one without the extension, or of another version
-        return []
+    models, listed = await asyncio.gather(_ask(place, "models", ModelsView), _ask(place, "mcp-servers", ServersView))
     advice = "It forgets that when a longer request is accepted, and when it is started again."
     found = [
         Finding(
@@ -300,11 +294,11 @@ async def _of_server(place: "Place") -> list[Finding]:
             f"{endpoint.name} refused a longer request.",
             advice,
         )
-        for endpoint in models.endpoints
+        for endpoint in (models.endpoints if models is not None else ())
         for model in endpoint.models
         if model.context_is_learned
     ]
-    for one in listed.servers:
+    for one in listed.servers if listed is not None else ():
         what = f"The MCP server {reveal(one.name)} of {place.url} is {one.state}"
         if one.state == "ready":
             found.append(Finding("ok", f"{what}: {one.tools} tools, about {one.tokens:,} tokens of each request."))
@@ -312,6 +306,17 @@ async def _of_server(place: "Place") -> list[Finding]:
             found.append(Finding("note", f"{what}. {reveal(one.error)}", "It is tried again."))
         found += [Finding("note", reveal(note)) for note in one.notes]
     return found
+
+
+async def _ask(place: "Place", path: str, kind: type[AnswerT]) -> AnswerT | None:
+    """`None` of a server that does not answer in time, has no extension, or one of another version."""
+    from agent_kernel.terminal.connection import Lost, Refused, Server
+
+    try:
+        async with asyncio.timeout(SERVER_SECONDS), Server(place) as server:
+            return await server.get(path, kind)
+    except (Lost, Refused, TimeoutError):
+        return None
 
 
 def _without_endpoints(default: str | None) -> Finding:

@@ -9,6 +9,7 @@ from jupyter_server.serverapp import ServerApp
 from agent_kernel import doctor
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import failure
+from agent_kernel_server.mcp_tools.servers import McpServers
 from tests.server.client import Api, Kernel
 
 
@@ -55,7 +56,7 @@ async def test_the_models_of_each_endpoint_are_listed_and_no_key(api: Api, model
 
 @pytest.mark.usefixtures("fresh")
 async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
-    api: Api, model: FakeOpenAI, jp_serverapp: ServerApp
+    api: Api, model: FakeOpenAI, jp_serverapp: ServerApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.add(failure(400, "prompt is too long: 9000 tokens > 8192 maximum"))
     conversation_id = await api.new_conversation()
@@ -68,6 +69,8 @@ async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
     (found,) = await doctor.of_running_servers()
     assert found.mark == "note"
     assert "takes the context of fake for 8,192 tokens: openai refused a longer request." in found.text
+    monkeypatch.delattr(McpServers, "view")  # a server that can't say one thing still says the other
+    assert await doctor.of_running_servers() == [found]
 
 
 @pytest.mark.kernel
