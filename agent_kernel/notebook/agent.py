@@ -15,7 +15,7 @@ from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.kernel.wait import end_interrupted
-from agent_kernel.notebook.offered_tools import offered_tools, split_wanted, with_cache, with_timeouts
+from agent_kernel.notebook.offered_tools import offered_tools, split_cache, split_wanted, with_cache, with_timeouts
 from agent_kernel.notebook.options import Budget, Policy, as_effort, as_policy
 from agent_kernel.notebook.run import Run, state_of
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
@@ -37,7 +37,8 @@ class Agent:
     `policy`: "ask", "edit", "allow", "deny", "plan", or an `ak.Policy`.
     `budget`: the limits of each run, an `ak.Budget`. `conversation_budget`: those of all runs together.
     `timeouts`: the longest time of one call, in seconds, by the tool's name: `{"run_python": 600}`.
-    `cache`: names of read-only tools whose calls may be given a stored outcome, as with `ak.tool(cache=True)`.
+    `cache`: names of read-only tools whose calls may be given a stored outcome, as with `ak.tool(cache=True)`. Tools of
+    MCP servers are named one by one, such as `"github.search_code"`; their outcomes are kept for 5 minutes.
     `effort`: how much the model reasons, if it has a choice: "low", "medium" or "high".
     Raises `ConfigurationError` for a value that is not valid, `ToolDeclarationError` for a tool that can't be offered.
     """
@@ -62,7 +63,8 @@ class Agent:
         served = has_server(self._kernel_state, model)
         self._server_tools, tools = split_wanted(tools, served=served)
         offered = offered_tools(self._kernel_state.shell, tools, has_cells=served)
-        self.tools = with_cache(with_timeouts(offered, timeouts or {}), cache)
+        self._server_cache, own_cache = split_cache(cache, offered, self._server_tools, served=served)
+        self.tools = with_cache(with_timeouts(offered, timeouts or {}), own_cache)
         self.system = system
         self.policy = None if policy is None else as_policy(policy)
         if self.policy is not None and self.policy.rules:
@@ -112,6 +114,7 @@ class Agent:
                 model=self.model if isinstance(self.model, str) else None,
                 tools=tuple(tool.declaration for tool in self.tools),
                 server_tools=self._server_tools,
+                server_cache=self._server_cache,
                 policy=None if self.policy is None else self.policy.default,
                 rules=() if self.policy is None else tuple(self.policy.rules),
                 script=script,

@@ -110,9 +110,26 @@ def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tup
     return tuple(map(timed, tools))
 
 
-def with_cache(tools: tuple[Tool, ...], names: Iterable[str]) -> tuple[Tool, ...]:
-    """The tools, of which those with these names give a stored outcome again. Raises `ConfigurationError`."""
+def split_cache(
+    names: Iterable[str], tools: tuple[Tool, ...], patterns: tuple[str, ...] | None, *, served: bool
+) -> tuple[tuple[str, ...], set[str]]:
+    """The names of tools of MCP servers, and of these tools. `patterns`: which tools of servers there are. Raises
+    `ConfigurationError`: a pattern could take in a tool that changes something."""
     wanted = {names} if isinstance(names, str) else set(names)
+    own = {tool.declaration.name for tool in tools}
+    theirs = sorted(name for name in wanted - own if _SERVER_TOOL.search(name))
+    if several := [name for name in theirs if "*" in name]:
+        raise ConfigurationError(f"cache: name each tool that may be cached in place of {several[0]!r}.")
+    if theirs and not served:
+        raise ConfigurationError(
+            f"cache: {theirs[0]!r} is a tool of an MCP server. There are such only where a Jupyter server has the "
+            "extension."
+        )
+    return (tuple(theirs), wanted.difference(theirs)) if patterns != () else ((), wanted)
+
+
+def with_cache(tools: tuple[Tool, ...], wanted: set[str]) -> tuple[Tool, ...]:
+    """The tools, of which those with these names give a stored outcome again. Raises `ConfigurationError`."""
     if unknown := wanted - {tool.declaration.name for tool in tools}:
         raise ConfigurationError(f"cache: no tool of this agent is named {', '.join(sorted(map(repr, unknown)))}.")
 

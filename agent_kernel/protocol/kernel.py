@@ -76,6 +76,8 @@ class RunDeclaration(KernelMessage):
     tools: tuple[ToolDeclaration, ...] = ()
     server_tools: tuple[Annotated[str, Field(max_length=200)], ...] | None = Field(default=None, max_length=100)
     """As in `RunSpec`."""
+    server_cache: tuple[Annotated[str, Field(max_length=200)], ...] = Field(default=(), max_length=100)
+    """As in `RunSpec`."""
     script: tuple[ScriptedDecision, ...] = Field(default=(), max_length=MOST_DECISIONS)
     widget_model_id: str | None = None
     replaces: tuple[Identifier, ...] = Field(default=(), max_length=MOST_REPLACED)

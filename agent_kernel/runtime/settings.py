@@ -43,6 +43,8 @@ class RunSpec:
     tools: tuple[ToolDeclaration, ...] = ()
     server_tools: tuple[str, ...] | None = None
     """Patterns of the tools of MCP servers that it wants, such as `github.*`; `None` means all."""
+    server_cache: tuple[str, ...] = ()
+    """Names of tools of MCP servers whose outcomes may be given again: a person has named them, no server can."""
     policy: PolicyMode | None = None
     """`None` means ask."""
     rules: tuple[str, ...] = ()
@@ -89,6 +91,7 @@ class RunSpec:
             model=declaration.model,
             tools=declaration.tools,
             server_tools=declaration.server_tools,
+            server_cache=declaration.server_cache,
             policy=declaration.policy,
             rules=declaration.rules,
             script=declaration.script,

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from fnmatch import fnmatchcase
 from typing import Any
@@ -34,6 +34,8 @@ START_SERVERS = "start_mcp_servers"
 """The name of the call that starts the servers of a notebook's folder. No model can make it."""
 DEFINITION = "defined as "
 """How a rule, and what an approval is bound to, begins before a definition's digest."""
+CACHE_SECONDS = 300.0
+"""For which an outcome of a server's tool may be given again: nobody here sees what changes at the server."""
 DIGEST_CHARACTERS = 16
 """Of a definition's digest, as rules have it."""
 
@@ -137,6 +139,12 @@ def chosen(
     return [tool for tool in wanted if tool.name not in taken]
 
 
+def with_cache(tools: Iterable[ToolDeclaration], names: Collection[str]) -> list[ToolDeclaration]:
+    """The tools, of which those that a person has named, as `github.search_code` or `github__search_code`, may have
+    their outcomes given again for some time."""
+    return [replace(tool, cache_seconds=CACHE_SECONDS) if _names(tool) & {*names} else tool for tool in tools]
+
+
 def unfit(tools: Iterable[ToolDeclaration], patterns: Iterable[str]) -> str:
     """What a person is told of patterns that fit none of these tools; nothing where each fits one."""
     theirs = {tool.name: tool for tool in tools if tool.origin is not None}.values()
@@ -150,10 +158,14 @@ def _counted(theirs: Iterable[ToolDeclaration]) -> list[tuple[str, int]]:
     return sorted(Counter(tool.origin.server for tool in theirs if tool.origin is not None).items())
 
 
+def _names(tool: ToolDeclaration) -> set[str]:
+    assert tool.origin is not None
+    return {tool.name, f"{tool.origin.server}.{tool.origin.tool}"}
+
+
 def _fits(tool: ToolDeclaration, pattern: str) -> bool:
     assert tool.origin is not None
-    dotted = f"{tool.origin.server}.{tool.origin.tool}"
-    return pattern in (tool.name, tool.origin.server) or fnmatchcase(dotted, pattern) or fnmatchcase(tool.name, pattern)
+    return pattern == tool.origin.server or any(name == pattern or fnmatchcase(name, pattern) for name in _names(tool))
 
 
 # Many tools: a search

@@ -85,7 +85,14 @@ def test_an_agent_caches_the_tools_that_it_names(loaded: TestKernel, model: Fake
     model.add(*[call("inspect_variables", names=["x"])] * 2, say("Done."))
     run = 'run = ak.Agent(policy="allow", cache=["inspect_variables"]).run("Go.")'
     assert loaded.value(f"{run}\n[one.cached_at is not None for one in run.tool_calls]") == "[False, True]"
-    for names, fault in (("['run_python']", "not read-only"), ("['nosuch']", "cache: no tool"), ("'ask_user'", "not")):
+    faults = {
+        "['run_python']": "not read-only",
+        "['nosuch']": "cache: no tool",
+        "'ask_user'": "not",
+        "['github.*']": "cache: name each tool",
+        "['github.search']": "is a tool of an MCP server",
+    }
+    for names, fault in faults.items():
         reply = loaded.run(f"ak.Agent(cache={names})").reply
         assert (reply["ename"], fault in reply["evalue"]) == ("ConfigurationError", True)
 

@@ -43,6 +43,8 @@ def add(a: int, b: int) -> int:
 @server.tool(annotations=types.ToolAnnotations(read_only_hint=True))
 def look() -> str:
     """Look."""
+    with (FOLDER / f"looks of {ERA}").open("a") as file:
+        file.write("x")
     return "seen"
 
 

@@ -20,6 +20,7 @@ from tornado.httpclient import AsyncHTTPClient
 
 from agent_kernel import doctor
 from agent_kernel.testing import FakeOpenAI, call, calls, say
+from agent_kernel.tools import server_tools
 from agent_kernel_server.mcp_tools import server as mcp_server
 from agent_kernel_server.mcp_tools import servers, sign_in
 from tests.ports import free_port
@@ -324,6 +325,70 @@ async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
     _, rules = await api("GET", "rules")
     for rule in rules:
         await api("DELETE", "rules", rule["rule_id"])
+
+
+async def runs_of(api: Api, kernel: Kernel, model: FakeOpenAI, agent: str, *turns: Any) -> Any:
+    """The calls of a run of this agent, in a cell that waits for it, and whether each was given a stored outcome."""
+    before = {one["conversation_id"] for one in (await api("GET", "conversations"))[1]}
+    model.add(*turns, say("Done."))
+    await kernel.run(f"import agent_kernel as ak\n%load_ext agent_kernel\nagent = {agent}\nrun = agent.run('Go.')")
+    [made] = {one["conversation_id"] for one in (await api("GET", "conversations"))[1]} - before
+    found = (await api.ended(made))["tool_calls"]
+    return [(one["tool_name"].removeprefix("modern__"), one["cached_at"] is not None) for one in found]
+
+
+@pytest.mark.kernel
+async def test_a_tool_that_a_person_named_gives_its_outcome_again_until_something_has_run(
+    api: Api, model: FakeOpenAI, kernel: Kernel, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ready(api)
+    offered = "tools=['run_python', 'modern.*'], policy='allow'"
+    agent = f"ak.Agent({offered}, cache=['modern.look', 'modern__fail'])"
+    look, fail = call("modern__look"), call("modern__fail")
+    add, code = call("modern__add", a=1, b=2), call("run_python", code="1")
+    looks = folder / "looks of modern"
+    looks.unlink(missing_ok=True)
+    assert await runs_of(api, kernel, model, agent, look, look, add, look, look, code, look) == [
+        ("look", False),
+        ("look", True),
+        ("add", False),
+        ("look", False),
+        ("look", True),
+        ("run_python", False),
+        ("look", False),
+    ]
+    assert looks.read_text() == "xxx"
+    assert await runs_of(api, kernel, model, agent, fail, fail) == [("fail", False)] * 2
+    # It says of itself that it only reads, which allows nothing.
+    assert await runs_of(api, kernel, model, f"ak.Agent({offered})", look, look) == [("look", False)] * 2
+    monkeypatch.setattr(server_tools, "CACHE_SECONDS", 1e-6)
+    assert await runs_of(api, kernel, model, agent, look, look) == [("look", False)] * 2
+
+
+@pytest.mark.kernel
+async def test_the_outcome_of_a_servers_call_that_asked_a_person_is_not_given_again(
+    api: Api, model: FakeOpenAI, kernel: Kernel
+) -> None:
+    await ready(api)
+    ask = call("modern__ask")
+    agent = "ak.Agent(tools=['run_python', 'modern.*'], policy='allow', cache=['modern.ask'])"
+
+    async def answer_two() -> None:
+        answered: set[str] = set()
+
+        async def asked() -> Any:
+            _, listed = await api("GET", "approvals")
+            return {one["approval_id"] for one in listed if one["tool_name"] == "ask_user"} - answered
+
+        for size in ("7", "8"):
+            [question] = await until(asked)
+            answered.add(question)
+            await api("POST", "approvals", question, "result", body={"output": size})
+
+    answering = asyncio.create_task(answer_two())
+    found = await runs_of(api, kernel, model, agent, ask, ask)
+    await answering
+    assert [one for one in found if one[0] == "ask"] == [("ask", False)] * 2
 
 
 @pytest.mark.kernel

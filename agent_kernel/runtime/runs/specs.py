@@ -21,7 +21,7 @@ from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
-from agent_kernel.tools.server_tools import chosen
+from agent_kernel.tools.server_tools import chosen, with_cache
 
 _SPEC: TypeAdapter[RunSpec] = TypeAdapter(RunSpec)
 _LIMITS: TypeAdapter[FolderLimits] = TypeAdapter(FolderLimits)
@@ -76,7 +76,8 @@ async def with_server_tools(settings: RuntimeSettings, row: ConversationRow, spe
     names = {tool.name for tool in own}
     if taken := [tool.name for tool in found if tool.name in names]:
         logger.warning("Tools of MCP servers are left out, because the notebook has some of that name: %s", taken)
-    return replace(spec, tools=(*own, *chosen(found, spec.server_tools, names)))
+    theirs = with_cache(chosen(found, spec.server_tools, names), spec.server_cache)
+    return replace(spec, tools=(*own, *theirs))
 
 
 FindExecutor = Callable[[RunSpec], Awaitable[ToolExecutor | None]]

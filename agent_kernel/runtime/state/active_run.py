@@ -26,7 +26,7 @@ from agent_kernel.protocol.views import DelayView, ErrorView, NoticeView, Policy
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.commits import Commit, commit_to
-from agent_kernel.runtime.state.outcome_cache import OutcomeCache
+from agent_kernel.runtime.state.outcome_cache import OutcomeCache, UnseenChanges
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.run_calls import Broker, RunCalls
 from agent_kernel.runtime.state.seen_cells import SeenCells
@@ -81,6 +81,7 @@ class Resources:
     """The runs that are under way, of all conversations. Kept by `RunQueue`."""
     seen_by_clients: dict[str, SeenCells] = field(default_factory=dict)
     """By `ConversationRow.client_home`."""
+    unseen_changes: UnseenChanges = field(default_factory=UnseenChanges)
     passwords: list[str] = field(default_factory=list)
     """What was typed for code that asked for a password: never shown, and kept in memory only."""
 
@@ -136,6 +137,7 @@ class ActiveRun:
             getattr(model, "server_tools", None) or shared.runtime.settings.server_tools
         )
         """Carries out the calls of tools of MCP servers. A recording has their results, and no server is asked."""
+        self.unseen_changes = shared.runtime.unseen_changes
         self._shared = shared
         self.begun, self.prompted = start.begun, start.prompted
         self.meter, self.repeats, self.spans = Meter.of(view), Repeats(), Spans()

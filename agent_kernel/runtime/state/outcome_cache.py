@@ -6,7 +6,8 @@ Ages are of the monotonic clock, so that a wall clock that is changed keeps noth
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 MOST_OUTCOMES = 64
@@ -25,6 +26,24 @@ class StoredOutcome:
     """As the model was told."""
     truncated: bool = False
     output_file: str | None = None
+    definition: str = ""
+    """How its server defined the tool."""
+
+
+class UnseenChanges:
+    """Counts the beginnings and ends of calls that are not read-only and that no kernel sees: those of MCP servers'
+    tools and of cells, in all conversations of a runtime. They make another version, as what a kernel sees does."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        self.count += 1
+        try:
+            yield
+        finally:
+            self.count += 1
 
 
 class OutcomeCache:

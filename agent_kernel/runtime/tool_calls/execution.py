@@ -7,6 +7,7 @@ the call has its turn at the kernel, where it would run otherwise."""
 import asyncio
 import logging
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -32,7 +33,7 @@ from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.executor import CallExecutor, OutputSink
-from agent_kernel.tools.server_tools import DEFINITION, chosen, definition_digest, find, unfit
+from agent_kernel.tools.server_tools import DEFINITION, chosen, definition_digest, find, unfit, with_cache
 from agent_kernel.tools.truncation import TextLimits, shorten
 
 NO_SERVERS = "The server of this tool is not configured here. Nothing ran."
@@ -53,10 +54,11 @@ async def add_late_tools(run: ActiveRun) -> None:
         return
     found = await servers.offered(spec.notebook_path or run.conversation.notebook_path, wait=False)
     if late := chosen(found, spec.server_tools, {tool.name for tool in spec.tools}):
-        run.add_tools(late)
+        run.add_tools(with_cache(late, spec.server_cache))
         tools = run.spec.tools
         await run.commit(lambda commit: save_tools(commit.sql, run.run_id, tools))
-    if run.view.usage.steps == 0 and (said := unfit([*run.spec.tools, *found], spec.server_tools or ())):
+    patterns = (*(spec.server_tools or ()), *spec.server_cache)
+    if run.view.usage.steps == 0 and (said := unfit([*run.spec.tools, *found], patterns)):
         run.notify(said)
 
 
@@ -120,7 +122,8 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
     lines = CallLines(run, call, outputs)
     started = time.monotonic()
     try:
-        with run.spans.call(call) as ended:
+        unseen = run.unseen_changes.noted() if _changes_unseen(run, call) else nullcontext()
+        with unseen, run.spans.call(call) as ended:
             outcome, interruption = await _on_executor(run, call, lines.emit)
             ended(outcome)
     except BaseException:
@@ -134,21 +137,34 @@ async def carry_out(run: ActiveRun, call: ToolCallView) -> None:
 
 
 async def _cached_version(run: ActiveRun, call: ToolCallView) -> str | None:
-    """The version of the kernel's state, for a call that may have a stored outcome and whose own is kept."""
-    declaration = run.registry.declaration(call.tool_name)
-    if declaration.cache_seconds is None or not declaration.read_only or call.by != "policy" or run.executor is None:
+    """The version of what calls read, for a call that may have a stored outcome and whose own is kept."""
+    if not _has_cache(run, call) or call.by != "policy" or run.executor is None:
         return None
+    unseen = run.unseen_changes.count
     try:
-        return await run.executor.state_version()
+        version = await run.executor.state_version()
     except KernelGone:
         return None
+    return None if version is None else f"{version} {unseen}"
+
+
+def _has_cache(run: ActiveRun, call: ToolCallView) -> bool:
+    """Of a server's tool a person alone says that it changes nothing, by naming it for the cache."""
+    tool = run.registry.declaration(call.tool_name)
+    return tool.cache_seconds is not None and (tool.read_only or tool.origin is not None)
+
+
+def _changes_unseen(run: ActiveRun, call: ToolCallView) -> bool:
+    if call.read_only or _has_cache(run, call):
+        return False
+    return is_of_servers(run, call.tool_name) or changes_cells(run, call.tool_name)
 
 
 async def _end_by_stored(run: ActiveRun, call: ToolCallView, version: str) -> bool:
     """End an executing call with a stored outcome, if there is one."""
-    seconds = run.registry.declaration(call.tool_name).cache_seconds or 0.0
-    found = run.outcomes.find((call.tool_name, call.digest), version, seconds)
-    if found is None:
+    tool = run.registry.declaration(call.tool_name)
+    found = run.outcomes.find((call.tool_name, call.digest), version, tool.cache_seconds or 0.0)
+    if found is None or found[0].definition != definition_digest(tool):
         return False
     stored, age = found
     result = outcome_texts.stored(age, stored.result)
@@ -272,8 +288,11 @@ async def finish(
         run.calls.add_unknown(call.digest)
     elif not kept.truncated:
         run.seen_cells.tell(outcome.cells)
-    if version is not None and outcome.status == "success" and not shown:  # pictures are not kept
-        run.outcomes.keep((call.tool_name, call.digest), version, StoredOutcome(result, kept.truncated, output_file))
+    has_asked = call.tool_call_id in run.calls.have_asked
+    if version is not None and outcome.status == "success" and not shown and not has_asked:  # pictures are not kept
+        definition = definition_digest(run.registry.declaration(call.tool_name))
+        stored = StoredOutcome(result, kept.truncated, output_file, definition)
+        run.outcomes.keep((call.tool_name, call.digest), version, stored)
 
 
 def _cut_short(outcome: Outcome, interruption: Interruption) -> Outcome:

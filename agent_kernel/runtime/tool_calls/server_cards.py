@@ -53,6 +53,7 @@ async def ask_person(
     """The person's answer to a question of the server that carries out the call `asking`, or the `line` that its code
     asks for, of which a password is kept nowhere. `None` where nobody is there,
     or the question was skipped. The model hears of it by the call's result alone."""
+    run.calls.have_asked.add(asking.tool_call_id)
     if not run.attended or asking.by == "script":
         return None
     more = ({"choices": list(choices)} if choices else {}) | ({"line": line} if line else {})
