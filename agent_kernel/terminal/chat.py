@@ -9,8 +9,8 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from math import inf
 from typing import Any, NoReturn, TextIO
@@ -21,9 +21,8 @@ from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.protocol.views import ConversationView, RunView, ToolCallView
 from agent_kernel.record.words import ACTIONS, CARD, name_of, run_word
 from agent_kernel.terminal import connection
-from agent_kernel.terminal.connection import Lost, Place, Refused, Server
+from agent_kernel.terminal.connection import Frame, Lost, Place, Refused, Server
 from agent_kernel.terminal.lines import (
-    Ask,
     Printer,
     Terminal,
     active_run,
@@ -48,6 +47,8 @@ PIECES = ("token", "reasoning", "usage", "tool_output", "tool_state")
 """The events that change nothing that is printed or asked, but for a call that waits for the user's own cell."""
 Request = tuple[str, Mapping[str, Any]]
 """A route and the body that is sent there."""
+Asking = Generator[str, str, Request]
+"""Asks a person: gives questions, is sent what is typed, and returns what is sent to the server."""
 
 
 def _is_news(frame: Mapping[str, Any]) -> bool:
@@ -56,10 +57,6 @@ def _is_news(frame: Mapping[str, Any]) -> bool:
 
 class Leave(Exception):
     """The person leaves. That stops nothing."""
-
-
-class Changed(Exception):
-    """What is to be asked has changed while it was asked: it was answered elsewhere, or something else began."""
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -152,53 +149,59 @@ class Chat:
     def __init__(self, server: Server, path: str, view: ConversationView, terminal: Terminal) -> None:
         self._server, self._path, self._view, self._terminal = server, path, view, terminal
         self._printer = Printer(terminal, view)
-        self._news = asyncio.Event()
-        """Set when the view has to be read again."""
         self._answered: set[str] = set()
         """The keys of what was answered here, and is not asked again."""
+        self._asked = ""
+        """The key of what is asked now."""
+        self._asking: Asking | None = None
 
     def _say(self, text: str) -> None:
         self._terminal.line(one_line(text))
 
     async def run(self) -> NoReturn:
-        """Raises `Leave`, `Lost`, `Refused`."""
+        """Raises `Leave`, `Refused`."""
         self._say(f"Ctrl+C leaves, which stops nothing; {STOP} and Enter stops the run, {NOW} asks its model at once.")
-        self._listening = asyncio.create_task(self._listen())
-        try:
-            while True:
-                self._printer.show(self._view, waiting_in(self._view))
-                key, ask = self._next()
-                try:
-                    await self._ask(key, ask)
-                except Changed:
-                    if ask is not None and key not in waiting_in(self._view):
-                        self._say("This was answered elsewhere, and is not asked any more.")
-                await self._refresh()
-        except (Leave, asyncio.CancelledError):
-            goes_on = "The run goes on. " if active_run(self._view) is not None else ""
-            self._terminal.line(f"\n{goes_on}Come back: agent-kernel chat {self._view.conversation_id}")
-            raise
-        finally:
-            self._listening.cancel()
-            await asyncio.wait((self._listening,))
+        async with aclosing(self._server.follow(self._path, self._view.last_seq, inf)) as frames:
+            changed, typed = asyncio.create_task(self._until_changed(frames)), asyncio.create_task(typed_line())
+            try:
+                while True:
+                    asked = self._asked
+                    self._show()
+                    if typed.done() and self._asked != asked:  # a line that comes at that moment decides nothing
+                        typed = self._next_line(typed)
+                    await asyncio.wait((changed, typed), return_when=asyncio.FIRST_COMPLETED)
+                    if changed.done():
+                        changed.result()
+                        changed = asyncio.create_task(self._until_changed(frames))
+                        await self._read()
+                    else:
+                        line, typed = typed.result(), self._next_line(typed)
+                        await self._take(line.strip())
+            except (Leave, asyncio.CancelledError):
+                goes_on = "The run goes on. " if active_run(self._view) is not None else ""
+                self._terminal.line(f"\n{goes_on}Come back: agent-kernel chat {self._view.conversation_id}")
+                raise
+            finally:
+                changed.cancel()
+                typed.cancel()
+                await asyncio.wait((changed, typed))
 
-    async def _listen(self) -> None:
-        """Raises `Refused`."""
-        try:
-            async with aclosing(self._server.follow(self._path, self._view.last_seq, inf)) as frames:
-                async for _, frame in frames:
-                    if _is_news(frame):
-                        self._news.set()
-        finally:
-            self._news.set()
+    def _next_line(self, typed: asyncio.Task[str]) -> asyncio.Task[str]:
+        """Raises `Leave` where the input has ended."""
+        if not typed.result():
+            raise Leave
+        return asyncio.create_task(typed_line())
 
-    async def _refresh(self) -> None:
+    async def _until_changed(self, frames: AsyncGenerator[tuple[int, Frame]]) -> None:
+        """Return once the view is older than the conversation. Raises `Refused`."""
+        async for seq, frame in frames:
+            if frame["type"] == "session" or (_is_news(frame) and seq > self._view.last_seq):
+                return
+
+    async def _read(self) -> None:
         """Read the view as soon as the server can be reached. Raises `Refused`."""
         said = False
         while True:
-            if self._listening.done():
-                self._listening.result()
-            self._news.clear()
             try:
                 self._view = await self._server.get(self._path, ConversationView)
                 return
@@ -208,79 +211,68 @@ class Chat:
                 said = True
                 await asyncio.sleep(1.0)
 
-    def _next(self) -> tuple[str, Ask | None]:
-        """What is asked next, with its key; without anything that waits, whether a run goes on."""
-        asks = (one for one in waiting_in(self._view).items() if one[0] not in self._answered)
-        return next(asks, ("a run" if active_run(self._view) is not None else "a prompt", None))
+    def _show(self) -> None:
+        """Print what is new and ask what waits, right below it. Nothing is printed below a question that is still to be
+        answered."""
+        waiting = waiting_in(self._view)
+        idle = "a run" if active_run(self._view) is not None else "a prompt"
+        key, ask = next((one for one in waiting.items() if one[0] not in self._answered), (idle, None))
+        if self._asking is not None:
+            if key == self._asked:
+                return
+            self._terminal.line("", "")
+            if self._asked != "a prompt" and self._asked not in waiting:
+                self._say("This was answered elsewhere, and is not asked any more.")
+        self._printer.show(self._view, waiting)
+        self._asked, self._asking = key, None
+        if isinstance(ask, ToolCallView):
+            self._printer.show_call(ask)
+            self._asking = self._of_call(ask)
+        elif ask is not None:
+            self._asking = self._of_pause(ask)
+        elif key == "a prompt":
+            self._asking = self._of_prompt()
+        if self._asking is not None:
+            self._put(next(self._asking))
 
-    async def _line(self, question: str = "") -> str:
-        """What the person types. Raises `Changed` when something else is to be asked, without a question when there
-        is news, and after `/stop`; `Leave`."""
-        if question:
-            forget_typed()
-            self._terminal.ask(question)
-        typed, changed = asyncio.create_task(typed_line()), asyncio.create_task(self._until_changed(question))
-        try:
-            await asyncio.wait((typed, changed), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            typed.cancel()
-            changed.cancel()
-            self._news.set()  # it may have been taken and not acted on
-        if changed.done():  # a line that comes at that moment decides nothing
-            if question:
-                self._terminal.line("", "")
-            changed.result()
-            raise Changed
-        if not (line := typed.result()):
-            raise Leave
+    def _put(self, question: str) -> None:
+        forget_typed()
+        self._terminal.ask(question)
+
+    async def _take(self, line: str) -> None:
+        """What the person has typed. Raises `Refused`."""
         run = active_run(self._view)
-        if run is not None and (action := {STOP: "cancel", NOW: "try-now"}.get(line.strip())) is not None:
+        if run is not None and (action := {STOP: "cancel", NOW: "try-now"}.get(line)) is not None:
             await self._send(f"{self._path}/runs/{run.run_id}/{action}", {})
-            raise Changed
-        return line.strip()
+        elif self._asking is None:
+            self._say(f"A prompt can be typed when the run has ended; {STOP} stops it.")
+        else:
+            try:
+                self._put(self._asking.send(line))
+                return
+            except StopIteration as answered:
+                request: Request = answered.value
+            if await self._send(*request):
+                self._answered.add(self._asked)
+        self._asked, self._asking = "", None
+        await self._read()
 
-    async def _until_changed(self, question: str) -> None:
-        key, _ = self._next()
-        with suppress(Lost):
-            while key == self._next()[0]:
-                await self._news.wait()
-                if not question or self._listening.done():
-                    return
-                self._news.clear()
-                self._view = await self._server.get(self._path, ConversationView)
-
-    async def _pick(self, question: str, choices: Mapping[str, str]) -> str:
+    def _pick(self, question: str, choices: Mapping[str, str]) -> Generator[str, str, str]:
         named = "  ".join(f"[{key}] {name}" for key, name in choices.items())
-        while (typed := await self._line(f"{question}\n{named}")) not in choices:
+        while (typed := (yield f"{question}\n{named}")) not in choices:
             self._say(f"Type one of {', '.join(choices)}, and Enter.")
         return typed
 
-    async def _ask(self, key: str, ask: Ask | None) -> None:
-        """Ask for an answer to what waits, right below it, and send it. Raises `Changed`, `Leave`."""
-        if isinstance(ask, ToolCallView):
-            self._printer.show_call(ask)
-            request = await self._of_call(ask)
-        elif ask is not None:
-            request = await self._of_pause(ask)
-        elif active_run(self._view) is not None:
-            await self._line()
-            self._say(f"A prompt can be typed when the run has ended; {STOP} stops it.")
-            return
-        else:
-            request = await self._of_prompt()
-        if await self._send(*request):
-            self._answered.add(key)
-
-    async def _of_call(self, call: ToolCallView) -> Request:
+    def _of_call(self, call: ToolCallView) -> Asking:
         path = f"approvals/{call.approval_id}"
         if call.state == "unknown":
             choices = {"r": ACTIONS["runAgain"], "c": ACTIONS["goOn"]}
-            typed = await self._pick(f"{CARD['look']} {CARD['outcomeNote']}", choices)
+            typed = yield from self._pick(f"{CARD['look']} {CARD['outcomeNote']}", choices)
             return f"{path}/outcome", {"answer": "retry" if typed == "r" else "continue"}
         if call.state == "executing":
             answers = {str(number): text for number, text in enumerate(question_of(call)[1], 1)}
             note = "a number chooses, " if answers else ""
-            typed = await self._line(f"{CARD['yourAnswer']} ({note}an empty line skips the question):")
+            typed = yield f"{CARD['yourAnswer']} ({note}an empty line skips the question):"
             return (f"{path}/result", {"output": answers.get(typed, typed)}) if typed else (f"{path}/cancel", {})
         question = f"{one_line(name_of(call.tool_name), 60)}: {CARD['exactly']}"
         digest = {"digest": call.digest}  # that of what is on screen: nothing else is decided on
@@ -288,15 +280,15 @@ class Chat:
         if offer := next((rule for rule in call.rules if "run" in rule.scopes), None):
             covered = f" in this run. {offer.label}" + (f" ({offer.note})" if offer.note else "")
             choices["r"] = one_line(ACTIONS["allowInRun"] + covered, 240)
-        typed = await self._pick(question, choices)
+        typed = yield from self._pick(question, choices)
         if typed == "r" and offer is not None:
             return path, {"approved": True, "scope": "run", "rule": offer.text} | digest
         if typed == "a":
             return path, {"approved": True} | digest
-        reason = await self._line(f"{CARD['reason']} ({CARD['reasonNote']}):")
+        reason = yield f"{CARD['reason']} ({CARD['reasonNote']}):"
         return path, {"approved": False, "reason": reason or None} | digest
 
-    async def _of_pause(self, run: RunView) -> Request:
+    def _of_pause(self, run: RunView) -> Asking:
         """A run goes on with as much again as it had; other amounts are for its card."""
         pause, path = run.paused, f"{self._path}/runs/{run.run_id}"
         assert pause is not None
@@ -305,11 +297,11 @@ class Chat:
         without = pause.unpriced and not pause.repeated
         add = {name: limits[name] for name in pause.reached if name in limits and not without}
         more = f" with {', '.join(f'{value:,} {name}' for name, value in add.items())} more" if add else ""
-        await self._pick(CARD["orStop"], {"c": ACTIONS["goOnWithout" if without else "goOn"] + more})
+        yield from self._pick(CARD["orStop"], {"c": ACTIONS["goOnWithout" if without else "goOn"] + more})
         return f"{path}/budget", {"pause_id": pause.pause_id, "add": add, "without_usd": without}
 
-    async def _of_prompt(self) -> Request:
-        while not (text := await self._line("Ask for something; Ctrl+D leaves.")):
+    def _of_prompt(self) -> Asking:
+        while not (text := (yield "Ask for something; Ctrl+D leaves.")):
             pass
         self._printer.typed = text
         if self._view.runs:
