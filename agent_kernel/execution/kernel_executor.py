@@ -23,17 +23,17 @@ from agent_kernel.protocol.kernel import (
     CollectCall,
     Collected,
     DescribeEnvironment,
-    Done,
     EnvironmentDescribed,
     GiveVerdict,
     InterruptCall,
     LocateCall,
-    MentionsRead,
+    Mention,
     OfferCall,
     PreviewCall,
     ReadMentions,
     ReadPicture,
     ReadStateVersion,
+    Reply,
     UndoCall,
 )
 from agent_kernel.tools.executor import OutputSink
@@ -143,7 +143,7 @@ class _KernelCall:
         try:
             await self._link.wait_first(sent, offered, ended)
             if offered[1].done():
-                await self._link.reply(offered, Done)  # raises where the kernel refuses the call
+                await self._link.reply(offered, Reply)  # raises where the kernel refuses the call
             while not (sent[1].done() or ended.done()):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(COLLECT_SECONDS):
@@ -283,11 +283,11 @@ class KernelExecutor:
         except (TimeoutError, RequestFailed):
             raise ToolFailed("The kernel does not answer yet. Nothing was put back.") from None
         try:
-            undone = await link.request(UndoCall(approval_id=approval_id, redo=redo))
+            refusal = (await link.request(UndoCall(approval_id=approval_id, redo=redo))).value
         except RequestFailed as error:
             raise ToolFailed(f"The kernel could not do it: {error}") from error
-        if undone.refusal is not None:
-            raise ToolFailed(undone.refusal)
+        if refusal is not None:
+            raise ToolFailed(refusal)
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
         link = self._link()
@@ -320,13 +320,13 @@ class KernelExecutor:
         except NoPicture as reason:
             raise ToolFailed(str(reason)) from None
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+    async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
         """Raises `ToolFailed`, `KernelGone`."""
         link = self._link()
         try:
             async with asyncio.timeout(ENVIRONMENT_SECONDS):
                 await link.ensure_installed()
-                return await link.request(ReadMentions(names=tuple(names), notebook_path=self._notebook_path))
+                return (await link.request(ReadMentions(names=tuple(names), notebook_path=self._notebook_path))).value
         except (TimeoutError, RequestFailed) as error:
             self._log.debug("The kernel did not read what a prompt mentions: %s", error)
             raise ToolFailed("the kernel did not send it") from error

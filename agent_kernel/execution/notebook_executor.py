@@ -16,7 +16,7 @@ from agent_kernel.execution.kernel_executor import KernelExecutor
 from agent_kernel.execution.link import RequestFailed
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, SeenCell, ToolVerdict, source_digest
 from agent_kernel.protocol.file_cards import CellCard
-from agent_kernel.protocol.kernel import MENTION_CHARACTERS, AskWhetherCellWaits, Mention, MentionsRead
+from agent_kernel.protocol.kernel import MENTION_CHARACTERS, AskWhetherCellWaits, Mention
 from agent_kernel.protocol.pages import CellChange, CellState, ReadCells, RunCell
 from agent_kernel.protocol.views import Preview
 from agent_kernel.tools.builtin.cells import (
@@ -129,11 +129,11 @@ class NotebookExecutor(KernelExecutor):
         found = warnings("run_python", {"code": cell.source}) if runs and cell is not None else []
         return CellCard(preview, tuple(found))
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+    async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
         """Cells that are named by their ids are told as they are now, where that is not what the kernel knows; those
         that are named by their numbers, where the kernel does not know them."""
         read = await super().read_mentions(names)
-        found = {mention.name: mention for mention in read.mentions}
+        found = {mention.name: mention for mention in read}
         known = {name: mention for name, mention in found.items() if not mention.is_saved}
         asked = {name: wanted for name in names if (wanted := cell_named(name)) is not None}
         asked = {name: wanted for name, wanted in asked.items() if isinstance(wanted, str) or name not in known}
@@ -149,7 +149,7 @@ class NotebookExecutor(KernelExecutor):
             if len(meant) == 1 and not (name in known and known[name].cell == seen_cell(meant[0])):
                 text, seen = tell_one(meant[0], MENTION_CHARACTERS)
                 found[name] = Mention(name=name, is_cell=True, cell=seen, text=text)
-        return MentionsRead(mentions=tuple(found[name] for name in names if name in found))
+        return tuple(found[name] for name in names if name in found)
 
     def _is_this(self, path: str | None) -> bool:
         """Whether a path in the notebook's folder is the notebook's own."""

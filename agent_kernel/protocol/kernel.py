@@ -102,11 +102,9 @@ class Refused(KernelMessage):
 
 
 class Reply(KernelMessage):
+    """Says that a request was carried out."""
+
     ok: Literal[True] = True
-
-
-class Done(Reply):
-    """Replies to a request that was carried out, and has no other result."""
 
 
 ValueT = TypeVar("ValueT")
@@ -146,11 +144,6 @@ class Collected(Reply):
     end: CallEnd | None = None
 
 
-class Undone(Reply):
-    refusal: str | None = None
-    """Why the file was not restored."""
-
-
 class KeptChange(KernelMessage):
     approval_id: Identifier
     state: ChangeState
@@ -178,10 +171,6 @@ class Mention(KernelMessage):
     """Why it was not read."""
 
 
-class MentionsRead(Reply):
-    mentions: tuple[Mention, ...] = Field(default=(), max_length=MOST_MENTIONS)
-
-
 # Requests
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
@@ -201,7 +190,7 @@ def argument_of(model: type[BaseModel]) -> type[Any]:
     return argument
 
 
-class Serve(Request[Done]):
+class Serve(Request[Reply]):
     """Tells a kernel behind a gateway that this server serves it, which its environment can't say."""
 
     op: Literal["serve"] = "serve"
@@ -223,28 +212,28 @@ class DescribeEnvironment(Request[EnvironmentDescribed]):
     """The run that begins, whose own cell is left out."""
 
 
-class UpdateRun(Request[Done]):
+class UpdateRun(Request[Reply]):
     """Sent when the state of a run changes."""
 
     op: Literal["state"] = "state"
     run: RunView
 
 
-class FinishRun(Request[Done]):
+class FinishRun(Request[Reply]):
     """Sent when a run has ended."""
 
     op: Literal["finish"] = "finish"
     result: RunResult
 
 
-class ResumeRun(Request[Done]):
+class ResumeRun(Request[Reply]):
     """Sent when a run that had ended is tried again."""
 
     op: Literal["again"] = "again"
     run_id: str
 
 
-class OfferCall(Request[Done]):
+class OfferCall(Request[Reply]):
     """Offers an approved call to a cell that waits for a run. Idempotent. The execution that runs it elsewhere has this
     in its metadata."""
 
@@ -289,8 +278,8 @@ class ReadStateVersion(Request[Value[Annotated[str, Field(max_length=64)]]]):
     op: Literal["version"] = "version"
 
 
-class UndoCall(Request[Undone]):
-    """Restores the file that a call replaced, or replaces it again."""
+class UndoCall(Request[Value[str | None]]):
+    """Restores the file that a call replaced, or replaces it again. Why it was not restored, where it was not."""
 
     op: Literal["undo"] = "undo"
     approval_id: str
@@ -330,7 +319,7 @@ class ReadPicture(Request[PictureRead]):
     notebook_path: str | None = None
 
 
-class ReadMentions(Request[MentionsRead]):
+class ReadMentions(Request[Value[Annotated[tuple[Mention, ...], Field(max_length=MOST_MENTIONS)]]]):
     """Reads the variables, files and cells that a prompt mentions, without running any of the user's code."""
 
     op: Literal["mentions"] = "mentions"
@@ -339,7 +328,7 @@ class ReadMentions(Request[MentionsRead]):
     notebook_path: str | None = None
 
 
-class AnswerQuestion(Request[Done]):
+class AnswerQuestion(Request[Reply]):
     op: Literal["answer"] = "answer"
     question_id: str
     answer: dict[str, Any] | None = None

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from agent_kernel.errors import AgentKernelError
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.file_cards import CellCard, FileCard
-from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
+from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
 from agent_kernel.protocol.pages import AnyPageRequest, PageAnswer
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.tools.declaration import ToolDeclaration
@@ -112,7 +112,7 @@ class ToolExecutor(CallExecutor, Protocol):
         attachment of a Markdown cell. Raises `ToolFailed` with the reason."""
         ...
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+    async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
         """Read the variables, files and cells that a prompt mentions. Raises `ToolFailed` with the reason."""
         ...
 

@@ -20,7 +20,7 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
 from agent_kernel.protocol.file_cards import CellCard, FileCard
-from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
+from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.conversation import Conversation
@@ -96,8 +96,8 @@ class CounterExecutor:
     async def read_picture(self, address: str) -> bytes:
         raise ToolFailed("there is no such file in the notebook's folder")
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
-        return MentionsRead()
+    async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
+        return ()
 
     async def describe_environment(self) -> EnvironmentDescribed:
         return EnvironmentDescribed()

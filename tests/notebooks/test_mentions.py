@@ -53,7 +53,7 @@ def read(
         (root / "report.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}))
     shell: Any = SimpleNamespace(user_ns=variables, user_ns_hidden={})
     ran: Any = Ran(known or {}, history or {})
-    return list(read_mentions(shell, ran, names, NOTEBOOK, root).mentions)
+    return list(read_mentions(shell, ran, names, NOTEBOOK, root))
 
 
 def told(root: Path, name: str, **given: Any) -> str:

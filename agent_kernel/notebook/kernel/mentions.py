@@ -13,7 +13,7 @@ from agent_kernel.notebook.context.told_cells import describe_cell
 from agent_kernel.notebook.inspect import inspect_variables, user_variables
 from agent_kernel.notebook.kernel.ran_cells import RanCells
 from agent_kernel.notebook.offered_tools import FOLDER
-from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention, MentionsRead
+from agent_kernel.protocol.kernel import MENTION_CHARACTERS, Mention
 from agent_kernel.protocol.pages import CellState
 from agent_kernel.tools.builtin.cells import tell_one
 from agent_kernel.tools.builtin.mentions import cell_named, mentioned_file, saved_cell
@@ -24,14 +24,14 @@ _VARIABLE = re.compile(r"([^\W\d]\w*)(?:[.-].*)?")
 
 def read_mentions(
     shell: InteractiveShell, ran: RanCells, names: Sequence[str], notebook: str | None, root: Path = FOLDER
-) -> MentionsRead:
+) -> tuple[Mention, ...]:
     """What there is of these. Slow: call it in a thread of its own."""
 
     def read(name: str) -> Mention | None:
         wanted = cell_named(name)
         return _variable_or_file(shell, name, root) if wanted is None else _cell(ran, name, wanted, notebook, root)
 
-    return MentionsRead(mentions=tuple(mention for mention in map(read, names) if mention is not None))
+    return tuple(mention for mention in map(read, names) if mention is not None)
 
 
 def _variable_or_file(shell: InteractiveShell, name: str, root: Path) -> Mention | None:

@@ -39,7 +39,6 @@ from agent_kernel.protocol.kernel import (
     Declared,
     DeclareRun,
     DescribeEnvironment,
-    Done,
     FinishRun,
     GiveVerdict,
     InterruptCall,
@@ -60,7 +59,6 @@ from agent_kernel.protocol.kernel import (
     Serve,
     ToolRequest,
     UndoCall,
-    Undone,
     UpdateRun,
     Value,
     read_request,
@@ -207,14 +205,14 @@ def _about_run(request: RunRequest, state: KernelState) -> Reply:
             return Value(value=any(run.run_id == request.run_id and run.waits > 0 for run in state.runs()))
         case _:
             assert_never(request)
-    return Done()
+    return Reply()
 
 
 def _about_call(request: CallRequest, state: KernelState) -> Reply:
     match request:
         case OfferCall():
             _deposit(request, state)
-            return Done()
+            return Reply()
         case InterruptCall():
             return Value(value=state.calls.interrupt(request.approval_id))
         case CollectCall():
@@ -255,10 +253,10 @@ async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
             try:
                 backups.undo(request.approval_id, redo=request.redo)
             except ToolFailed as refusal:
-                return Undone(refusal=str(refusal))
+                return Value(value=str(refusal))
             finally:
                 state.version.changed()
-            return Undone()
+            return Value(value=None)
         case ListChanges():
             changes = await asyncio.to_thread(backups.changes)
             return Value(value=tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in changes))
@@ -270,7 +268,7 @@ async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
     match request:
         case Serve():
             state.served_through_gateway.set()
-            return Done()
+            return Reply()
         case DescribeEnvironment():
             path = notebook_path(request.notebook_path)
             cells = state.ran.last(state.number_of(request.run_id))
@@ -282,10 +280,11 @@ async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
             return await _read_picture(request, state)
         case ReadMentions():
             path = notebook_path(request.notebook_path)
-            return await in_own_thread(lambda: read_mentions(state.shell, state.ran, request.names, path))
+            found = await in_own_thread(lambda: read_mentions(state.shell, state.ran, request.names, path))
+            return Value(value=found)
         case AnswerQuestion():
             state.questions.answer(request.question_id, request.answer, request.refusal)
-            return Done()
+            return Reply()
         case _:
             assert_never(request)
 

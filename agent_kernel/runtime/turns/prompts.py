@@ -108,10 +108,10 @@ async def prompt_mentions(run: "ActiveRun", prompt: str) -> str:
         return ""
     for name in names[MOST_MENTIONS:]:
         run.notify(f"@{name} is not sent to the model: a prompt may have {MOST_MENTIONS} mentions.")
-    for mention in read.mentions:
+    for mention in read:
         if mention.refusal is not None:
             run.notify(f"@{mention.name} is not sent to the model: {mention.refusal}.")
-    told = [mention for mention in read.mentions if mention.refusal is None]
+    told = [mention for mention in read if mention.refusal is None]
     if not told:
         return ""
     shown = dict.fromkeys((*run.view.mentions, *(f"@{mention.name}" for mention in told)))

@@ -11,7 +11,7 @@ import orjson
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.execution.link import KernelLink, RequestFailed, Unreachable
-from agent_kernel.protocol.kernel import Done, FinishRun, Request, ResumeRun, UpdateRun
+from agent_kernel.protocol.kernel import FinishRun, Reply, Request, ResumeRun, UpdateRun
 from agent_kernel.protocol.views import RunView
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -110,7 +110,7 @@ class RunSync:
                 await asyncio.sleep(STATE_SECONDS)
                 await self.notify(link, UpdateRun(run=RunView.model_validate(event["run"])))
 
-    async def notify(self, link: KernelLink, request: Request[Done]) -> None:
+    async def notify(self, link: KernelLink, request: Request[Reply]) -> None:
         """Send the kernel something that it can do without."""
         try:
             await link.request(request)

@@ -29,7 +29,7 @@ from agent_kernel.protocol.calls import ApprovedCall, Outcome, ToolVerdict
 from agent_kernel.protocol.calls import Place as CallPlace
 from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
+from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
 from agent_kernel.protocol.pages import RunsBegan
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -300,7 +300,7 @@ class ClientExecutor:
     async def read_picture(self, address: str) -> bytes:
         return await (await self._find()).read_picture(address)
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+    async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
         return await (await self._find()).read_mentions(names)
 
     async def describe_environment(self) -> EnvironmentDescribed:

@@ -10,7 +10,6 @@ from agent_kernel.protocol.kernel import (
     CallEnd,
     Collected,
     Declared,
-    Done,
     GiveVerdict,
     ListChanges,
     PreviewCall,
@@ -51,9 +50,9 @@ def test_an_event_is_read_as_it_was_sent(message: Any) -> None:
 
 
 def test_a_reply_is_of_the_requests_type_or_a_refusal() -> None:
-    assert read_reply({"ok": True}, Done) == Done()
-    assert read_reply({"ok": False, "error": "no"}, Done) == Refused(error="no")
-    assert read_reply({}, Done) == Refused()
+    assert read_reply({"ok": True}, Reply) == Reply()
+    assert read_reply({"ok": False, "error": "no"}, Reply) == Refused(error="no")
+    assert read_reply({}, Reply) == Refused()
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from agent_kernel.protocol.events import (
 )
 from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention, MentionsRead
+from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.clients.feed import Subscription
@@ -126,10 +126,9 @@ class FunctionExecutor:
             raise ToolFailed("there is no such file in the notebook's folder")
         return self.files[address]
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:
+    async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
         self.asked_mentions.append(tuple(names))
-        found = (self.mentions[name] for name in names if name in self.mentions)
-        return MentionsRead(mentions=tuple(found))
+        return tuple(self.mentions[name] for name in names if name in self.mentions)
 
     async def describe_environment(self) -> EnvironmentDescribed:
         return EnvironmentDescribed(text=self.environment, cells=self.cells)
