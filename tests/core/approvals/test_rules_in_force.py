@@ -70,8 +70,9 @@ async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(s
         assert "conversation_id" not in removed
 
 
-async def test_a_rule_that_another_process_removes_allows_no_further_call(
-    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("remover", ["this conversation", "another process"])
+async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(
+    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str], remover: str
 ) -> None:
     log = tmp_path / "log.sqlite"
     turns = [call("run_python", code=name, call_id=name) for name in "ab"]
@@ -81,8 +82,12 @@ async def test_a_rule_that_another_process_removes_allows_no_further_call(
         async def removed(ran: ApprovedCall, _: Any) -> str:
             if ran.tool_call_id == "a":
                 await stage.until(lambda: stage.of(RunEvent)[-1].run.policy.rules)
-                [rule] = stage.of(RunEvent)[-1].run.policy.rules
-                assert await in_thread("rules", "remove", rule.rule_id[:12], "--log", str(log)) == 0
+                [rule] = (await stage.conversation.view()).runs[0].policy.rules
+                if remover == "this conversation":
+                    await stage.conversation.remove_rule(rule.rule_id)
+                else:
+                    assert await in_thread("rules", "remove", rule.rule_id[:12], "--log", str(log)) == 0
+                    assert "Removed: allow run_python" in capsys.readouterr().out
             return "ok"
 
         stage.executor.act = removed
@@ -94,7 +99,6 @@ async def test_a_rule_that_another_process_removes_allows_no_further_call(
         await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
         result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "user"]
-    assert "Removed: allow run_python" in capsys.readouterr().out
 
 
 async def in_thread(*arguments: str) -> int:

@@ -203,29 +203,6 @@ async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiti
     assert result.run.policy.rules == []
 
 
-async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(stages: Stages) -> None:
-    turns = [call("run_python", code=name, call_id=name) for name in "ab"]
-    with ScriptedModel([*turns, say("done")]) as model:
-        stage = await stages(model)
-
-        async def removed(ran: ApprovedCall, _: Any) -> str:
-            if ran.tool_call_id == "a":
-                await stage.until(lambda: stage.of(RunEvent)[-1].run.policy.rules)
-                [rule] = (await stage.conversation.view()).runs[0].policy.rules
-                await stage.conversation.remove_rule(rule.rule_id)
-            return "ok"
-
-        stage.executor.act = removed
-        handle = await stage.start()
-        [first] = await stage.requests()
-        await stage.conversation.route_decision(first.approval_id, ALWAYS)
-        _, second = await stage.requests(2)
-        assert stage.of(RunEvent)[-1].run.policy.rules == []
-        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
-        result = await handle.wait()
-    assert [c.by for c in result.tool_calls] == ["user", "user"]
-
-
 async def test_a_call_that_a_rule_allowed_does_not_start_once_the_rule_is_removed(stages: Stages) -> None:
     turn = calls(*(call("run_python", code=name, call_id=name) for name in "ab"))
     with ScriptedModel([turn, say("done")]) as model:
