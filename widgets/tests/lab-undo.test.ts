@@ -39,6 +39,8 @@ it("has no button for what can't be undone, and says why", () => {
     button: "Redo: Write a.md",
     words: "Undone: a.md is as it was before. The model is told.",
   });
+  const inserted = change("b", { tool_name: "insert_cell", path: "cell:c1", changed_at: "", state: "undone" });
+  expect(offersOf("run_1", [inserted])[0]?.words).toBe("Undone: the cell is removed again. The model is told.");
 });
 
 it("offers to undo a whole run where several of its changes can be undone", () => {

@@ -1,6 +1,6 @@
 /** The changes of files and cells by a kernel's calls, from the server, in the words of a record. */
 import { ON_CELLS } from "../../src/text/arguments";
-import { nameOf, titleOf, wayBack } from "../../src/text/words";
+import { asBefore, nameOf, titleOf, wayBack } from "../../src/text/words";
 import { visible } from "../../src/text/invisible";
 
 export interface Change {
@@ -52,7 +52,7 @@ function offerOf(change: Change): Offer {
   const path = `approvals/${encodeURIComponent(change.approval_id)}/${change.state === "undone" ? "redo" : "undo"}`;
   const what = isCell ? nameOf(change.tool_name) : `${titleOf(change.tool_name, subject)} ${subject}`;
   if (change.state === "undone")
-    return { path, button: `Redo: ${what}`, words: `Undone: ${subject} is as it was before. The model is told.` };
+    return { path, button: `Redo: ${what}`, words: `Undone: ${asBefore(subject, change.changed_at)}` };
   if (change.state === "changed")
     return {
       path,

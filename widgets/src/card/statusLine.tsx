@@ -5,7 +5,7 @@ import { streamText } from "../state/outputs";
 import { ON_CELLS } from "../text/arguments";
 import { timeOfDay } from "../text/format";
 import { errorLine } from "../text/traceback";
-import { byWhom, filled, wayBack } from "../text/words";
+import { asBefore, byWhom, filled, wayBack } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Icon } from "../ui/icon";
@@ -231,7 +231,7 @@ export function UndoRow({ card }: { card: CallSignals }): JSX.Element | null {
       {(undo === "redo" || undo === "done") && (
         <>
           <span>
-            <b>Undone.</b> The {ON_CELLS.includes(call.name) ? "cell" : "file"} is as it was before. The model is told.
+            <b>Undone.</b> {asBefore(ON_CELLS.includes(call.name) ? "The cell" : "The file", call.undo)}
           </span>
           {undo === "redo" && <Button name="Redo" small onPress={() => run.undo(card)} />}
         </>

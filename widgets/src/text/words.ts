@@ -120,3 +120,8 @@ export function wayBack(toolName: string, changedAt: string | null): string {
   const what = ON_CELLS.includes(toolName) ? "cell" : "file";
   return changedAt ? `Puts back the ${what} of ${timeOfDay(changedAt)}.` : `Removes the ${what} again.`;
 }
+
+/** What has become of a file or a cell whose change was undone. */
+export function asBefore(subject: string, changedAt: string | null): string {
+  return `${subject} is ${changedAt === "" ? "removed again" : "as it was before"}. The model is told.`;
+}
