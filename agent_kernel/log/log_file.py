@@ -62,11 +62,13 @@ class LogFile:
             self._seen = now
 
     def note(self, error: BaseException) -> BaseException:
-        """The error to raise in place of one of SQLite's. A damaged file is not written any more."""
+        """The error to raise in place of one of SQLite's. A damaged file is not written any more; the first reason for
+        that stays."""
         reason = explained(error)
-        if is_damage(error):
-            self.fault = str(reason)
-        return reason
+        if not is_damage(error):
+            return reason
+        self.fault = self.fault or str(reason)
+        return LogUnavailable(self.fault)
 
     def update_head(self) -> None:
         """Update the file with the audit trail's head."""

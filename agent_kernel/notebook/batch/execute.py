@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -58,6 +59,9 @@ async def _run_all(executions: Sequence["Execution"], workers: int) -> list[Note
 
 @contextlib.contextmanager
 def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # of a scheduler's worker: signals are not for it
+        yield
+        return
     loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
     previous = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop)) for number in numbers]
     try:
