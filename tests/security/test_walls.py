@@ -363,6 +363,28 @@ def test_the_ends_of_commands_are_told_apart(world: World, kind: WallKind) -> No
     assert met.splitlines()[-2:] == [f"stopped by the walls: {met.splitlines()[0]}", "Exit code: 1"]
 
 
+def test_a_folder_that_holds_the_log_can_have_new_files_only_in_its_folders_under_landlock(world: World) -> None:
+    (world.folder / "logs").mkdir()
+    (world.folder / "logs" / "log.sqlite").write_text(SECRET)
+    (world.folder / "results").mkdir()
+    (world.folder / "notes").write_text("old")
+    room = make_room(Walls("workspace", (str(world.folder / "logs" / "log.sqlite"),)), world.folder)
+
+    def said(command: str) -> str:
+        try:
+            return run_shell(world.folder, command, emit=lambda _: None, found=walls("Landlock"), room=room)
+        except ToolFailed as failure:
+            return str(failure)
+
+    why = "(nothing new can be made in ., logs: Landlock allows that only where nothing hidden lies)"
+    assert said("touch new").splitlines()[-2].endswith(f"touch 'new': Permission denied {why}")
+    assert said("echo x > results/new && echo x >> notes") == "Exit code: 0"
+    assert said("ls").endswith("logs\nnotes\nresults\nExit code: 0")
+    moved = "cat logs/log.sqlite; mv logs/log.sqlite results; rm logs/log.sqlite; mv logs results; ln logs/* results"
+    assert SECRET not in said(f"{moved}; cat results/* results/*/*")
+    assert (world.folder / "logs" / "log.sqlite").read_text() == SECRET
+
+
 TRANSLATED = """
 import gettext, sys
 try:

@@ -35,6 +35,7 @@ _TAIL = 20_000
 _LONGEST_LINE = 300
 _SECONDS = 20.0
 _MOST_WORDS = 200
+_MOST_NAMED = 5
 LAUNCHER = Path(__file__).with_name("landlock_launcher.py")
 
 
@@ -121,11 +122,30 @@ def processes_below(pid: int, most: int = MOST_PROCESSES + 2) -> list[int]:
     return found[1:]
 
 
+def _hidden_by_landlock(room: Room) -> list[Path]:
+    """Without the Jupyter configuration of a Python environment within the notebook's folder: no file could be made in
+    the folder then."""
+    own = {path / "etc/jupyter" for path in room.kept if path.is_relative_to(room.folder)}
+    return [path for path in room.hidden if path not in own]
+
+
+def why_not_there(found: WallsFound, room: Room, met: str) -> str:
+    """What to add to a line that says what a command met, where files can be made in some folders alone."""
+    if found.kind != "Landlock" or not room.writable or "permission denied" not in met.lower():
+        return ""
+    around = {parent for path in _hidden_by_landlock(room) for parent in path.parents}
+    closed = sorted(str(path.relative_to(room.folder)) for path in around if path.is_relative_to(room.folder))
+    if not closed:
+        return ""
+    named = ", ".join(closed[:_MOST_NAMED]) + (", …" if len(closed) > _MOST_NAMED else "")
+    return f" (nothing new can be made in {named}: Landlock allows that only where nothing hidden lies)"
+
+
 def _landlock_line(room: Room, command: Sequence[str]) -> list[str]:
     described = {
         "folder": str(room.folder),
         "scratch": tempfile.gettempdir() if room.writable else None,
-        "hidden": list(map(str, room.hidden)),
+        "hidden": list(map(str, _hidden_by_landlock(room))),
         "kept": list(map(str, room.kept)),
         "filter": seccomp.program(datagrams_only=True).hex(),
     }

@@ -86,13 +86,17 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         os.close(opened)
 
 
-def _allow_all_but(ruleset: int, path: str, hidden: frozenset[str], passages: frozenset[str], rights: int) -> None:
-    """Allow a folder, or, where something in it is hidden, all else in it: Landlock can allow, and not take away."""
+def _allow_all_but(ruleset: int, path: str, hidden: frozenset[str], passages: dict[str, bool], rights: int) -> None:
+    """Allow a folder, or, where something in it is hidden, all else in it: Landlock can allow, and not take away.
+
+    `passages`: the folders that something hidden is in, and whether a folder is: then they can't be listed either."""
     if path in hidden:
         return
     if path not in passages:
         _allow(ruleset, path, rights)
         return
+    if not passages[path]:
+        _allow(ruleset, path, rights & _READ_DIR)  # which opens no hidden file
     try:
         with os.scandir(path) as entries:
             inside = [entry.path for entry in entries if not entry.is_symlink()]
@@ -102,20 +106,14 @@ def _allow_all_but(ruleset: int, path: str, hidden: frozenset[str], passages: fr
         _allow_all_but(ruleset, entry, hidden, passages, rights)
 
 
-def _parents(paths: frozenset[str]) -> frozenset[str]:
-    found: set[str] = set()
+def _passages(paths: frozenset[str]) -> dict[str, bool]:
+    found: dict[str, bool] = {}
     for path in paths:
+        is_folder = os.path.isdir(path)  # noqa: PTH112 -- pathlib takes longer to load than all else here
         while path != "/":
             path = path.rpartition("/")[0] or "/"
-            found.add(path)
-    return frozenset(found)
-
-
-def _hidden(room: dict[str, Any]) -> list[str]:
-    """Without the Jupyter configuration of a Python environment within the notebook's folder: no file could be made in
-    the folder then."""
-    own = {f"{path}/etc/jupyter" for path in room["kept"] if path.startswith(f"{room['folder']}/")}
-    return [path for path in room["hidden"] if path not in own]
+            found[path] = found.get(path, False) or is_folder
+    return found
 
 
 def _walls(room: dict[str, Any], scratch: str | None) -> int:
@@ -123,8 +121,8 @@ def _walls(room: dict[str, Any], scratch: str | None) -> int:
     # A process's own folder in /proc is hidden with all the others: it is not known before.
     with os.scandir("/proc") as entries:
         others = {entry.path for entry in entries if entry.name.isdigit()}
-    hidden = frozenset({*_hidden(room), *others, "/dev"})
-    passages = _parents(hidden)
+    hidden = frozenset({*room["hidden"], *others, "/dev"})
+    passages = _passages(hidden)
     _allow_all_but(ruleset, "/", hidden, passages, _READ)
     for path in (*room["kept"], room["folder"]):
         _allow_all_but(ruleset, path, hidden - {path}, passages, _READ)
