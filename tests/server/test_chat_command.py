@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from jupyter_server.serverapp import ServerApp
@@ -169,6 +170,27 @@ async def test_a_lost_connection_neither_repeats_nor_loses_a_line(
     await program.until("Complete.")
     for line in ("line 0", "line 1", "line 2", "Over."):
         assert program.text.count(line) == 1, program.text
+
+
+@pytest.mark.kernel
+class TestAtABudget:
+    @pytest.fixture
+    def extension_traits(self) -> dict[str, Any]:
+        return {"default_budget": {"steps": 1}}
+
+    async def test_a_person_lets_the_run_go_on(self, api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel) -> None:
+        model.add(call("run_python", code="print('once')"), say("Over."))
+        conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
+        await api.start_run(conversation_id)
+        program = chat(conversation_id)
+        await program.until(APPROVES)
+        program.type("a")
+        await program.until(
+            "Done, ", "    once\n", "The run waits: ", "Or stop the run", "[c] Continue with 1 steps more"
+        )
+        program.type("c")
+        await program.until("Over.", "Complete.", "Ask for something")
+        assert program.text.count("[c] Continue") == 1
 
 
 async def in_pipes(*arguments: str, token: str) -> asyncio.subprocess.Process:
