@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.conftest import RESULTS
+from tests.e2e.conftest import take_pictures
 from tests.e2e.lab import NotebookPage
 from tests.programs import Program, wait_until
 
@@ -64,14 +64,6 @@ def approve_all(notebook: NotebookPage, records: int) -> None:
     wait_until(approved, f"{records} records", 180)
 
 
-def screenshot(notebook: NotebookPage, name: str, cell: int) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0)  # a change of theme shows it for a moment
-    locator = notebook.page.locator(".jp-Notebook .jp-Cell").nth(cell)
-    locator.scroll_into_view_if_needed()
-    locator.screenshot(path=RESULTS / f"{name}.png")
-
-
 def test_the_demo_asks_nothing_is_run_through_and_looks_right_in_light_and_dark(demo: Demo, fresh_page: Page) -> None:
     notebook = NotebookPage(demo, fresh_page, demo.root / "quickstart.ipynb")
     expect(fresh_page.get_by_text("Press Shift+Enter in the next cell")).to_be_visible()
@@ -82,16 +74,11 @@ def test_the_demo_asks_nothing_is_run_through_and_looks_right_in_light_and_dark(
     expect(waiting(notebook)).to_have_count(1)
     expect(waiting(notebook).first).to_contain_text("Recorded demo")
     expect(fresh_page.get_by_role("group", name="Agent run").first).to_contain_text("no model is called")
-    for theme in ("Light", "Dark"):
-        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
-        expect(fresh_page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
-        screenshot(notebook, f"waiting-{theme.lower()}", SUMMARY)
+    cells = fresh_page.locator(".jp-Notebook .jp-Cell")
+    take_pictures(notebook, cells.nth(SUMMARY), "waiting")
     approve_all(notebook, records=3)
     expect(notebook.record().nth(0)).to_contain_text("344 penguins of three species")
     expect(fresh_page.locator(".jp-RenderedImage img")).to_have_count(1)
     expect(notebook.record().nth(2)).to_contain_text("333 of the 344 penguins")
     assert (demo.root / "penguins_complete.csv").read_text().count("\n") == 334
-    for theme in ("Dark", "Light"):
-        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
-        expect(fresh_page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
-        screenshot(notebook, f"record-{theme.lower()}", PLOT)
+    take_pictures(notebook, cells.nth(PLOT), "record")

@@ -8,7 +8,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Locator, expect
 
 from agent_kernel.protocol.vocabulary import RESULT_MARK
-from tests.e2e.conftest import RESULTS, OpenNotebook
+from tests.e2e.conftest import OpenNotebook, take_pictures
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel, run_calls
 from tests.e2e.records import WIDGET
@@ -46,17 +46,6 @@ def calls_of(outputs: list[dict[str, Any]]) -> list[int]:
 
 def cell(notebook: NotebookPage) -> Locator:
     return notebook.page.locator(".jp-Notebook .jp-CodeCell").nth(1).locator(".jp-Cell-outputWrapper")
-
-
-def look(notebook: NotebookPage, name: str) -> None:
-    """A picture of the cell in each theme, for whoever wants to see it."""
-    RESULTS.mkdir(exist_ok=True)
-    notebook.page.set_viewport_size({"width": 1200, "height": 2400})
-    for theme in ("Dark", "Light"):
-        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
-        expect(notebook.page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
-        expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0)
-        cell(notebook).screenshot(path=RESULTS / f"{name}-{theme.lower()}.png")
 
 
 def assert_drawn(outputs: Locator) -> None:
@@ -138,5 +127,6 @@ def test_a_reopened_notebook_draws_what_its_runs_have_shown_and_widgets_live_as_
     assert notebook.page.evaluate(TRUSTED)
     assert_drawn(cell(notebook))
     assert_told(cell(notebook))
-    look(notebook, "kept-outputs")
+    notebook.page.set_viewport_size({"width": 1200, "height": 2400})
+    take_pictures(notebook, cell(notebook), "kept-outputs")
     assert_exported(notebook.path)

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.conftest import RESULTS, OpenNotebook
+from tests.e2e.conftest import OpenNotebook, take_pictures
 from tests.e2e.lab import NotebookPage
 from tests.e2e.model import Gate, WrittenModel, run_calls
 from tests.programs import wait_until
@@ -47,18 +47,6 @@ def shown(notebook: NotebookPage, model: WrittenModel, end: Gate, *codes: str) -
 CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it."]
 
 
-def look(notebook: NotebookPage, run: Locator, name: str) -> None:
-    """A picture of the whole run in each theme, for whoever wants to see it."""
-    RESULTS.mkdir(exist_ok=True)
-    notebook.page.set_viewport_size({"width": 1200, "height": 2400})
-    for theme in ("Dark", "Light"):
-        notebook.command("apputils:change-theme", theme=f"JupyterLab {theme}")
-        expect(notebook.page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "Light").lower())
-        expect(notebook.page.locator("#jupyterlab-splash")).to_have_count(0)
-        run.screenshot(path=RESULTS / f"{name}-{theme.lower()}.png")
-    notebook.page.set_viewport_size({"width": 1200, "height": 900})
-
-
 def test_what_calls_show_looks_as_it_does_below_a_cell_and_widgets_are_live_over_a_reload(
     open_notebook: OpenNotebook, model: WrittenModel, end: Gate, page: Page
 ) -> None:
@@ -73,7 +61,9 @@ def test_what_calls_show_looks_as_it_does_below_a_cell_and_widgets_are_live_over
     expect(notebook.card(3).locator("canvas.marks")).to_be_visible()
     expect(notebook.card(4).locator(".ak-drawn img, .ak-drawn svg")).to_be_visible()
     expect(notebook.card(5)).to_contain_text("counts1")
-    look(notebook, run, "rich-outputs")
+    notebook.page.set_viewport_size({"width": 1200, "height": 2400})
+    take_pictures(notebook, run, "rich-outputs")
+    notebook.page.set_viewport_size({"width": 1200, "height": 900})
 
     # A large table scrolls in its card, and a chart keeps to the card's width.
     frame = notebook.card(6).locator(".ak-drawn > .jp-RenderedHTML")
