@@ -83,35 +83,27 @@ def test_while_the_model_streams_and_no_cell_runs(kernel: TestKernel) -> None:
     assert state_of(kernel) == ("cancelled", [], NOTICE, [])
 
 
-def test_while_a_card_is_all_that_waits(kernel: TestKernel) -> None:
+AWAITS = "sleeps('print(1, flush=True); await asyncio.sleep(60)')"
+
+
+@pytest.mark.parametrize(
+    ("model", "policy", "shown", "reason", "ran"),
+    [
+        ("asks()", "ask", "approval_request", "The user interrupted the kernel.", []),
+        ("sleeps()", "allow", "tool_output", None, [1]),
+        (AWAITS, "allow", "tool_output", None, []),
+    ],
+    ids=["a card is all that waits", "a call runs", "a call awaits"],
+)
+def test_while(kernel: TestKernel, model: str, policy: str, shown: str, reason: str | None, ran: list[int]) -> None:
     page = Page(kernel)
-    kernel.run("run = start(asks())", allow_stdin=True)
+    kernel.run(f"model = {model}; run = start(model, policy={policy!r})", allow_stdin=True)
     page.open()
-    page.event("approval_request")
+    page.event(shown)
     kernel.manager.interrupt_kernel()
-    state = ("cancelled", [("cancelled", "The user interrupted the kernel.")], NOTICE, [])
-    assert state_of(kernel) == state
-
-
-def test_while_a_call_runs_the_model_is_not_asked_on(kernel: TestKernel) -> None:
-    page = Page(kernel)
-    kernel.run("model = sleeps(); run = start(model, policy='allow')", allow_stdin=True)
-    page.open()
-    page.event("tool_output")
-    kernel.manager.interrupt_kernel()
-    assert state_of(kernel) == ("cancelled", [("cancelled", None)], NOTICE, [1])
-    assert kernel.value("len(model.requests), 'The user interrupted the kernel' in run.tool_calls[0].result") == (
-        "(1, True)"
-    )
-
-
-def test_while_a_call_awaits(kernel: TestKernel) -> None:
-    page = Page(kernel)
-    kernel.run("run = start(sleeps('print(1, flush=True); await asyncio.sleep(60)'), policy='allow')", allow_stdin=True)
-    page.open()
-    page.event("tool_output")
-    kernel.manager.interrupt_kernel()
-    assert state_of(kernel) == ("cancelled", [("cancelled", None)], NOTICE, [])
+    assert state_of(kernel) == ("cancelled", [("cancelled", reason)], NOTICE, ran)
+    told = "len(model.requests), 'The user interrupted the kernel' in run.tool_calls[0].result"
+    assert kernel.value(told) == "(1, True)"
 
 
 AS_IT_BEGINS = """import functools, os, signal
