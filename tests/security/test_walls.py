@@ -3,6 +3,7 @@
 Every case is also run outside, where it has to succeed: else it would show nothing.
 """
 
+import ctypes
 import json
 import os
 import shlex
@@ -58,6 +59,20 @@ KEYRING = (
     "print('ESCAPED' if ctypes.CDLL(None).syscall(number, 0, -4, 1) >= 0 else 'held')"
 )
 INET = "import socket; HERE = '127.0.0.1'; socket.socket(2, {}).{}; print('ESCAPED')"
+SHARED = (
+    "import ctypes; libc = ctypes.CDLL(None); libc.shmat.restype = ctypes.c_void_p; "
+    "found = libc.shmat({memory}, 0, 0); "
+    "print(ctypes.string_at(found) if found != ctypes.c_void_p(-1).value else 'held')"
+)
+QUEUE = "import ctypes; print('ESCAPED' if ctypes.CDLL(None).msgctl({queue}, 0, None) == 0 else 'held')"
+ITS_FILE = (
+    "import ctypes, os; libc = ctypes.CDLL(None); process = libc.syscall(434, {victim}, 0); "
+    "print(os.pread(libc.syscall(438, process, 0, 0), 100, 0))"
+)
+EXCHANGE = (
+    "import ctypes; open('new', 'w').close(); "
+    "ctypes.CDLL(None).renameat2(-100, b'new', -100, {outside!r}.encode() + b'/file', 2)"
+)
 READS = {
     "a key": Case("cat {home}/.ssh/id_rsa"),
     "the names of keys": Case("ls {home}/.ssh | sed s/id_rsa/ESCAPED/"),
@@ -77,6 +92,8 @@ READS = {
     "another process's open file": Case("cat /proc/{victim}/fd/0"),
     "another process's environment": Case("cat /proc/{victim}/environ"),
     "another's command line": Case("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep 'marked-[v]ictim' && echo ESCAPED"),
+    "another process's open file, taken over": Case(python(ITS_FILE), escapes=False),
+    "memory that others share": Case(python(SHARED)),
     "the first process's root": Case("cat /proc/1/root{home}/.ssh/id_rsa", escapes=False),
     "a mount of its own": Case("unshare -Urm sh -c 'umount {home}/.ssh; cat {home}/.ssh/id_rsa'", escapes=False),
     "walls of its own": Case("bwrap --bind / / cat {home}/.ssh/id_rsa", escapes=False),
@@ -91,6 +108,7 @@ WRITES = {
     "a removal outside": Case("rm {outside}/file"),
     "a move outside": Case("mv {outside}/file {outside}/moved"),
     "a move into the folder": Case("mv {outside}/file {folder}/file"),
+    "a file that it swaps with one outside": Case(python(EXCHANGE)),
     "a link outside": Case("ln -s {outside} {folder}/out; echo x > {folder}/out/new"),
     "a hard link to outside": Case("ln {outside}/file {folder}/hard && echo x >> {folder}/hard"),
     "a shorter file outside": Case("truncate -s 0 {outside}/file"),
@@ -111,6 +129,7 @@ PROCESSES = {
     "a signal to all": Case("kill -9 -1; :", escapes=False),
     "a debugger": Case(python(PTRACE), escapes=False),
     "another's memory": Case(f"(: >> /proc/{{victim}}/mem) {OPENED}", escapes=False),
+    "a queue of others": Case(python(QUEUE)),
     "another's limits": Case("prlimit --pid {victim} --nofile=10:10 && echo ESCAPED"),
     "a connection": Case("exec 3<>/dev/tcp/127.0.0.1/{tcp} && echo ESCAPED"),
     "a packet": Case("echo x > /dev/udp/127.0.0.1/{udp}", only_by="bubblewrap"),
@@ -139,6 +158,8 @@ class World:
     top: Path
     victim: subprocess.Popen[bytes]
     sockets: list[socket.socket]
+    shared: tuple[int, int] = (0, 0)
+    """The ids of shared memory and of a queue, System V's."""
     environ: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -150,6 +171,7 @@ class World:
         tcp, udp = (one.getsockname()[1] for one in self.sockets[:2])
         return places | {
             "folder": str(self.folder), "victim": self.victim.pid, "name": self.top.name, "tcp": tcp, "udp": udp,
+            "memory": self.shared[0], "queue": self.shared[1],
         }  # fmt: skip
 
     def room(self, level: WallLevel) -> Room | None:
@@ -211,13 +233,26 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         sleeping = [sys.executable, "-I", "-c", "import time; time.sleep(3600)", "marked-victim"]
         with (top / "home/.ssh/id_rsa").open() as key:
             victim = subprocess.Popen(sleeping, cwd=top / "home/.ssh", stdin=key)
-        yield World(top, victim, sockets, {**os.environ, "HOME": str(top / "home")})
+        libc = ctypes.CDLL(None)
+        memory, queue = _shared_memory(libc), libc.msgget(0, 0o600)
+        yield World(top, victim, sockets, (memory, queue), {**os.environ, "HOME": str(top / "home")})
+        libc.shmctl(memory, 0, None)
+        libc.msgctl(queue, 0, None)
         victim.kill()
         victim.wait()
         for one in sockets:
             one.close()
         for shared in (Path("/tmp", top.name), Path("/dev/shm", top.name)):
             shared.unlink(missing_ok=True)
+
+
+def _shared_memory(libc: ctypes.CDLL) -> int:
+    libc.shmat.restype = ctypes.c_void_p
+    made: int = libc.shmget(0, 4096, 0o1600)
+    place = libc.shmat(made, None, 0)
+    ctypes.memmove(place, SECRET.encode(), len(SECRET))
+    libc.shmdt(ctypes.c_void_p(place))
+    return made
 
 
 def _socket(family: int, address: Any, kind: int = socket.SOCK_STREAM) -> socket.socket:
@@ -480,7 +515,7 @@ def test_this_pythons_environment_in_the_folder_can_be_read_and_not_written(
 
 
 def test_a_home_folder_as_the_notebooks_folder_hides_its_keys_all_the_same(world: World) -> None:
-    world = World(world.top / "home", world.victim, world.sockets, world.environ)
+    world = World(world.top / "home", world.victim, world.sockets, environ=world.environ)
     (world.folder).symlink_to(".")  # the notebook's folder is the home folder itself, by a link
     for kind in KINDS:
         if (found := found_walls(bubblewrap=kind == "bubblewrap", landlock=kind == "Landlock")).kind == kind:

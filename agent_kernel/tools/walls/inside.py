@@ -82,7 +82,7 @@ def put_inside(found: WallsFound, room: Room, command: Sequence[str]) -> Iterato
             program = bubblewrap.find()
             if program is None:
                 raise FileNotFoundError("bwrap")
-            with _in_memory(seccomp.program(datagrams_only=False)) as file:
+            with _in_memory(seccomp.program(for_landlock=False)) as file:
                 yield bubblewrap.command_line(program, room, command, file), (file,)
         case "Landlock":
             yield _landlock_line(room, command), ()
@@ -147,7 +147,7 @@ def _landlock_line(room: Room, command: Sequence[str]) -> list[str]:
         "scratch": tempfile.gettempdir() if room.writable else None,
         "hidden": list(map(str, _hidden_by_landlock(room))),
         "kept": list(map(str, room.kept)),
-        "filter": seccomp.program(datagrams_only=True).hex(),
+        "filter": seccomp.program(for_landlock=True).hex(),
     }
     return [sys.executable, "-I", "-S", "-B", str(LAUNCHER), json.dumps(described), *command]
 
