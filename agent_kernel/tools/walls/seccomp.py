@@ -1,8 +1,8 @@
 """A filter of system calls for what the walls themselves leave open, as a program for the kernel.
 
-Network namespaces do not hold vsock, by which a virtual machine reaches its host. Landlock holds neither sockets in the
-file system nor System V's shared memory and queues nor, by its rules on TCP, MPTCP and TCP Fast Open. io_uring makes sockets past a filter. The kernel's own
-keyrings belong to the user, wherever a command runs.
+Network namespaces do not hold vsock, by which a virtual machine reaches its host. Landlock holds neither sockets in
+the file system nor System V's shared memory and queues nor, by its rules on TCP, MPTCP and TCP Fast Open. io_uring
+makes sockets past a filter. The kernel's own keyrings belong to the user, wherever a command runs.
 """
 
 import errno
