@@ -41,7 +41,7 @@ def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, st
         mcp_servers=mcp_servers,
         kernel_manager=server.kernel_manager,
         session_manager=server.session_manager,
-        contents_manager=server.contents_manager,
+        contents=lambda: server.contents_manager,
         event_logger=server.event_logger,
         logger=app.log,
         gateway_seconds=app.gateway_seconds,

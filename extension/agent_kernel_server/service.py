@@ -105,7 +105,8 @@ class Chats:
 
 class Service:
     """One per server. `gateway_seconds` is how long a kernel's gateway may be unreachable before its runs end;
-    `waiting_seconds`: see `IdleKernels`."""
+    `waiting_seconds`: see `IdleKernels`. `contents` returns the contents manager in force: jupytext puts another in its
+    place when it is loaded, which is after this extension."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class Service:
         mcp_servers: McpServers,
         kernel_manager: Any,
         session_manager: Any,
-        contents_manager: Any,
+        contents: Callable[[], Any],
         event_logger: Any,
         logger: Logger,
         gateway_seconds: float,
@@ -134,24 +135,24 @@ class Service:
         self._is_warm = False
         self._looked_at: dict[Path, int] = {}
         """The notebooks without a prompt, with the times at which they were changed."""
-        self._root = str(getattr(contents_manager, "root_dir", ""))
+        self._root = str(getattr(contents(), "root_dir", ""))
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
         self.tasks = TaskOwner()
         self.channels: set[Channel] = set()
         self.streams: set[Stream] = set()
         self.chats = Chats()
-        self.records = RecordKeeper(kernel_manager, session_manager, contents_manager, logger)
+        self.records = RecordKeeper(kernel_manager, session_manager, contents, logger)
         self.pages = OpenPages()
         self.page_sockets: set[Socket] = set()
         self.documents = Documents(self.pages, self.records)
-        files = CellFiles(contents_manager)
+        files = CellFiles(contents)
         places = (self.records, self.pages, self.documents, files)
         shared = Shared(self.runtime, models.listed, mcp_servers.view, self.is_shown, *places, logger)
         self.kernels = ServedKernels(
             shared, kernel_manager, gateway_seconds=gateway_seconds, waiting_seconds=waiting_seconds
         )
-        outside = Notebooks(kernel_manager, session_manager, contents_manager, self.records.paths)
+        outside = Notebooks(kernel_manager, session_manager, contents, self.records.paths)
         self.client_calls = ClientCalls(
             self.runtime,
             self.kernels,
@@ -209,6 +210,7 @@ class Service:
         open."""
         for schema_id, listener in self._listeners:
             self._event_logger.add_listener(schema_id=schema_id, listener=listener)
+        self.records.start()
         self.kernels.serve_running()
         self.tasks.spawn(self._recover(), "recovery")
 

@@ -221,6 +221,14 @@ async def test_a_cell_that_is_saved_in_another_form_is_told_as_it_is_and_can_be_
     assert (first["state"], second["state"], notebook.cells()[0].source) == ("success", "success", "x = 22")
 
 
+async def test_a_contents_manager_that_another_extension_puts_in_place_is_the_one_that_saves(
+    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.app, "contents_manager", Reformats(parent=server.app, root_dir=server.app.root_dir))
+    [done] = await notebook.ended(await notebook.ask(EDIT))
+    assert (done["state"], notebook.cells()[0].source) == ("success", "x = 21\nx*2")
+
+
 # Undo
 
 

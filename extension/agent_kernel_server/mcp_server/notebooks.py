@@ -1,7 +1,7 @@
 """Finds the notebook or kernel that an agent outside names, and starts a kernel for a notebook that has none."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -31,10 +31,12 @@ class Place:
 
 
 class Notebooks:
-    def __init__(self, kernel_manager: Any, session_manager: Any, contents_manager: Any, paths: NotebookPaths) -> None:
+    def __init__(
+        self, kernel_manager: Any, session_manager: Any, contents: Callable[[], Any], paths: NotebookPaths
+    ) -> None:
         self._kernels = kernel_manager
         self._sessions = session_manager
-        self._contents = contents_manager
+        self._contents = contents
         self._paths = paths
         self._starting: dict[str, asyncio.Task[str]] = {}
 
@@ -96,7 +98,7 @@ class Notebooks:
     async def _model(self, path: str, *, content: bool) -> dict[str, Any]:
         """Raises `ToolFailed`."""
         try:
-            model: dict[str, Any] = await ensure_async(self._contents.get(path, type="notebook", content=content))
+            model: dict[str, Any] = await ensure_async(self._contents().get(path, type="notebook", content=content))
         except HTTPError as error:
             reason = error.log_message or error.reason
             raise ToolFailed(f"There is no notebook {path[:200]!r} that can be read: {reason}") from None
@@ -123,7 +125,7 @@ class Notebooks:
             if not folders or len(found) >= MOST_LISTED:
                 break
             try:
-                model = await ensure_async(self._contents.get(folders.pop(0), type="directory", content=True))
+                model = await ensure_async(self._contents().get(folders.pop(0), type="directory", content=True))
             except HTTPError:
                 continue
             entries: Iterable[dict[str, Any]] = sorted(model["content"] or (), key=lambda one: str(one["path"]))

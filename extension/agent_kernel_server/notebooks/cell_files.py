@@ -1,6 +1,6 @@
 """Reads and changes the cells of a notebook that no page has open, through the contents manager."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,8 +16,8 @@ NO_IDS = "The file of this notebook has no cell ids (its format is older than 4.
 
 
 class CellFiles:
-    def __init__(self, contents_manager: Any) -> None:
-        self._contents = contents_manager
+    def __init__(self, contents: Callable[[], Any]) -> None:
+        self._contents = contents
 
     async def read(self, path: str, request: ReadCells) -> tuple[PageAnswer, str]:
         """The cells, and how old the file is in words. Raises `ToolFailed`."""
@@ -46,7 +46,7 @@ class CellFiles:
 
     async def _load(self, path: str) -> tuple[Notebook, datetime]:
         try:
-            model = await ensure_async(self._contents.get(path, type="notebook", content=True))
+            model = await ensure_async(self._contents().get(path, type="notebook", content=True))
         except HTTPError as error:
             raise ToolFailed(f"The notebook {path} can't be read: {error.log_message or error.reason}.") from None
         notebook = model["content"]
@@ -56,12 +56,12 @@ class CellFiles:
 
     async def _save(self, path: str, notebook: Notebook, saved: datetime) -> None:
         try:
-            now = await ensure_async(self._contents.get(path, type="notebook", content=False))
+            now = await ensure_async(self._contents().get(path, type="notebook", content=False))
             if now.get("writable") is False:
                 raise ToolFailed(refused("read_only", ""))
             if now["last_modified"] != saved:
                 raise ToolFailed("The notebook's file was changed in the same moment. Nothing was changed; try again.")
-            await ensure_async(self._contents.save({"type": "notebook", "format": "json", "content": notebook}, path))
+            await ensure_async(self._contents().save({"type": "notebook", "format": "json", "content": notebook}, path))
         except HTTPError as error:
             raise ToolFailed(f"The notebook {path} can't be saved: {error.log_message or error.reason}.") from None
 

@@ -1,7 +1,7 @@
 """`NotebookPaths`: finds the notebook of a run, by the server's sessions, which follow renames; where several notebooks
 use one kernel, by the run's cell."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from jupyter_core.utils import ensure_async
@@ -21,9 +21,9 @@ def renamed(path: str, old: str, new: str) -> str:
 
 
 class NotebookPaths:
-    def __init__(self, session_manager: Any, contents_manager: Any) -> None:
+    def __init__(self, session_manager: Any, contents: Callable[[], Any]) -> None:
         self._sessions = session_manager
-        self._contents = contents_manager
+        self._contents = contents
         self._renamed: dict[str, tuple[str, str]] = {}
         """By session, its outdated path and the new one: a page updates its session some time after a rename. Without a
         page the session is never updated."""
@@ -74,10 +74,10 @@ class NotebookPaths:
     async def _cells_of(self, path: str) -> frozenset[str]:
         """The ids of the cells of a saved notebook."""
         try:
-            size = (await ensure_async(self._contents.get(path, type="notebook", content=False))).get("size")
+            size = (await ensure_async(self._contents().get(path, type="notebook", content=False))).get("size")
             if size is not None and size > MOST_BYTES:
                 return frozenset()
-            model = await ensure_async(self._contents.get(path, type="notebook", content=True))
+            model = await ensure_async(self._contents().get(path, type="notebook", content=True))
         except HTTPError:
             return frozenset()
         cells = model["content"].get("cells")

@@ -90,16 +90,18 @@ class Record:
 class RecordKeeper:
     """Knows the runs of this server's notebooks that are open, and keeps the records of those that have ended."""
 
-    def __init__(self, kernel_manager: Any, session_manager: Any, contents_manager: Any, log: Logger) -> None:
+    def __init__(self, kernel_manager: Any, session_manager: Any, contents: Callable[[], Any], log: Logger) -> None:
         self._kernels = kernel_manager
-        self.paths = NotebookPaths(session_manager, contents_manager)
-        self._contents = contents_manager
+        self.paths = NotebookPaths(session_manager, contents)
+        self._contents = contents
         self._log = log
         self._open: dict[str, OpenRun] = {}
         self._records: OrderedDict[str, Record] = OrderedDict()
         self._cleared: OrderedDict[str, None] = OrderedDict()
         self._placing = asyncio.Lock()
-        contents_manager.register_pre_save_hook(self.pre_save)
+
+    def start(self) -> None:
+        self._contents().register_pre_save_hook(self.pre_save)
 
     def close(self) -> None:
         """Make the pre-save hook do nothing: Jupyter can't unregister one."""
@@ -208,13 +210,13 @@ class RecordKeeper:
 
     async def _rewrite(self, path: str, page_is_open: Callable[[], Awaitable[bool]]) -> bool:
         """Read, replace, save. Raises `HTTPError` 404 if the file is gone: a new one is never created."""
-        model = await ensure_async(self._contents.get(path, type="notebook", content=True))
+        model = await ensure_async(self._contents().get(path, type="notebook", content=True))
         if not self._complete(model["content"], path):
             return False
-        now = await ensure_async(self._contents.get(path, type="notebook", content=False))
+        now = await ensure_async(self._contents().get(path, type="notebook", content=False))
         if now["last_modified"] != model["last_modified"] or await page_is_open():
             return False  # it was opened or saved meanwhile; the page's next save runs the hook
-        await ensure_async(self._contents.save({"type": "notebook", "content": model["content"]}, path))
+        await ensure_async(self._contents().save({"type": "notebook", "content": model["content"]}, path))
         return True
 
     def on_rename(self, old: str, new: str) -> None:

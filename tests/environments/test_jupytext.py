@@ -1,0 +1,78 @@
+"""A notebook that jupytext keeps in two files, a notebook and a script: what the agent changes is in both."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Page, expect
+
+from agent_kernel.testing import call, say
+from tests.e2e.lab import LabServer, NotebookPage
+from tests.e2e.model import WrittenModel
+from tests.environments.versions import python_beside
+from tests.programs import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
+
+PROMPT = "%%agent\nDon't guess: mend the cell above."
+
+
+@pytest.fixture
+def lab(model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
+    try:
+        python = python_beside("jupytext", "jupytext>=1.16,<2")
+    except subprocess.CalledProcessError:
+        pytest.skip("jupytext can't be installed here.")
+    extensions = os.pathsep.join(filter(None, [f"{sys.prefix}/share/jupyter", os.environ.get("JUPYTER_PATH")]))
+    variables = {**model.server.environment(), "JUPYTER_PATH": extensions}
+    with LabServer(tmp_path, variables, python=python) as lab:
+        (lab.root / "jupytext.toml").write_text('formats = "ipynb,py:percent"\ncustom_cell_magics = "agent"\n')
+        yield lab
+        lab.close_kernels()
+
+
+def test_a_cell_is_changed_in_both_files_with_a_page_and_without(
+    lab: LabServer, model: WrittenModel, page: Page
+) -> None:
+    path = lab.write_notebook("paired.ipynb", ["width = 1", PROMPT])
+    cell_id = nbformat.read(path, as_version=4).cells[0].id
+    script = path.with_suffix(".py")
+    model.says(call("read_notebook"), call("edit_cell", cell_id=cell_id, source="width = 2"), say("Mended."))
+    notebook = NotebookPage(lab, page, path)
+    notebook.run(0)
+    notebook.run(1)
+    notebook.wait_for_state("awaiting_approval", card=1)
+    notebook.press("Approve", card=1)
+    expect(notebook.record()).to_contain_text("Mended.")
+    notebook.command("docmanager:save")
+    wait_until(lambda: "width = 2" in script.read_text(), "the script to have the change")
+    compile(script.read_text(), script.name, "exec")
+    assert '# %% language="agent"\n# Don\'t guess: mend the cell above.' in script.read_text()
+    assert [cell.source for cell in nbformat.read(path, as_version=4).cells[:2]] == ["width = 2", PROMPT]
+
+    # The page goes away, and somebody edits the script.
+    [conversation] = lab.api("GET", "agent-kernel/api/conversations")
+    page.goto("about:blank")
+    script.write_text(script.read_text().replace("width = 2", "width = 3"))
+    model.says(
+        call("edit_cell", cell_id=cell_id, source="width = 4"),
+        call("read_notebook"),
+        call("edit_cell", cell_id=cell_id, source="width = 4"),
+        say("Mended again."),
+    )
+    lab.api("POST", f"agent-kernel/api/conversations/{conversation['conversation_id']}/runs", {"content": "Again."})
+    waiting = "agent-kernel/api/approvals?state=awaiting_approval"
+    wait_until(lambda: len(lab.api("GET", waiting)) == 1, "the card")
+    [asked] = lab.api("GET", waiting)
+    lab.api("POST", f"agent-kernel/api/approvals/{asked['approval_id']}", {"approved": True})
+    wait_until(lambda: len(model.tool_results()) == 5, "the end of the run")
+    assert "width = 4" in script.read_text()
+    assert [cell.source for cell in nbformat.read(path, as_version=4).cells[:2]] == ["width = 4", PROMPT]
+    *_, refused, read, edited = model.tool_results()
+    assert "Its source now:\nwidth = 3" in refused
+    assert "width = 3" in read
+    assert edited.startswith(f"Edited cell:{cell_id} of paired.ipynb (in its file, as no page has it open).")
