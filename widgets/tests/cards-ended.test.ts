@@ -233,6 +233,12 @@ describe("Run again", () => {
     expect(PlayedSocket.sent.at(-1)).toEqual({ type: "tool_retry", tool_call_id: "t1", outside: true });
     expect(shown(root).buttons).toEqual([]);
     expect(shown(await show((run) => stopped(run, "Error: Stopped after 2 s."))).buttons).toEqual(["Run again"]);
+    const later = await show((run) => {
+      stopped(run, met);
+      run.ask("t2", "run_python", PYTHON);
+    });
+    const folded = card(later, "t1").querySelector(".ak-sub")!.textContent;
+    expect(folded).toBe("stopped by the walls: curl: (6) Could not resolve");
   });
 
   test("does not say that it asks first where it would not", async () => {

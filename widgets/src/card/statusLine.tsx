@@ -78,7 +78,7 @@ function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Elem
   const run = useRun();
   const call = card.call.value;
   const retry = card.retry.value;
-  const stopped = stoppedByWalls(call);
+  const stopped = stoppedByWalls(call) !== "";
   // A rule or a mode that let this call run unasked would do so again.
   const asks = run.store.asksFirst.value && (call.decider?.kind === "you" || call.decider?.kind === "other");
   return (
@@ -166,9 +166,9 @@ export function timedOut(call: Call): boolean {
   return call.state === "error" && (call.reason ?? "").startsWith("Timed out after ");
 }
 
-/** Whether the walls around a shell command have stopped it: its result says so in a line of its own. */
-function stoppedByWalls(call: Call): boolean {
-  return call.name === "run_shell" && /^stopped by the walls: /m.test(call.result ?? "");
+/** The line in which the result of a shell command says that the walls around it have stopped it; "" if none does. */
+function stoppedByWalls(call: Call): string {
+  return call.name === "run_shell" ? (/^stopped by the walls: .*/m.exec(call.result ?? "")?.[0] ?? "") : "";
 }
 
 function FoldedError({ call }: { call: Call }): JSX.Element {
@@ -178,7 +178,7 @@ function FoldedError({ call }: { call: Call }): JSX.Element {
     <div class="ak-sub">
       <p>
         <code>
-          <Plain text={errorLine(text)} />
+          <Plain text={stoppedByWalls(call) || errorLine(text)} />
         </code>
       </p>
     </div>
