@@ -51,6 +51,7 @@ def test_a_command_that_the_walls_stop_says_so_and_runs_outside_once(
     stopped.open()
     notebook.wait_for_state("awaiting_approval", card=1)
     shows(notebook, OUTSIDE, card=1)
+    expect(notebook.card()).to_contain_text("stopped by the walls: ")  # also now that it is folded
     notebook.press("Approve", card=1)
     notebook.wait_for_state("success", card=1)
     expect(notebook.card(1)).to_contain_text(f"walls: {OUTSIDE}")
