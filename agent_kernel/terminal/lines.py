@@ -119,10 +119,16 @@ class Printer:
                 if call.state not in ("proposed", "approved") and key_of(call) not in asked:
                     self._show_new(call)
         for run in runs:
-            if run.ended_at is not None and self._is_new(f"{run.run_id} {run.ended_at}"):
-                error = f"{words.error_words(run.error)} {run.error.message} " if run.error is not None else ""
-                said = f"{error}{words.run_word(run.status).capitalize()}. {' · '.join(spent(run.usage))}"
-                self._terminal.line(f"\n{one_line(said)}")
+            self._show_stop(run)
+
+    def _show_stop(self, run: RunView) -> None:
+        """That it waits, or has ended, below all that it has done."""
+        if run.paused is not None and self._is_new(f"{run.run_id} {run.paused.pause_id}"):
+            self._terminal.line(one_line(f"The run waits: {words.paused(run.paused)}."))
+        if run.ended_at is not None and self._is_new(f"{run.run_id} {run.ended_at}"):
+            error = f"{words.error_words(run.error)} {run.error.message} " if run.error is not None else ""
+            said = f"{error}{words.run_word(run.status).capitalize()}. {' · '.join(spent(run.usage))}"
+            self._terminal.line(f"\n{one_line(said)}")
 
     def _show_new(self, call: ToolCallView) -> None:
         if self._is_new(key_of(call)):
@@ -139,8 +145,6 @@ class Printer:
         said = {"": f"{words.recorded_words(run) or words.model_words(run)}, {words.policy_words(run)}."}
         said |= {f"raised {step.pause_id}": words.raised(step) for step in run.raises}
         said |= {f"{notice.at} {notice.content}": notice.content for notice in run.notices}
-        if run.paused is not None:
-            said[run.paused.pause_id] = f"The run waits: {words.paused(run.paused)}."
         if run.delay is not None:
             said[f"{run.delay.since} {run.delay.attempt}"] = f"{words.delayed(run.delay)}. {run.delay.cause}"
         for key, text in said.items():

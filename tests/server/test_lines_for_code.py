@@ -40,6 +40,16 @@ async def asked(api: Api, **question: str) -> Any:
             await asyncio.sleep(0.02)
 
 
+async def printed(api: Api, conversation_id: str, text: str) -> None:
+    """Until a call has printed this."""
+    async with asyncio.timeout(60):
+        while True:
+            calls = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
+            if text in "".join(output["text"] for one in calls for output in one["outputs"]):
+                return
+            await asyncio.sleep(0.02)
+
+
 async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kept_nowhere(
     api: Api, kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer
 ) -> None:
@@ -48,12 +58,13 @@ async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kep
     conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
     await api.start_run(conversation_id)
     await api("POST", "approvals", (await api.next_approval())["approval_id"], body={"approved": True})
-    for line, question, text in (
-        ("text", "Name:", "Ana"),
-        ("password", "Password:", PASSWORD),
-        ("text", "The code asks for a line.", ""),
+    for line, question, text, before in (
+        ("text", "Name:", "Ana", ""),
+        ("password", "Password:", PASSWORD, "Name: Ana"),
+        ("text", "The code asks for a line.", "", "Hello, Ana"),
     ):
         question_call = await asked(api, question=question, line=line)
+        await printed(api, conversation_id, before)  # output and questions come on channels of their own
         await api("POST", "approvals", question_call["approval_id"], "result", body={"output": text})
     ended = await api.ended(conversation_id)
     code, looked, *questions = sorted(ended["tool_calls"], key=lambda one: one["tool_name"] == "ask_user")
