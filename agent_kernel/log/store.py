@@ -102,9 +102,6 @@ class Log:
         return self._file.fault if self._file is not None else None
 
     async def aclose(self) -> None:
-        if self._head_due is not None:
-            self._head_due.cancel()
-
         def close() -> None:
             self._update_head()
             self._connection.close()
@@ -112,6 +109,8 @@ class Log:
                 self._owner.close()
 
         await self._loop.run_in_executor(self._thread, close)
+        if self._head_due is not None:  # of a commit that was still queued
+            self._head_due.cancel()
         self._thread.shutdown(wait=False)
 
     def listen(self, conversation: int, listener: Listener | None) -> None:

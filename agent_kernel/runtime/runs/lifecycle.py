@@ -164,11 +164,16 @@ async def _begun(
         run.notify(said)
     if spec.limits != known:
         run.change(budget=least(run.view.budget, spec.limits.budget))
-        run.commit_soon(lambda commit: set_in_spec(commit.sql, spec.run_id, "limits", limits_text(spec)))
-    if spec.script != by_hand:  # another process, which goes on with the run, can't tell which run of the prompt it is
-        run.commit_soon(lambda commit: set_in_spec(commit.sql, spec.run_id, "script", script_text(spec)))
     await run.log.read(run.recall)
-    run.commit_soon(run.save)
+
+    def write(commit: Commit) -> None:
+        if spec.limits != known:
+            set_in_spec(commit.sql, spec.run_id, "limits", limits_text(spec))
+        if spec.script != by_hand:  # another process, which goes on with it, can't tell which run of the prompt it is
+            set_in_spec(commit.sql, spec.run_id, "script", script_text(spec))
+        run.save(commit)
+
+    await run.commit(write)
     if executor is None and row.kernel_id is not None:
         run.notify(NO_KERNEL)
     return run

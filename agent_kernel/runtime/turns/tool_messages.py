@@ -20,17 +20,17 @@ from agent_kernel.tools.truncation import TextLimits, truncate
 
 
 async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
-    """Make the tool messages of the step that ended. Nobody waits until they are written: if the process dies first,
-    recovery makes them of the log's calls. Returns the calls whose outcome is unknown."""
+    """Write the tool messages of the step that ended: nothing may come before them. If the process dies first, recovery
+    makes them of the log's calls. Returns the calls whose outcome is unknown."""
     step, run.calls.of_step = run.calls.of_step, ()
     if not step:
         return []
     number = run.conversation.number
     ended, shown = await run.log.read(lambda sql: _read_step(sql, number, step))
     bodies = _tool_messages(ended, shown, run.settings.step_characters)
+    await run.commit(lambda commit: _write(commit, run.run_id, bodies))
     for body in bodies:
         run.transcript.add(body)
-    run.commit_soon(lambda commit: _write(commit, run.run_id, bodies))
     _note_step(run, ended)
     await _record_decisions(run, step)
     return [call for call in ended if call.state == "unknown"]

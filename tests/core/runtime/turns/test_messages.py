@@ -1,12 +1,14 @@
 """What a person says next: in a new prompt, or while a run goes on."""
 
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 
-from agent_kernel.errors import AlreadyDecided
+from agent_kernel.errors import AlreadyDecided, LogUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.runtime.turns import tool_messages
 from agent_kernel.testing import ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import Stages
 
@@ -21,6 +23,25 @@ async def test_a_second_prompt_continues_the_conversation(stages: Stages) -> Non
     assert contents[0].startswith("first\n\n<notebook_context>\nNotebook: test.ipynb")
     assert contents[1] == "One."
     assert contents[2].startswith("second")
+
+
+async def test_the_model_is_not_asked_on_before_a_steps_results_are_written(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = tool_messages._write
+
+    def refused_once(*arguments: Any) -> None:
+        monkeypatch.setattr(tool_messages, "_write", written)
+        raise LogUnavailable("The disk is full.")
+
+    with ScriptedModel([call("run_python", code="1"), say("Later.")]) as model:
+        stage = await stages(model)
+        monkeypatch.setattr(tool_messages, "_write", refused_once)
+        result = await (await stage.start(policy="allow")).wait()
+        assert (result.run.status, len(model.requests)) == ("error", 1)
+        await (await stage.start()).wait()
+    roles = [message["role"] for message in model.requests[-1].messages]
+    assert roles == ["system", "user", "assistant", "tool", "user"]
 
 
 async def test_a_message_that_comes_with_the_last_words_of_an_answer_is_heard(stages: Stages) -> None:
