@@ -118,7 +118,7 @@ def split_cache(
     wanted = {names} if isinstance(names, str) else set(names)
     own = {tool.declaration.name for tool in tools}
     theirs = sorted(name for name in wanted - own if _SERVER_TOOL.search(name))
-    if several := [name for name in theirs if "*" in name]:
+    if several := [name for name in theirs if any(one in name for one in "*?[")]:
         raise ConfigurationError(f"cache: name each tool that may be cached in place of {several[0]!r}.")
     if theirs and not served:
         raise ConfigurationError(

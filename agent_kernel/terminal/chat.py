@@ -184,7 +184,7 @@ class Chat:
             finally:
                 changed.cancel()
                 typed.cancel()
-                await asyncio.wait((changed, typed))
+                await asyncio.gather(changed, typed, return_exceptions=True)
 
     def _next_line(self, typed: asyncio.Task[str]) -> asyncio.Task[str]:
         """Raises `Leave` where the input has ended."""
@@ -244,6 +244,8 @@ class Chat:
         run = active_run(self._view)
         if run is not None and (action := {STOP: "cancel", NOW: "try-now"}.get(line)) is not None:
             await self._send(f"{self._path}/runs/{run.run_id}/{action}", {})
+        elif line in (STOP, NOW):
+            self._say("No run goes on.")
         elif self._asking is None:
             self._say(f"A prompt can be typed when the run has ended; {STOP} stops it.")
         else:

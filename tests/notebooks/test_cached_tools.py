@@ -90,6 +90,8 @@ def test_an_agent_caches_the_tools_that_it_names(loaded: TestKernel, model: Fake
         "['nosuch']": "cache: no tool",
         "'ask_user'": "not",
         "['github.*']": "cache: name each tool",
+        "['github.loo?']": "cache: name each tool",
+        "['github.[l]ook']": "cache: name each tool",
         "['github.search']": "is a tool of an MCP server",
     }
     for names, fault in faults.items():

@@ -114,15 +114,19 @@ def at_first(function):
         if arguments[0].startswith('await __import__'):
             del shell.run_cell_async
             os.kill(os.getpid(), signal.SIGINT)
+            open({begun!r}, 'w').close()
         return await function(*arguments, **options)
     return run_cell_async
 shell.run_cell_async = at_first(shell.run_cell_async)"""
 """Interrupts the kernel when a call's message has been taken up, and its code has not begun."""
 
 
-def test_as_a_call_begins(kernel: TestKernel) -> None:
+def test_as_a_call_begins(kernel: TestKernel, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
     kernel.run('model = sleeps("time.sleep(1)")')
-    kernel.run(f"{AS_IT_BEGINS}\nrun = start(model, policy='allow')", allow_stdin=True)
+    code = AS_IT_BEGINS.format(begun=str(begun))
+    kernel.run(f"{code}\nrun = start(model, policy='allow')", allow_stdin=True)
+    until_there(kernel, begun)  # a cell that waited would run the call itself
     assert state_of(kernel)[0] == "cancelled"
     assert kernel.value("len(model.requests)") == "1"
 
