@@ -18,6 +18,7 @@ from agent_kernel.log import stored_images
 from agent_kernel.log.runs import save_tools
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Walls
 from agent_kernel.protocol.events import utc_now
+from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
@@ -160,11 +161,20 @@ def _changes_unseen(run: ActiveRun, call: ToolCallView) -> bool:
     return is_of_servers(run, call.tool_name) or changes_cells(run, call.tool_name)
 
 
+async def _is_defined_so(run: ActiveRun, tool: ToolDeclaration) -> bool:
+    """Whether a tool is defined as this run has it: a server's may have changed meanwhile."""
+    servers = run.server_tools
+    if tool.origin is None or servers is None:
+        return tool.origin is None
+    now = await servers.offered(run.spec.notebook_path or run.conversation.notebook_path, wait=False)
+    return definition_digest(tool) in [definition_digest(one) for one in now if one.name == tool.name]
+
+
 async def _end_by_stored(run: ActiveRun, call: ToolCallView, version: str) -> bool:
     """End an executing call with a stored outcome, if there is one."""
     tool = run.registry.declaration(call.tool_name)
     found = run.outcomes.find((call.tool_name, call.digest), version, tool.cache_seconds or 0.0)
-    if found is None or found[0].definition != definition_digest(tool):
+    if found is None or found[0].definition != definition_digest(tool) or not await _is_defined_so(run, tool):
         return False
     stored, age = found
     result = outcome_texts.stored(age, stored.result)

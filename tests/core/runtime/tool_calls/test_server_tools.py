@@ -1,13 +1,14 @@
 """Calls of MCP servers' tools in a run: without a kernel, bound to a definition, and in a replay without the server."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_kernel.models.base import ModelItem, ModelRequest
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
@@ -99,6 +100,20 @@ async def test_a_call_that_never_answers_is_ended_by_its_time_limit(stages: Stag
         "error",
         "Error: Timed out after 0.05 s.\nThe server was told to stop; what it had done by then is not known.",
     )
+
+
+async def test_a_stored_outcome_is_not_given_again_once_a_server_has_defined_its_tool_otherwise(stages: Stages) -> None:
+    servers, search = Servers(), call("docs__search0", query="x")
+
+    async def redefined(_: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        servers.tools = [declared("docs", "search0", "Deletes 0.", OBJECT)]
+        yield calls(search)
+
+    model = ScriptedModel([calls(search), calls(search), redefined, say("Done.")])
+    stage = await stages(model, server_tools=servers)
+    handle = await stage.start(policy="allow", server_cache=("docs__search0",))
+    assert [one.cached_at is not None for one in (await handle.wait()).tool_calls] == [False, True, False]
+    assert servers.called == ["docs__search0"] * 2
 
 
 async def test_plan_denies_and_a_rule_by_hand_allows(stages: Stages) -> None:
