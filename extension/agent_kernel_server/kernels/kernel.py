@@ -54,8 +54,9 @@ DECLARE_SECONDS = 20.0
 END_SECONDS = 5.0
 """How long the runs of a kernel that has gone are given to end honestly."""
 
-UNDECLARED_RUNS = 32
-"""How many declarations a kernel is asked for at once. The other announcements are repeated, and get their turn."""
+UNDECLARED_RUNS, STARTING_RUNS = 32, 1_000
+"""How many declarations a kernel is asked for at once, and how many runs of it may wait for their turn to start. The
+other announcements are repeated, and get their turn."""
 
 OPEN_QUESTIONS = 8
 """How many questions of a kernel are answered at once. The others are repeated, and get their turn."""
@@ -293,7 +294,9 @@ class ServedKernel:
             return tuple(cells)
 
     def _on_announced(self, event: RunAnnounced) -> None:
-        if event.run_id in self._announced or len(self._undeclared) >= UNDECLARED_RUNS:
+        if event.run_id in self._announced:
+            return
+        if len(self._undeclared) >= UNDECLARED_RUNS or len(self._starting) >= STARTING_RUNS:
             return  # repeated until the declaration is asked for
         if event.through_gateway != self._transport.remote:
             self._warn_misdirected(event.run_id)
