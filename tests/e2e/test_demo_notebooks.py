@@ -61,9 +61,13 @@ def decided_to_the_end(notebook: NotebookPage) -> bool:
     )
     if paused.count():
         page.get_by_role("button", name="Stop", exact=True).click()
-    elif waiting.count() and DENIED in waiting.first.inner_text() and "everything" not in waiting.first.inner_text():
-        notebook.press_until_reason("Keep raw as it is.", notebook.cards().count() - 1)
     elif waiting.count():
-        waiting.first.get_by_role("button", name="Approve", exact=True).click()
+        # By its id: another card may be the first by the time of the click.
+        call = waiting.first.get_attribute("data-tool-call-id")
+        card = page.locator(f".jp-Notebook [data-tool-call-id='{call}'][role=group]")
+        if DENIED in (said := card.inner_text()) and "everything" not in said:
+            notebook.press_until_reason("Keep raw as it is.", notebook.cards().count() - 1)
+        else:
+            card.get_by_role("button", name="Approve", exact=True).click()
     prompts: list[str] = page.evaluate(PROMPTS)
     return not any("*" in prompt or "[ ]" in prompt for prompt in prompts)

@@ -117,6 +117,7 @@ class CallOutputs:
         later is written after it."""
         self._add_rest()
         rest = await self._batcher.drain()
+        self._add_rest()  # of what came meanwhile
         self._ended = True
         return rest
 

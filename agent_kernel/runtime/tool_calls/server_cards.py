@@ -63,7 +63,11 @@ async def ask_person(
     def show(commit: Commit) -> None:
         decide(commit, transitions.propose(commit, proposal, None), tool_calls.Verdict(True, "policy"))
 
-    await run.commit(show)
+    try:
+        await run.commit(show)
+    except BaseException:
+        answered.cancel()
+        raise
     started, said = time.monotonic(), WITHDRAWN
     state: CallState = "cancelled"
     try:

@@ -115,17 +115,23 @@ async def _ask(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     if seconds is not None:
         expires = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
     decision = run.calls.decisions.expect(call.approval_id)
-    asked = await run.commit(lambda commit: transitions.request_approval(commit, call, expires))
-    return await _await_decision(run, asked, decision)
+    try:
+        asked = await run.commit(lambda commit: transitions.request_approval(commit, call, expires))
+        return await _await_decision(run, asked, decision)
+    finally:
+        decision.cancel()  # nobody is waited for where the call has ended meanwhile
 
 
 async def _await_earlier_request(run: ActiveRun, call: ToolCallView) -> ToolCallView:
     """Wait for the answer to a request that was shown by an earlier process."""
     decision = run.calls.decisions.expect(call.approval_id)
-    now = await run.read_call(call.tool_call_id)
-    if now.state != "awaiting_approval":
-        return now  # it was answered between the two reads
-    return await _await_decision(run, now, decision)
+    try:
+        now = await run.read_call(call.tool_call_id)
+        if now.state != "awaiting_approval":
+            return now  # it was answered between the two reads
+        return await _await_decision(run, now, decision)
+    finally:
+        decision.cancel()
 
 
 async def _await_decision(run: ActiveRun, call: ToolCallView, decision: asyncio.Future[ToolCallView]) -> ToolCallView:
@@ -177,10 +183,13 @@ async def _ask_page(run: ActiveRun, call: ToolCallView) -> None:
         await run.commit(lambda commit: transitions.start(commit, call))
     else:
         answered = run.calls.answers.expect(call.tool_call_id)
-        await run.commit(lambda commit: transitions.start(commit, call))
-        run.note_time()
-        outcome = await answered
-        run.note_time()
+        try:
+            await run.commit(lambda commit: transitions.start(commit, call))
+            run.note_time()
+            outcome = await answered
+        finally:
+            answered.cancel()
+            run.note_time()
         if outcome.status == "success":
             note_decision(run, call, ScriptedDecision(approved=True, answer=outcome.content))
     await finish(run, call, outcome, time.monotonic())

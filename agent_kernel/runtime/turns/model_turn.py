@@ -23,7 +23,7 @@ from agent_kernel.runtime.turns.fit_context import completed, end_too_long, fits
 from agent_kernel.runtime.turns.pauses import wait_for_answers, within_budget
 from agent_kernel.runtime.turns.prompts import prompt_mentions, prompt_pictures
 from agent_kernel.runtime.turns.stream import TurnStream
-from agent_kernel.runtime.turns.tool_messages import answer_calls
+from agent_kernel.runtime.turns.tool_messages import answer_calls, unknown_calls
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import canonical, digest, parse
 from agent_kernel.tools.review.preview import preview, warnings
@@ -32,8 +32,10 @@ from agent_kernel.tools.review.preview import preview, warnings
 async def call_model(run: ActiveRun) -> list[str]:
     """Answer the last step's calls, ask the model, and propose the calls it asks for. Returns the ids of those that
     are to be decided and run; none where the run is over."""
-    unknown = await answer_calls(run)
-    if run.is_ending or not await wait_for_answers(run, unknown) or not await within_budget(run):
+    if not run.is_ending:  # and not once the step is answered: after a restart nobody would be asked any more
+        await wait_for_answers(run, await unknown_calls(run))
+    await answer_calls(run)
+    if run.is_ending or not await within_budget(run):
         return []
     await _take_new_messages(run)
     await add_late_tools(run)

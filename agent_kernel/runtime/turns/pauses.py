@@ -219,9 +219,9 @@ def refused(run: RunView, pause_id: str) -> AlreadyDecided:
     return AlreadyDecided("The run is paused anew." if run.paused else "This run is not paused.", first)
 
 
-async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> bool:
-    """Wait until a person has answered about each of these calls of a step. Unattended runs, and those without an
-    answer in the site's time, continue, and so do those of a client, which is told. False where the run is over."""
+async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> None:
+    """Wait until a person has answered about each of these calls of a step, or the run is over. Unattended runs, and
+    those without an answer in the site's time, continue, and so do those of a client, which is told."""
     for call in unknown if run.spec.client_call is None else ():
         answered = run.waits.expect(call.tool_call_id)
         is_answered = (await run.read_call(call.tool_call_id)).unknown_answer is not None
@@ -231,8 +231,7 @@ async def wait_for_answers(run: ActiveRun, unknown: Sequence[ToolCallView]) -> b
                 await run.wait_for_person(answered)
         answered.cancel()
         if run.is_ending:
-            return False
-    return not run.is_ending
+            return
 
 
 async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decided_by: str | None) -> None:

@@ -196,7 +196,7 @@ async def model_request(run: ActiveRun) -> ModelRequest:
     data: dict[str, str] = {}
     if wanted:
         number = run.conversation.number
-        data = await run.log.read(lambda sql: stored_images.read(sql, number, wanted))
+        data = await run.log.read_apart(lambda sql: stored_images.read(sql, number, wanted))
     for index, places in zip(at, kept, strict=True):
         messages[index] = _with_pictures(messages[index], places, data)
     return ModelRequest(

@@ -19,12 +19,19 @@ from agent_kernel.runtime.state.transcript import unanswered_calls
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 
-async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
+async def unknown_calls(run: ActiveRun) -> list[ToolCallView]:
+    """The calls of the step that ended whose outcome is unknown."""
+    number, step = run.conversation.number, run.calls.of_step
+    ended = await run.log.read(lambda sql: [tool_calls.read_call(sql, number, one) for one in step])
+    return [call for call in ended if call.state == "unknown"]
+
+
+async def answer_calls(run: ActiveRun) -> None:
     """Write the tool messages of the step that ended: nothing may come before them. If the process dies first, recovery
-    makes them of the log's calls. Returns the calls whose outcome is unknown."""
+    makes them of the log's calls."""
     step, run.calls.of_step = run.calls.of_step, ()
     if not step:
-        return []
+        return
     number = run.conversation.number
     ended, shown = await run.log.read(lambda sql: _read_step(sql, number, step))
     bodies = _tool_messages(ended, shown, run.settings.step_characters)
@@ -33,7 +40,6 @@ async def answer_calls(run: ActiveRun) -> list[ToolCallView]:
         run.transcript.add(body)
     _note_step(run, ended)
     await _record_decisions(run, step)
-    return [call for call in ended if call.state == "unknown"]
 
 
 async def _record_decisions(run: ActiveRun, calls: Sequence[str]) -> None:

@@ -132,6 +132,25 @@ async def test_after_a_restart_it_is_asked_about_unless_it_was_answered(tmp_path
             assert (await handle.wait()).text == "I see."
 
 
+async def test_after_a_restart_it_is_asked_about_also_where_the_whole_step_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with ScriptedModel([DIES]) as model:
+        before = await stage(model, path, Dying())
+        await before.start(policy="allow")
+        await until_unknown(before)
+        await before.until_paused()
+    with ScriptedModel([say("I see.")]) as model:
+        async with second_life(path, model, before, FunctionExecutor()) as (conversation, [handle]):
+            conversation.client_came()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(handle.wait()), 0.5)
+            assert len(model.requests) == 0
+            await conversation.answer_unknown("a", "continue")
+            assert (await handle.wait()).text == "I see."
+    told = [message for message in model.requests[0].messages if message["role"] == "tool"]
+    assert [message["tool_call_id"] for message in told] == ["a"]
+
+
 async def test_where_no_page_shows_the_run_the_model_is_told_and_goes_on() -> None:
     with ScriptedModel([DIES, say("I see.")]) as model:
         runtime = await Runtime.open(None, OneModel(model), RuntimeSettings(client_seconds=0.01))
