@@ -4,7 +4,7 @@ import { dirname, normalize, sep } from "node:path";
 import { expect, test } from "vitest";
 
 /** From the ground up. */
-const ROOMS = ["text", "state", "channel", "ui", "card", "run"];
+const ROOMS = ["text", "state", "channel", "ui", "store", "card", "run"];
 
 const modules = readdirSync("src", { recursive: true, encoding: "utf8" })
   .filter((path) => /\.tsx?$/.test(path))

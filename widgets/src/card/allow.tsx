@@ -7,7 +7,8 @@ import { ruleText } from "../text/words";
 import { Button } from "../ui/button";
 import { Choices } from "../ui/choices";
 import { ACTIONS } from "./actions";
-import { useRun, type CallSignals } from "./context";
+import type { CallModel } from "../store/run";
+import { useRun } from "./context";
 import { Plain } from "../ui/untrustedText";
 
 export type RuleScope = Exclude<Scope, "once">;
@@ -42,7 +43,7 @@ function ruleScopes(call: Call, panel: RulePanel): RuleScope[] {
   );
 }
 
-export function AllowPanel({ card, panel }: { card: CallSignals; panel: RulePanel }): JSX.Element | null {
+export function AllowPanel({ card, panel }: { card: CallModel; panel: RulePanel }): JSX.Element | null {
   const run = useRun();
   const call = card.call.value;
   const scopes = ruleScopes(call, panel);

@@ -17,10 +17,12 @@ import { KeyScope, KeyScopeContext } from "../ui/keys";
 import { Plain, plain } from "../ui/untrustedText";
 import { AllowPanel } from "./allow";
 import { CallBody, StaleCell, changeCount } from "./code";
-import { useRun, type CallSignals, type CardRun, type RunSignals } from "./context";
+import type { RunController } from "../store/controller";
+import type { CallModel, RunStore } from "../store/run";
+import { useRun } from "./context";
 import { DecisionRow, ReasonPanel, SentRow } from "./decision";
 import { Draft, EditActions, EditPanel } from "./edit";
-import { folds } from "./folding";
+import { folds } from "../store/folding";
 import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "./looks";
 import { OutputList, OutputNote } from "./outputs";
 import { ProblemWords } from "./problem";
@@ -34,9 +36,9 @@ const UP = ["ArrowUp"];
 const DOWN = ["ArrowDown"];
 
 interface CardProps {
-  card: CallSignals;
+  card: CallModel;
   /** The card straight before it. */
-  before?: CallSignals | undefined;
+  before?: CallModel | undefined;
 }
 
 /** A folded call is one row, of which a run may have hundreds: it consists of no more components than this and its head. */
@@ -89,7 +91,7 @@ export const Card = memo(function Card({ card, before }: CardProps): JSX.Element
   );
 });
 
-function scopeOf(card: CallSignals, run: CardRun, around: KeyScope | null): KeyScope {
+function scopeOf(card: CallModel, run: RunController, around: KeyScope | null): KeyScope {
   const keys = new KeyScope(around);
   keys.bind(UP, () => run.move(card.id, -1));
   keys.bind(DOWN, () => run.move(card.id, 1));
@@ -103,7 +105,7 @@ function takeKey(event: KeyboardEvent, keys: KeyScope, call: Call): void {
 }
 
 interface PartProps {
-  card: CallSignals;
+  card: CallModel;
   draft: Draft;
 }
 
@@ -134,7 +136,7 @@ function Head({ card, draft }: PartProps): JSX.Element {
   return h("button", { type: "button", class: "ak-head", "aria-expanded": open, onClick: fold }, ...inner);
 }
 
-function lookOf(card: CallSignals, { off }: RunSignals): StateLook {
+function lookOf(card: CallModel, { off }: RunStore): StateLook {
   const call = card.call.value;
   if (call.state === "executing" && call.name === "ask_user") return ASKING;
   if (call.state === "executing" && call.waitingBehind !== null) return NEXT_IN_LINE;
@@ -147,7 +149,7 @@ function lookOf(card: CallSignals, { off }: RunSignals): StateLook {
 }
 
 /** What the call does, with what, and the tool's name. */
-function headWords(card: CallSignals, draft: Draft): JSX.Element[] {
+function headWords(card: CallModel, draft: Draft): JSX.Element[] {
   const { name, input, preview } = card.call.value;
   const said = headNote(card, draft);
   const cell = preview?.cell ?? null;
@@ -161,7 +163,7 @@ function headWords(card: CallSignals, draft: Draft): JSX.Element[] {
 }
 
 /** What a head says in place of a summary of the arguments. */
-function headNote(card: CallSignals, draft: Draft): JSX.Element | null {
+function headNote(card: CallModel, draft: Draft): JSX.Element | null {
   const call = card.call.value;
   if (card.panel.value === "edit" && call.state === "awaiting_approval")
     return <span class="ak-sum">{draft.note.value}</span>;

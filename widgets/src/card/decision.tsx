@@ -7,9 +7,10 @@ import { usePageId } from "../ui/hooks";
 import { Icon } from "../ui/icon";
 import { ACTIONS } from "./actions";
 import { type RulePanel, maySaveRule } from "./allow";
-import { type CallSignals, useRun } from "./context";
+import type { CallModel } from "../store/run";
+import { useRun } from "./context";
 
-export function DecisionRow({ card }: { card: CallSignals }): JSX.Element {
+export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
   const run = useRun();
   const id = usePageId();
   const { off, gone, guarded, several } = run.store;
@@ -85,7 +86,7 @@ export function SentRow({ choice, queued, onTakeBack }: SentProps): JSX.Element 
   );
 }
 
-export function ReasonPanel({ card, draft }: { card: CallSignals; draft: { text: string } }): JSX.Element {
+export function ReasonPanel({ card, draft }: { card: CallModel; draft: { text: string } }): JSX.Element {
   const run = useRun();
   const field = useRef<HTMLTextAreaElement>(null);
   const id = usePageId();

@@ -10,7 +10,9 @@ import { Part } from "../text/code";
 import { Button } from "../ui/button";
 import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 import { ACTIONS } from "./actions";
-import { useRun, type CallSignals, type Choice } from "./context";
+import type { Choice } from "../store/controller";
+import type { CallModel } from "../store/run";
+import { useRun } from "./context";
 
 export const editing = new Part(() => import("./editor"));
 
@@ -84,7 +86,7 @@ function PlainEditor({ label, draft }: { label: string; draft: Draft }): JSX.Ele
   );
 }
 
-export function EditActions({ card, draft }: { card: CallSignals; draft: Draft }): JSX.Element {
+export function EditActions({ card, draft }: { card: CallModel; draft: Draft }): JSX.Element {
   const run = useRun();
   const { guarded } = run.store;
   return (

@@ -7,11 +7,12 @@ import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { useKeys } from "../ui/keys";
 import { ACTIONS } from "./actions";
-import { useRun, type CallSignals } from "./context";
+import type { CallModel } from "../store/run";
+import { useRun } from "./context";
 import { usePageId } from "../ui/hooks";
 import { Plain } from "../ui/untrustedText";
 
-export function Question({ card }: { card: CallSignals }): JSX.Element {
+export function Question({ card }: { card: CallModel }): JSX.Element {
   const run = useRun();
   const call = card.call.value;
   const { question, choices, line } = readQuestion(call.input);

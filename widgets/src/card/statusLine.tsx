@@ -10,9 +10,10 @@ import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
 import { Icon } from "../ui/icon";
 import { Plain } from "../ui/untrustedText";
-import { type CallSignals, useRun } from "./context";
+import type { CallModel } from "../store/run";
+import { useRun } from "./context";
 
-export function statusLine(card: CallSignals, folded: boolean): JSX.Element | null {
+export function statusLine(card: CallModel, folded: boolean): JSX.Element | null {
   const call = card.call.value;
   switch (call.state) {
     case "denied":
@@ -74,7 +75,7 @@ export function decidedBy(call: Call): string | null {
   return `${verb} by ${byWhom(call.decider)}${at}`;
 }
 
-function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Element {
+function RetryRow({ card, note }: { card: CallModel; note: string }): JSX.Element {
   const run = useRun();
   const call = card.call.value;
   const retry = card.retry.value;
@@ -94,7 +95,7 @@ function RetryRow({ card, note }: { card: CallSignals; note: string }): JSX.Elem
   );
 }
 
-function LookRow({ card }: { card: CallSignals }): JSX.Element {
+function LookRow({ card }: { card: CallModel }): JSX.Element {
   const run = useRun();
   const retry = card.retry.value;
   const asks = card.yours.value;
@@ -216,7 +217,7 @@ function sentence(text: string): string {
 }
 
 /** Below what a call wrote: who allowed it, and the way back while there is one. */
-export function UndoRow({ card }: { card: CallSignals }): JSX.Element | null {
+export function UndoRow({ card }: { card: CallModel }): JSX.Element | null {
   const run = useRun();
   const call = card.call.value;
   const undo = card.undo.value;

@@ -10,9 +10,9 @@ import { beginConversation, canBeginConversation } from "../ui/events";
 import { useSeconds } from "../ui/hooks";
 import { Icon, type IconName } from "../ui/icon";
 import { Plain } from "../ui/untrustedText";
-import type { RunController } from "./controller";
+import type { RunController } from "../store/controller";
 import { Instructions, Rules, followed } from "./rules";
-import type { RunStore } from "./store";
+import type { RunStore } from "../store/run";
 
 /** Characters of a prompt: those that one line shows, the number from which on the whole can be opened, and what is shown then. */
 const PROMPT_LINE = 400;

@@ -12,7 +12,7 @@ import { Button, PressedButton } from "../ui/button";
 import { useSeconds } from "../ui/hooks";
 import { Icon } from "../ui/icon";
 import { Message, Plain } from "../ui/untrustedText";
-import type { RunController } from "./controller";
+import type { RunController } from "../store/controller";
 
 export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {
   const quiet = problem.code === "CONFLICT";

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Card } from "../card/card";
-import { type CallSignals, RunContext } from "../card/context";
+import { RunContext } from "../card/context";
 import { InterruptNote } from "../card/decision";
 import { CALL_STATES } from "../card/looks";
 import type { Channel } from "../channel/channel";
@@ -15,10 +15,10 @@ import { KeyScopeContext, fieldOf } from "../ui/keys";
 import { SUPPRESS_SHORTCUTS, passOn, recipientOf } from "../ui/notebook";
 import { Message, Thinking } from "./answer";
 import { BudgetCard, RaiseLine } from "./budget";
-import { RunController } from "./controller";
+import { RunController } from "../store/controller";
 import { Header } from "./header";
 import { BatchBar, ConnectionBar, DelayBar, Note, Notice, RunAheadBar, RunAheadView, UnservedNote } from "./notices";
-import type { RunStore } from "./store";
+import type { CallModel, RunStore } from "../store/run";
 
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
@@ -86,7 +86,7 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
   const firstWaiting = store.firstWaiting.value;
   const pause = store.pause.value;
   const shown = useSlices(items.length);
-  const cardOf = (item: Item | undefined): CallSignals | undefined =>
+  const cardOf = (item: Item | undefined): CallModel | undefined =>
     item?.kind === "call" ? store.call(item.id) : undefined;
   return (
     <>

@@ -1,17 +1,21 @@
 /** Controller for one rendered run: what a person does becomes commands, and the focus goes on. */
 import { batch } from "@preact/signals";
-import type { CardRun, Choice, Panel } from "../card/context";
 import type { Channel } from "../channel/channel";
-import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, DelayView, PauseView } from "../protocol";
+import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, DelayView, PauseView, Scope } from "../protocol";
 import { KeyScope } from "../ui/keys";
-import type { CallModel } from "./calls";
 import { FocusOrder } from "./focusOrder";
-import { RunStore } from "./store";
+import { type CallModel, type Panel, RunStore } from "./run";
 
 /** For this long after a decision no other card takes one: a second click was meant for the first card. */
 const GUARD_MS = 400;
 
-export class RunController implements CardRun {
+export type Choice =
+  | { readonly kind: "approve" }
+  | { readonly kind: "deny"; readonly reason: string }
+  | { readonly kind: "edit"; readonly input: Record<string, unknown> | string }
+  | { readonly kind: "always"; readonly scope: Exclude<Scope, "once">; readonly rule: string };
+
+export class RunController {
   readonly store: RunStore;
   readonly keys = new KeyScope();
   readonly focus: FocusOrder;
@@ -50,6 +54,7 @@ export class RunController implements CardRun {
     this.afterAnswer(cards[0]?.id ?? null, cards);
   }
 
+  /** Unsend a decision. */
   takeBack(approvalId: string): void {
     this.channel.takeBack(approvalId);
     this.store.refresh();
@@ -60,6 +65,7 @@ export class RunController implements CardRun {
     this.dispatch(command);
   }
 
+  /** Sends the answer to a question, or that there is none. */
   answer(card: CallModel, command: ClientCommand): void {
     this.send(command);
     this.focus.handOver(card.id);
@@ -82,6 +88,7 @@ export class RunController implements CardRun {
     this.focus.handOver(card.id);
   }
 
+  /** Puts back what a call changed, or undoes that. */
   undo(card: CallModel): void {
     const undo = card.undo.peek();
     if (undo !== "offered" && undo !== "redo") return;
@@ -95,6 +102,7 @@ export class RunController implements CardRun {
     for (const card of this.store.calls.peek().toReversed()) if (card.undo.peek() === "offered") this.undo(card);
   }
 
+  /** Puts the focus on the card so many places further. */
   move(from: string, by: 1 | -1): void {
     const cards = this.store.calls.peek();
     const next = cards[cards.findIndex((card) => card.id === from) + by];

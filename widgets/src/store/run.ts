@@ -3,23 +3,25 @@
  * A channel may be of another copy of this bundle (see `channel/registry`), whose signals would not reach this one's
  * components. So a channel calls back, and what it holds is copied. */
 import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
-import type { RunSignals } from "../card/context";
 import type { Channel } from "../channel/channel";
 import type { Receives } from "../channel/transport";
 import {
   asksWhatNow,
+  callOf,
   callsInOrder,
   delayOf,
+  emptyCall,
   isMoreText,
   needsYou,
   pauseOf,
   runEnded,
   waitingCalls,
+  type Call,
   type RunState,
 } from "../state/model";
-import { foldsOf } from "../card/folding";
+
 import { SHARED } from "../text/words.gen";
-import { CallModel } from "./calls";
+import { type Fold, foldsOf, isLine } from "./folding";
 
 /** A page in the background paints no frames, and is still read out. */
 const HIDDEN_EVERY_MS = 200;
@@ -27,7 +29,18 @@ const HIDDEN_EVERY_MS = 200;
 /** Whether the answer to a pause is on its way. */
 export type BudgetReply = "no" | "queued" | "sent";
 
-export class RunStore implements RunSignals {
+export type Panel = "none" | "reason" | "edit" | "run" | "allow";
+
+/** Whether a call that failed, or whose outcome is unknown, can be asked for again. */
+export type Retry = "no" | "offered" | "sent" | "asked";
+
+/** Whether what a call wrote can be put back; `redo`: it was, and that can be undone; `done`: it was. */
+export type Undo = "no" | "offered" | "asked" | "redo" | "done";
+
+/** The person's choice for a call whose outcome is an error, unknown, or a stored one. */
+export type Asked = "retry" | "continue" | null;
+
+export class RunStore {
   /** All but the two texts that grow with each token: those are `text` and `thought`. */
   readonly state: Signal<RunState>;
   /** The answer that is being written, as far as it has come. */
@@ -42,7 +55,9 @@ export class RunStore implements RunSignals {
   readonly ahead: Signal<readonly RunState[]> = signal([]);
   /** Nothing was asked for in the conversation after this run. */
   readonly newest = signal(false);
+  /** Decisions are off: the connection has been away for too long. */
   readonly off = signal(false);
+  /** For a moment after a decision, so that a second click does not hit the next card. */
   readonly guarded = signal(false);
   readonly stopping = signal(false);
   /** Stop or Cancel was pressed. */
@@ -81,6 +96,7 @@ export class RunStore implements RunSignals {
     const { since, at } = this.hurried.value;
     return delay?.until && since === delay.since ? { ...delay, until: at } : delay;
   });
+  /** The kernel that the calls would run in is no more. */
   readonly gone = computed(() => this.connection.value.status === "gone");
   readonly recorded = computed(() => this.run.value?.recorded === true);
   /** How many calls a recording approved, in place of a person. */
@@ -91,6 +107,7 @@ export class RunStore implements RunSignals {
       ).length,
   );
   readonly isDemo = computed(() => this.run.value?.model === "demo");
+  /** A call that is asked for again waits for the person. */
   readonly asksFirst = computed(() => this.run.value?.policy.mode === "ask");
   readonly items = computed(() => this.state.value.items);
   readonly texts = computed(() => this.state.value.texts);
@@ -104,6 +121,7 @@ export class RunStore implements RunSignals {
   readonly goesOn = computed(
     () => this.run.value?.status === "running" && !this.stopping.value && this.connection.value.status === "open",
   );
+  /** The last of several calls whose changes can be put back: it offers to do so with all. */
   readonly undoesAll = computed(() => {
     const changes = this.calls.value.filter((card) => card.undo.value === "offered");
     return changes.length > 1 ? (changes.at(-1)?.id ?? null) : null;
@@ -222,4 +240,68 @@ export class RunStore implements RunSignals {
 
 function isSame<T>(one: readonly T[], other: readonly T[]): boolean {
   return one.length === other.length && one.every((item, index) => item === other[index]);
+}
+
+/** One call on one view. A component of its card renders when a signal that it reads has changed. */
+export class CallModel {
+  /** Known to the run: one answer to all calls leaves out a call that is being edited. */
+  readonly panel = signal<Panel>("none");
+  /** Whether the person has opened or closed the card. */
+  readonly opened = signal<boolean | null>(null);
+  readonly asked = signal<Asked>(null);
+  /** The call as it was when its undo, or that undo's undo, was asked for here. */
+  readonly undoAsked = signal<Call | null>(null);
+
+  constructor(
+    readonly id: string,
+    private readonly run: RunStore,
+  ) {}
+
+  readonly call = computed(() => callOf(this.run.state.value, this.id) ?? emptyCall(this.id, "", 0));
+  /** A decision of this page that the runtime has not confirmed yet. */
+  readonly pending = computed(() => this.run.decisions.value.get(this.call.value.approvalId ?? "") ?? null);
+  readonly retry = computed(() =>
+    retryOf(this.call.value, this.run.state.value, this.asked.value, this.run.goesOn.value),
+  );
+  readonly undo = computed(() => undoOf(this.call.value, this.undoAsked.value, this.run.goesOn.value));
+  /** The run waits for the person to say what to do about this call. */
+  readonly asksWhatNow = computed(
+    () => asksWhatNow(this.call.value, this.run.state.value) && this.retry.value === "offered",
+  );
+  /** The call waits for a decision or an answer that this page has not given. */
+  readonly waits = computed(() => needsYou(this.call.value) && this.pending.value === null);
+  /** The person is asked something, and can answer. */
+  readonly yours = computed(() => this.asksWhatNow.value || (this.waits.value && !this.run.off.value));
+  /** One of several that wait has the full frame, the filled button and the key hints. */
+  readonly current = computed(() => this.run.current.value === this.id);
+  readonly fold: ReadonlySignal<Fold> = computed(() => {
+    if (this.opened.value !== null) return this.opened.value ? "open" : "line";
+    return this.run.folds.value.get(this.id) ?? "open";
+  });
+  /** The card is no more than its head. */
+  readonly line = computed(() => isLine(this.call.value, this.fold.value));
+}
+
+/** Offered only where it works: `goesOn` says whether the run does, over a line that is there. */
+export function retryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
+  if (call.state === "unknown") return unknownRetryOf(call, state, asked, goesOn);
+  if (call.state !== "error" && call.cachedAt === null) return "no";
+  if (asked === "retry") return "asked";
+  return goesOn ? "offered" : "no";
+}
+
+/** An answer that the runtime did not take makes room for another. */
+function unknownRetryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
+  const answered = call.step !== state.step || call.unknownAnswer === "continue";
+  if (call.unknownAnswer === "retry" || (answered && asked === "retry")) return "asked";
+  if (asked !== null && !answered && call.problem === null) return "sent";
+  return (answered || asksWhatNow(call, state)) && goesOn ? "offered" : "no";
+}
+
+export function undoOf(call: Call, asked: Call | null, goesOn: boolean): Undo {
+  const no = call.undone ? "done" : "no";
+  // A problem is the answer to an undo: the file is no longer as it was left.
+  if (call.undo === null || call.problem !== null) return no;
+  if (asked?.undone === call.undone && asked.turned === call.turned) return "asked";
+  return goesOn ? (call.undone ? "redo" : "offered") : no;
 }

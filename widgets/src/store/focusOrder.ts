@@ -1,7 +1,6 @@
 /** Moves the focus after an answer: to the next card that waits; until there is one, it stays in the run. */
 import { rest } from "../ui/focus";
-import type { CallModel } from "./calls";
-import type { RunStore } from "./store";
+import type { CallModel, RunStore } from "./run";
 
 export class FocusOrder {
   /** Where an answer left the focus, for want of something else that waits. */
