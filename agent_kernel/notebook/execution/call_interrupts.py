@@ -213,9 +213,9 @@ def run_on_this_loop(coroutine: Coroutine[Any, Any, T]) -> T:
         if outer is not None:
             asyncio._enter_task(loop, outer)
         loop._ready.extend(held)
-        # The turn of the loop that this cell is part of counts on what was queued behind it.
-        for _ in range(queued):
-            loop._ready.append(_done_already(loop))
+        # The turn of the loop that this cell is part of takes as many as were queued behind it: these, and nothing that
+        # the next turn would hold back.
+        loop._ready.extendleft(_done_already(loop) for _ in range(queued))
     result: T = task.result()
     return result
 
