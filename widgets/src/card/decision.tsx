@@ -53,8 +53,11 @@ export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
           Off until the connection is back.
         </span>
       ) : (
-        first && (
-          <span class="ak-note">{several.value ? "Starts as soon as you approve it." : SHARED.card.exactly}</span>
+        // Each card keeps its room: what moved under a pointer that is pressed would lose the click.
+        panel === "none" && (
+          <span class={first ? "ak-note" : "ak-note ak-room"} aria-hidden={first ? undefined : "true"}>
+            {several.value ? "Starts as soon as you approve it." : SHARED.card.exactly}
+          </span>
         )
       )}
     </div>
