@@ -15,7 +15,7 @@ from agent_kernel.models.resolver import ModelResolver, warm_up
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.ids import new_run_id
-from agent_kernel.protocol.kernel import EnvironmentDescribed, MentionsRead
+from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -52,8 +52,8 @@ class ProbeExecutor:
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> str | None:  # noqa: ARG002
         return None
 
-    async def read_mentions(self, names: Sequence[str]) -> MentionsRead:  # noqa: ARG002
-        return MentionsRead()
+    async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:  # noqa: ARG002
+        return ()
 
     async def describe_environment(self) -> EnvironmentDescribed:
         return EnvironmentDescribed()
