@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from agent_kernel.protocol.tools import MOST_SECONDS, ToolDeclaration
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import ExecutionStatus
 from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages
 from tests.core.runtime.runtime_fixtures import stage as make_stage
 from tests.core.tools.builtin.pictures import png_bytes
@@ -110,6 +112,21 @@ async def test_a_call_that_asks_neither_takes_nor_leaves_an_outcome(stage: Stage
 async def test_other_tools_run_each_time(stage: Stage, change: dict[str, Any]) -> None:
     found = await go(stage, A, A, read=replace(READ, **change))
     assert [one.cached_at for one in found] == [None, None]
+
+
+async def test_a_change_of_a_cell_which_no_kernel_sees_drops_what_is_stored(stage: Stage) -> None:
+    change = next(tool for tool in BUILTIN_TOOLS if tool.name == "insert_cell")
+    stage.executor.version = "the same all the time"
+    stage.executor.execute = partial(FunctionExecutor.execute, stage.executor)  # type: ignore[method-assign]
+    with ScriptedModel([A, A, call("insert_cell", source="1"), A, say("Done.")]) as model:
+        stage.use(model)
+        found = (await (await stage.start(tools=(change, READ), policy="allow")).wait()).tool_calls
+    assert [(one.tool_name, one.state, one.cached_at is not None) for one in found] == [
+        ("read", "success", False),
+        ("read", "success", True),
+        ("insert_cell", "success", False),
+        ("read", "success", False),
+    ]
 
 
 async def test_run_again_on_a_card_has_the_call_run(stage: Stage) -> None:
