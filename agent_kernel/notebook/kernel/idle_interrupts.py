@@ -121,7 +121,9 @@ class IdleInterrupts:
     def _leave_own_code_alone(self) -> None:
         """Keep ipykernel from setting its handler for code that awaits where that is a call's: a signal that came
         before the call's own code would be lost."""
-        original = self._kernel._cancel_on_sigint
+        original = getattr(self._kernel, "_cancel_on_sigint", None)
+        if original is None:
+            return  # a version of ipykernel that sets no such handler
 
         def cancel_on_sigint(future: Any) -> AbstractContextManager[None]:
             own = is_own(self._kernel.get_parent("shell").get("content") or {})
