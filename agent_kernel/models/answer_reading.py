@@ -3,7 +3,8 @@
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, Literal
 
 from agent_kernel.models.base import ModelItem, ModelTurn, ReasoningDelta, Retraction, TextDelta
@@ -19,6 +20,7 @@ LARGE_EVENT_BYTES = 4_096
 MOST_EVENTS = 400_000
 MOST_PARTS = 1_000
 """The most calls and text blocks of a turn."""
+TextKind = Literal["text", "reasoning"]
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HALF_EMOJI = re.compile(rb"(?i)\\ud[89a-f]")
 
@@ -127,64 +129,44 @@ def is_object(arguments: str) -> bool:
 
 
 class Deltas:
-    """Collects the items of an answer. Text of one kind within a chunk is joined into one item, because handling an
-    item downstream costs more than reading it here."""
+    """Collects the items of an answer."""
 
     def __init__(self) -> None:
         self.size = SizeLimit()
-        self._content: list[str] = []
-        self._reasoning: list[str] = []
-        self._fresh_kind = ""
-        self._fresh: list[str] = []
+        self._texts: dict[TextKind, list[str]] = {"text": [], "reasoning": []}
         self._items: list[ModelItem] = []
 
     @property
     def content(self) -> str:
-        """All text that was taken so far."""
-        return "".join((*self._content, *self._fresh) if self._fresh_kind == "text" else self._content)
+        return "".join(self._texts["text"])
 
     @property
     def reasoning(self) -> str:
-        return "".join(self._reasoning)
+        return "".join(self._texts["reasoning"])
 
-    def add_text(self, kind: Literal["text", "reasoning"], text: str) -> None:
-        if not text:
-            return
-        if kind != self._fresh_kind:
-            self._close_text()
-            self._fresh_kind = kind
-        self._fresh.append(self.size.take(text))
+    def add_text(self, kind: TextKind, text: str) -> None:
+        if text:
+            self._texts[kind].append(self.size.take(text))
+            self.add(TextDelta(text) if kind == "text" else ReasoningDelta(text))
 
     def add(self, item: ModelItem) -> None:
-        self._close_text()
         self._items.append(item)
 
     def take_back(self) -> str:
         """Take back all text so far. Returns it."""
-        self._close_text()
         text = self.content
-        self._content.clear()
+        self._texts["text"].clear()
         self.add(Retraction())
         return text
 
-    def take(self) -> list[ModelItem]:
-        """The items since the last call."""
-        self._close_text()
+    def take(self) -> Iterator[ModelItem]:
+        """The items since the last call. Texts of one kind are joined, because an item costs more later than here."""
         items, self._items = self._items, []
-        return items
-
-    def _close_text(self) -> None:
-        if not self._fresh:
-            return
-        text = "".join(self._fresh)
-        self._fresh.clear()
-        if self._fresh_kind == "reasoning":
-            self._reasoning.append(text)
-            self._items.append(ReasoningDelta(text))
-        else:
-            self._content.append(text)
-            self._items.append(TextDelta(text))
-        self._fresh_kind = ""
+        for kind, same in groupby(items, key=type):
+            if issubclass(kind, TextDelta | ReasoningDelta):
+                yield kind("".join(item.content for item in same if isinstance(item, kind)))
+            else:
+                yield from same
 
 
 class AnswerReader(ABC):
@@ -208,7 +190,7 @@ class AnswerReader(ABC):
         """Feed bytes of the body. Returns the deltas that they complete. Raises `Fault`."""
         for event in self._body.feed(chunk):
             self._take(event)
-        return self._deltas.take()
+        return list(self._deltas.take())
 
     def finish(self) -> list[ModelItem]:
         """End the body. Returns the remaining items, the last of which is the turn. Raises `Fault` if it was cut
@@ -218,8 +200,7 @@ class AnswerReader(ABC):
         if not self._seen:
             raise Fault("answer", "the server sent no answer", retry=True)
         self._end()
-        items = self._deltas.take()
-        return [*items, self._turn()]
+        return [*self._deltas.take(), self._turn()]
 
     def _take(self, raw: bytes) -> None:
         if raw.strip() == DONE:
@@ -246,15 +227,14 @@ class AnswerReader(ABC):
     def _turn(self) -> ModelTurn: ...
 
 
-def cut_off(how: str, call: str | None) -> Fault:
-    """The fault for half an answer, in the middle of the call of this name, if it is not `None`."""
+def cut_off(
+    how: Literal["the connection ended", "the server stopped"], call: str | None, *, at_limit: bool = False
+) -> Fault:
+    """The fault for half an answer, in the middle of the call of this name, if it is not `None`; `at_limit` if that is
+    because it reached its length limit."""
     what = "the answer" if call is None else f"a call of {call}" if call else "a call"
-    return Fault("answer", f"{how} in the middle of {what}", retry=how != LENGTH_REACHED)
-
-
-CONNECTION_ENDED = "the connection ended"
-SERVER_STOPPED = "the server stopped"
-LENGTH_REACHED = "the answer reached its length limit"
+    ended = "the answer reached its length limit" if at_limit else how
+    return Fault("answer", f"{ended} in the middle of {what}", retry=not at_limit)
 
 
 def arguments_text(arguments: Any) -> str:

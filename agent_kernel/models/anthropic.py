@@ -230,8 +230,7 @@ class _Conversation:
 
     def finish(self) -> list[Block]:
         self._end_turn()
-        last = self.messages[-1]["content"][-1] if self.messages else {}
-        if not self.messages or (self.messages[-1]["role"] == "assistant" and not _goes_on(last)):
+        if not self.messages or self.messages[-1]["role"] == "assistant":
             self._append("user", _text("Go on."))
         return self.messages
 
@@ -248,12 +247,6 @@ class _Conversation:
             self.messages[-1]["content"] += blocks
         else:
             self.messages.append({"role": role, "content": blocks})
-
-
-def _goes_on(block: Block) -> bool:
-    """Whether the block is a call of the service's own tool, with which it continues by itself."""
-    kind = block["type"]
-    return bool(kind == "server_tool_use" or (kind != "tool_result" and kind.endswith("_tool_result")))
 
 
 def _answer(message: WireMessage, origin: str, refused: RefusedItems) -> Iterator[Block]:

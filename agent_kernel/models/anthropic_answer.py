@@ -5,16 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from agent_kernel.models.answer_reading import (
-    CONNECTION_ENDED,
-    LENGTH_REACHED,
-    SERVER_STOPPED,
-    AnswerReader,
-    arguments_text,
-    as_text,
-    cut_off,
-    is_object,
-)
+from agent_kernel.models.answer_reading import AnswerReader, arguments_text, as_text, cut_off, is_object
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem, is_storable
@@ -189,9 +180,9 @@ class MessagesReader(AnswerReader):
     def _end(self) -> None:
         broken = self._broken_call()
         if self._stop is None and not self.done:
-            raise cut_off(CONNECTION_ENDED, broken)
+            raise cut_off("the connection ended", broken)
         if broken is not None:
-            raise cut_off(LENGTH_REACHED if self._stop in _LENGTH else SERVER_STOPPED, broken)
+            raise cut_off("the server stopped", broken, at_limit=self._stop in _LENGTH)
 
     def _broken_call(self) -> str | None:
         """The name of a call that was cut off. A call whose block has ended is as the model wrote it, except if the
@@ -220,7 +211,6 @@ class MessagesReader(AnswerReader):
             failure=refused(self._explanation, "The model's service") if self._stop == "refusal" else "",
             usage=self._token_usage(),
             provider=_provider_items(blocks, self._origin),
-            paused=self._stop == "pause_turn",
         )
 
     def _finish_reason(self) -> FinishReason:

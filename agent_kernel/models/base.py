@@ -118,8 +118,6 @@ class ModelTurn:
     """Data that the provider wants back with the turn, such as reasoning and signatures."""
     failure: str = ""
     """Why the service says that this is no answer, as sentences: it was filtered, or the model refused."""
-    paused: bool = False
-    """Whether the service paused and continues when the turn is sent back, as `HttpModel` does."""
     type: Literal["turn"] = "turn"
 
 

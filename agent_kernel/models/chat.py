@@ -3,14 +3,7 @@
 import re
 from typing import Any
 
-from agent_kernel.models.answer_reading import (
-    CONNECTION_ENDED,
-    LENGTH_REACHED,
-    SERVER_STOPPED,
-    AnswerReader,
-    as_text,
-    cut_off,
-)
+from agent_kernel.models.answer_reading import AnswerReader, as_text, cut_off
 from agent_kernel.models.api import Amendment, Api
 from agent_kernel.models.base import ModelRequest, ModelTurn, TokenUsage
 from agent_kernel.models.chat_calls import CallAssembler
@@ -146,9 +139,9 @@ class ChatReader(AnswerReader):
         if self._finish in _FAILED and not self._failure:
             raise Fault("answer", "the server ended the answer with an error", retry=True)
         if self._finish is None and not self.done:
-            raise cut_off(CONNECTION_ENDED, self._calls.unfinished())
+            raise cut_off("the connection ended", self._calls.unfinished())
         if self._calls.broken_off() and (self._finish is None or self._finish in _LENGTH):
-            raise cut_off(SERVER_STOPPED if self._finish is None else LENGTH_REACHED, self._calls.unfinished())
+            raise cut_off("the server stopped", self._calls.unfinished(), at_limit=self._finish is not None)
 
     def _turn(self) -> ModelTurn:
         items: tuple[Item, ...] = (*self._reasoning.items(), *self._calls.items(self._reasoning.ids()))

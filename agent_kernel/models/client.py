@@ -7,8 +7,7 @@ Requests and answers are bytes. The client's own `post` is not used: it reads a 
 import asyncio
 import os
 import ssl
-import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,11 +35,6 @@ MOST_REFUSAL_BYTES = 2**20
 CERTIFICATE_SETTINGS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The variables that name authorities to trust, each as its users know it from OpenSSL, requests and curl."""
 CUT = "the connection was closed early"
-ACCEPTED = "gzip, deflate"
-"""The `Accept-Encoding` of requests. Python's decoders for other encodings can't limit their output."""
-_UNPACKED_BYTES = 65_536
-_EITHER = zlib.MAX_WBITS | 32
-"""Makes zlib accept gzip and zlib headers."""
 _OWN_HEADERS = {
     "Accept": "application/json",
     "Content-Type": "application/json",
@@ -118,7 +112,7 @@ class Client:
         theirs = {name: value for name, value in client.default_headers.items() if isinstance(value, str)}
         headers = httpx2.Headers({"Authorization": f"Bearer {await self._key()}"})
         headers.update(_OWN_HEADERS if api == "messages" else theirs)  # a gateway's own authorization among them
-        headers["Accept-Encoding"] = ACCEPTED
+        headers["Accept-Encoding"] = "identity"
         if body is not None:
             headers["Content-Length"] = str(len(body))
         request = client._client.build_request(
@@ -167,37 +161,19 @@ async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
         yield body[start : start + PIECE_BYTES]
 
 
-async def unpacked(response: "Response") -> AsyncGenerator[bytes]:
-    """The body in pieces; those of a compressed one have at most `_UNPACKED_BYTES`, because a few kilobytes may expand
-    to gigabytes. Raises `Fault`."""
+def body_of(response: "Response") -> AsyncIterator[bytes]:
+    """The body in pieces. Raises `Fault` for a compressed one, of which a few kilobytes may expand to gigabytes."""
     packing = response.headers.get("content-encoding", "").strip().lower()
-    if packing in ("", "identity"):
-        async for piece in response.aiter_raw():
-            yield piece
-        return
-    if packing not in ("gzip", "x-gzip", "deflate"):
+    if packing not in ("", "identity"):
         raise Fault("answer", f"its answer is packed as {packing[:40]!r}, which was not asked for")
-    unpacker = zlib.decompressobj(_EITHER)
-    async for packed in response.aiter_raw():
-        while packed:
-            try:
-                piece = unpacker.decompress(packed, _UNPACKED_BYTES)
-            except zlib.error:
-                raise Fault("answer", f"its answer can't be unpacked ({packing})", retry=True) from None
-            if piece:
-                yield piece
-            packed = unpacker.unconsumed_tail
-            if unpacker.eof:
-                packed, unpacker = unpacker.unused_data, zlib.decompressobj(_EITHER)
-            elif len(piece) == _UNPACKED_BYTES:
-                await asyncio.sleep(0)  # thousands of pieces may come without waiting for the network
+    return response.aiter_raw()
 
 
 async def read_whole(response: "Response", most_bytes: int) -> bytes:
     """The whole body. Raises `Fault` if it has more than `most_bytes`."""
     pieces: list[bytes] = []
     size = 0
-    async for piece in unpacked(response):
+    async for piece in body_of(response):
         size += len(piece)
         if size > most_bytes:
             raise Fault("answer", f"its answer is longer than {most_bytes:,} bytes")

@@ -14,7 +14,6 @@ import orjson
 from agent_kernel.errors import ContextExceeded, ModelError
 from agent_kernel.models.api import Amendment
 from agent_kernel.models.base import (
-    PROVIDER,
     ModelFacts,
     ModelItem,
     ModelRequest,
@@ -22,26 +21,22 @@ from agent_kernel.models.base import (
     Notice,
     Retraction,
     TextDelta,
-    WireMessage,
 )
 from agent_kernel.models.catalogue import ModelList
-from agent_kernel.models.client import unpacked
+from agent_kernel.models.client import body_of
 from agent_kernel.models.fallbacks import Fallbacks, refuses_tools
 from agent_kernel.models.length import ContextLimit
-from agent_kernel.models.provider_items import CallItem, Item, TextItem
 from agent_kernel.models.redaction import Redaction, scrub
 from agent_kernel.models.retry_policy import RetryPolicy, Tries
 from agent_kernel.models.service_faults import Asked, Fault, explain, is_about_the_name
-from agent_kernel.models.usage import summed, with_cost_of
+from agent_kernel.models.usage import with_cost_of
 
 DRAIN_SECONDS = 0.2
 """How long the rest of a body is waited for, which normally has arrived already."""
 MOST_AMENDMENTS = 5
 """The most amended requests in one turn. Each drops something, so more of them would not help."""
-MOST_PAUSES = 20
-"""The most pauses of the service in one turn."""
 MOST_BYTES = 128 * 2**20
-"""The largest unpacked answer. Today's longest, 128,000 tokens in an event each, has 50 million bytes."""
+"""The largest answer. Today's longest, 128,000 tokens in an event each, has 50 million bytes."""
 TOOLS_LEFT_OUT = (
     "{model} is told of no tools: its chat template takes none, and llama.cpp leaves them out without a word. Choose a "
     "model that takes tools, or give it such a template (--chat-template-file)."
@@ -119,7 +114,6 @@ class HttpModel:
             yield Notice(notice)
         body = self._body(request)
         tries, amendments = Tries(self._retry, self.client.clock), 0
-        parts: list[ModelTurn] = []
         while True:
             tries.begin()
             said: list[str] | None = None
@@ -128,19 +122,9 @@ class HttpModel:
                     async for item in items:
                         said = _with_words(said, item)
                         if isinstance(item, ModelTurn):
-                            self._reports_cost = item.usage.cost is not None
-                            parts.append(item)
-                        else:
-                            yield item
-                if not parts[-1].paused or len(parts) > MOST_PAUSES:
-                    self._models.probe(self._wire_name)
-                    self._fallbacks.note_answer()
-                    self._limit.accept(parts[-1].usage.input_tokens or _fewest_tokens(request, body))
-                    yield _joined(parts)
-                    return
-                request, tries = _continued(request, parts[-1]), Tries(self._retry, self.client.clock)
-                body = self._body(request)
-                continue
+                            self._note_answer(item, request, body)
+                        yield item
+                return
             except Fault as caught:
                 fault = caught
             fault.detail = scrub(fault.detail, self.client.secrets())
@@ -158,6 +142,12 @@ class HttpModel:
                 raise await self._explained(fault, tries.count, said)
             yield delay
             await tries.wait(delay)
+
+    def _note_answer(self, turn: ModelTurn, request: ModelRequest, body: bytes) -> None:
+        self._reports_cost = turn.usage.cost is not None
+        self._models.probe(self._wire_name)
+        self._fallbacks.note_answer()
+        self._limit.accept(turn.usage.input_tokens or _fewest_tokens(request, body))
 
     async def aclose(self) -> None:
         await self._models.aclose()
@@ -206,7 +196,7 @@ class HttpModel:
         headers: Mapping[str, str] = {}
         try:
             async with self.client.request(api.path, body, api.name) as response:
-                headers, chunks = response.headers, unpacked(response)
+                headers, chunks = response.headers, body_of(response)
                 async for chunk in chunks:
                     size += len(chunk)
                     if size > MOST_BYTES:
@@ -248,32 +238,3 @@ def _with_words(said: list[str] | None, item: ModelItem) -> list[str] | None:
 def _fewest_tokens(request: ModelRequest, body: bytes) -> int:
     """How many tokens a request has at least, where a service does not count them."""
     return 0 if request.images else len(body) // MOST_BYTES_PER_TOKEN
-
-
-def _continued(request: ModelRequest, part: ModelTurn) -> ModelRequest:
-    """The request with the paused turn appended, for the service to continue it."""
-    said: WireMessage = {"role": "assistant", "content": part.content}
-    if part.provider is not None:
-        said[PROVIDER] = part.provider.to_wire()
-    return replace(request, messages=[*request.messages, said])
-
-
-def _joined(parts: Sequence[ModelTurn]) -> ModelTurn:
-    """The parts of a paused turn as one. Only the last has calls, because a service that waits for our tools does not
-    pause for its own."""
-    if len(parts) == 1:
-        return parts[0]
-    provider = next((part.provider for part in parts if part.provider is not None), None)
-    return replace(
-        parts[-1],
-        content="".join(part.content for part in parts),
-        reasoning="".join(part.reasoning for part in parts),
-        usage=summed([part.usage for part in parts]),
-        provider=provider and replace(provider, items=tuple(item for part in parts for item in _items(part))),
-    )
-
-
-def _items(part: ModelTurn) -> Sequence[Item]:
-    if part.provider is not None:
-        return part.provider.items
-    return [TextItem(len(part.content)), *map(CallItem, range(len(part.tool_calls)))]

@@ -17,16 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_kernel.models.answer_reading import (
-    CONNECTION_ENDED,
-    LENGTH_REACHED,
-    SERVER_STOPPED,
-    AnswerReader,
-    arguments_text,
-    as_text,
-    cut_off,
-    is_object,
-)
+from agent_kernel.models.answer_reading import AnswerReader, arguments_text, as_text, cut_off, is_object
 from agent_kernel.models.base import ModelTurn, RequestedCall, TokenUsage, ToolCallDelta
 from agent_kernel.models.no_answer import filtered, refused
 from agent_kernel.models.provider_items import CallItem, Item, OpaqueItem, ProviderItems, TextItem, is_storable
@@ -272,14 +263,14 @@ class ResponsesReader(AnswerReader):
     def _end(self) -> None:
         if not self._ended:
             if not self.done:
-                raise cut_off(CONNECTION_ENDED, self._broken_call())
+                raise cut_off("the connection ended", self._broken_call())
             if not any(item.kind in ("message", "function_call") for item in self._items):
-                raise cut_off(SERVER_STOPPED, None)
+                raise cut_off("the server stopped", None)
             for item in self._items:
                 if not (item.whole or item.ended or not item.pieces or item.kind == "function_call"):
-                    raise cut_off(SERVER_STOPPED, None)
+                    raise cut_off("the server stopped", None)
         if (broken := self._broken_call()) is not None:
-            raise cut_off(LENGTH_REACHED if self._finish == "length" else SERVER_STOPPED, broken)
+            raise cut_off("the server stopped", broken, at_limit=self._finish == "length")
         for call in self._calls:
             self._name_call(call, {"name": call.name or call.spare_name})
         self._pass_on_the_rest()

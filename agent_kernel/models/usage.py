@@ -1,6 +1,6 @@
 """Validates the counts and costs that services report, so that a wrong one can neither mislead nor break anything."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
@@ -81,13 +81,6 @@ def with_cost_of(usage: TokenUsage, headers: Mapping[str, str]) -> TokenUsage:
         return replace(usage, cost=_dollars(float(said)) or None)
     except ValueError:
         return usage
-
-
-def summed(usages: Sequence[TokenUsage]) -> TokenUsage:
-    """The usage of the parts of one turn. Its cost is known if that of each part is."""
-    counts = {name: sum(getattr(usage, name) for usage in usages) for name in COUNTS}
-    costs = [usage.cost for usage in usages if usage.cost is not None]
-    return TokenUsage(**counts, cost=sum(costs, Decimal(0)) if len(costs) == len(usages) else None)
 
 
 def _dollars(value: Any) -> Decimal | None:

@@ -199,8 +199,7 @@ def _check_turns(messages: list[dict[str, Any]]) -> None:
             raise Refused('messages: roles must alternate between "user" and "assistant"')
     if waiting:
         raise Refused(f"messages.{len(messages) - 1}: `tool_use` ids were found without `tool_result` blocks")
-    last = messages[-1]
-    if last["role"] == "assistant" and not last["content"][-1]["type"].startswith(("server_tool_use", "web_")):
+    if messages[-1]["role"] == "assistant":
         raise Refused(
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.models.base import ModelRequest, ModelTurn, Notice, TokenUsage
+from agent_kernel.models.base import ModelRequest, ModelTurn, Notice
 from agent_kernel.protocol.vocabulary import Effort
 from agent_kernel.testing import say
 from agent_kernel.testing.fake_anthropic import FAKE_ANTHROPIC_KEY
@@ -166,31 +166,14 @@ async def test_thinking_that_no_longer_fits_is_left_out_said_and_not_sent_again(
     assert sent == [False, True, False, False]
 
 
-SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-
-
-async def test_an_answer_in_which_the_service_paused_goes_on_by_itself() -> None:
-    first = [
-        start(TokenUsage(10, 0)),
-        block_start(0, type="text", text="Let me search. "),
-        block_stop(0),
-        block_start(1, **SEARCH),
-        delta(1, "input_json_delta", partial_json='{"query": "penguins"}'),
-        block_stop(1),
-        stop("pause_turn", TokenUsage(10, 5)),
-        END,
-    ]
-    second = [start(TokenUsage(20, 0)), block_start(0, **FOUND), block_stop(0)]
-    rest = [block_start(1, type="text", text="344."), block_stop(1), stop("end_turn", TokenUsage(20, 7)), END]
-    async with speaking(events(*first), events(*second, *rest), say("Yes.")) as (server, model):
+async def test_what_the_services_own_tools_did_goes_back_as_it_came() -> None:
+    """A gateway may give the model tools of the service, such as its search."""
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    sent = [start(), block_start(0, **search), delta(0, "input_json_delta", partial_json='{"query": "penguins"}')]
+    sent += [block_stop(0), block_start(1, **found), block_stop(1), block_start(2, type="text", text="344.")]
+    async with speaking(events(*sent, block_stop(2), stop(), END), say("Yes.")) as (server, model):
         turn = await turn_of(model)
-        again = [*REQUEST.messages, answered(turn), {"role": "user", "content": "Sure?"}]
-        await turn_of(model, ModelRequest(again))
-    assert (turn.content, turn.paused) == ("Let me search. 344.", False)
-    assert turn.usage == TokenUsage(30, 12)
-    searched = {**SEARCH, "input": {"query": "penguins"}}
-    paused = server.requests[1].body["messages"][-1]
-    assert paused == {"role": "assistant", "content": [{"type": "text", "text": "Let me search. "}, searched]}
-    whole = [{"type": "text", "text": "Let me search. "}, searched, FOUND, {"type": "text", "text": "344."}]
-    assert server.requests[2].body["messages"][1]["content"] == whole
+        await turn_of(model, ModelRequest([*REQUEST.messages, answered(turn), {"role": "user", "content": "Sure?"}]))
+    whole = [{**search, "input": {"query": "penguins"}}, found, {"type": "text", "text": "344."}]
+    assert server.requests[1].body["messages"][1]["content"] == whole

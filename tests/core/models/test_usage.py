@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.models.base import ModelTurn, TokenUsage
-from agent_kernel.models.usage import MOST_DOLLARS, MOST_TOKENS, openai_usage, summed, token_usage, with_cost_of
+from agent_kernel.models.usage import MOST_DOLLARS, MOST_TOKENS, openai_usage, token_usage, with_cost_of
 from agent_kernel.protocol.vocabulary import BudgetLimits
 from agent_kernel.testing import call, say
 from agent_kernel.testing.wire.reply import Reply
@@ -92,12 +92,6 @@ def test_a_header_that_is_written_before_the_answer_costs_nothing_only_if_the_bo
     headers = {"x-litellm-response-cost": header}
     assert with_cost_of(TokenUsage(9, 2), headers).cost == cost
     assert with_cost_of(TokenUsage(9, 2, cost=Decimal(0)), headers).cost == 0
-
-
-def test_the_cost_of_a_paused_turn_is_known_where_that_of_each_part_is() -> None:
-    one = TokenUsage(9, 2, cost=Decimal("0.25"))
-    assert summed([one, one]) == TokenUsage(18, 4, cost=Decimal("0.50"))
-    assert summed([one, TokenUsage(9, 2)]) == TokenUsage(18, 4)
 
 
 def costing(api: WireApi, turn: ModelTurn, cost: Any) -> Events:
