@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -174,6 +175,17 @@ class ModelFacts:
     """Whether the service has said what a turn costs."""
     stands_in: bool = False
     """Whether an agent outside stands in for the model: nothing is asked here, and nothing costs."""
+
+
+class Clock:
+    """Time, replaceable in tests (`agent_kernel.testing.VirtualClock`)."""
+
+    def now(self) -> float:
+        """Seconds since the Unix epoch."""
+        return datetime.now(UTC).timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 class Model(Protocol):

@@ -109,9 +109,6 @@ class ChatReader(AnswerReader):
 
     def _add_delta(self, delta: dict[str, Any]) -> None:
         content = delta.get("content")
-        if len(delta) == 1 and content and isinstance(content, str):  # nearly all are
-            self._text.add(content)
-            return
         self._reasoning.add(delta)
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if reasoning:

@@ -16,8 +16,9 @@ from urllib.request import getproxies, proxy_bypass
 import orjson
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.models.base import Clock
 from agent_kernel.models.endpoints import OPENAI, Endpoint
-from agent_kernel.models.retry_policy import Clock, SystemClock, parse_retry_after
+from agent_kernel.models.retry_policy import parse_retry_after
 from agent_kernel.models.service_faults import Fault, status_fault
 from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.version import __version__
@@ -52,7 +53,7 @@ class Client:
     ) -> None:
         """`others` are the secrets of the host beside this endpoint's key."""
         self.endpoint = endpoint
-        self.clock = clock or SystemClock()
+        self.clock = clock or Clock()
         self._others = others
         self._openai: AsyncOpenAI | None = None
         self.proxy = ""

@@ -7,6 +7,7 @@ table can't be used, prices are unknown.
 import functools
 import ipaddress
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import urlsplit
@@ -101,33 +102,15 @@ def may_cost(model: Model) -> bool:
 def _runs_here(facts: ModelFacts) -> bool:
     """Whether it is known that the model runs on this machine, where tokens cost nothing. An address says too little:
     behind one of this machine or of a private network there may be a proxy of a paid service."""
-    return facts.server is not None and is_loopback(facts.base_url or "")
+    host = (urlsplit(facts.base_url or "").hostname or "").rstrip(".")
+    with suppress(ValueError):
+        return facts.server is not None and ipaddress.ip_address(host).is_loopback
+    return facts.server is not None and (host == "localhost" or host.endswith(".localhost"))
 
 
-@functools.lru_cache(maxsize=64)
-def is_loopback(base_url: str) -> bool:
-    """Whether an address is this machine's own."""
-    host = _parts(base_url)[0].rstrip(".")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-@functools.lru_cache(maxsize=64)
 def host_of(base_url: str | None) -> str:
     """The host of an endpoint for statistics; empty for a model without a service."""
-    host, port = _parts(base_url or "")
-    return host if port is None else f"{host}:{port}"
-
-
-def _parts(base_url: str) -> tuple[str, int | None]:
-    """The host and the port of an address."""
-    try:
-        parts = urlsplit(base_url)
-        return parts.hostname or "", parts.port
-    except ValueError:
-        return "", None
+    return urlsplit(base_url or "").netloc.rpartition("@")[2].lower()
 
 
 def _look_up(base_url: str, wire_name: str, usage: TokenUsage) -> TurnCost:

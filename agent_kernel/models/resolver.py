@@ -7,11 +7,10 @@ from pathlib import Path
 
 from agent_kernel.errors import ConfigurationError, NoModelError
 from agent_kernel.models import prices
-from agent_kernel.models.base import Model
+from agent_kernel.models.base import Clock, Model
 from agent_kernel.models.catalogue import Listing, ModelList
 from agent_kernel.models.client import Client
 from agent_kernel.models.endpoints import (
-    ANTHROPIC,
     ENVIRONMENT,
     OPENAI,
     BrokenEndpoint,
@@ -26,7 +25,7 @@ from agent_kernel.models.recordings.names import VARIABLE as RECORDING_VARIABLE
 from agent_kernel.models.recordings.names import RecordingName, read_name
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel
-from agent_kernel.models.retry_policy import Clock, RetryPolicy, SystemClock
+from agent_kernel.models.retry_policy import RetryPolicy
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS
 
@@ -74,12 +73,10 @@ class ModelResolver:
         self._other_secrets = tuple(other_secrets)
         self._demo_pace = demo_pace
         self._retry = retry
-        self.clock = clock or SystemClock()
+        self.clock = clock or Clock()
         self._registered: dict[str, Model] = {}
-        self._lists: dict[str, ModelList] = {}
-        """By the names of endpoints."""
-        self._left: list[ModelList] = []
-        """Those of endpoints that the environment no longer names."""
+        self._lists: dict[Endpoint, ModelList] = {}
+        """Those of endpoints that the environment no longer names among them, until all are closed."""
         self._models: dict[str, Model] = {}
         self._limits: dict[tuple[str, str], ContextLimit] = {}
         """What was learned of contexts, by the address and the name of the model there."""
@@ -98,9 +95,6 @@ class ModelResolver:
             if read == self._read:
                 return
             own = [endpoint for endpoint in of_environment(self._environ) if endpoint.name not in self._configured]
-            for name in (OPENAI, ANTHROPIC):
-                if name not in self._configured and (left := self._lists.pop(name, None)) is not None:
-                    self._left.append(left)
             self._models.clear()
             self.endpoints = {**self._configured, **{endpoint.name: endpoint for endpoint in own}}
             self.default, self.default_reason = self._choose_default(own)
@@ -206,7 +200,7 @@ class ModelResolver:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop, and the registered models."""
-        for models in (*self._lists.values(), *self._left):
+        for models in self._lists.values():
             await models.aclose()
         for model in self._registered.values():
             await model.aclose()
@@ -225,10 +219,9 @@ class ModelResolver:
         )
 
     def _list(self, endpoint: Endpoint) -> ModelList:
-        if endpoint.name not in self._lists:
-            client = Client(endpoint, others=self.secrets, clock=self.clock)
-            self._lists[endpoint.name] = ModelList(client)
-        return self._lists[endpoint.name]
+        if endpoint not in self._lists:
+            self._lists[endpoint] = ModelList(Client(endpoint, others=self.secrets, clock=self.clock))
+        return self._lists[endpoint]
 
     def _as_named(self, endpoint: Endpoint, wire_name: str) -> str:
         """Names for `resolve`: without the endpoint's name where the model's alone leads to this endpoint."""

@@ -5,32 +5,12 @@ import email.utils
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Protocol
 
-from agent_kernel.models.base import Delay
-from agent_kernel.models.service_faults import Asked, Fault, cause_of, words_of
+from agent_kernel.models.base import Clock, Delay
+from agent_kernel.models.service_faults import Asked, Fault, cause_of
 from agent_kernel.protocol.vocabulary import DelayKind
 
 _OVERLOADED = frozenset({503, 529})
-
-
-class Clock(Protocol):
-    """Time, replaceable in tests (`agent_kernel.testing.VirtualClock`)."""
-
-    def now(self) -> float:
-        """Seconds since the Unix epoch."""
-        ...
-
-    async def sleep(self, seconds: float) -> None: ...
-
-
-class SystemClock:
-    def now(self) -> float:
-        return datetime.now(UTC).timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +89,7 @@ class Tries:
         if seconds is None:
             return None
         kind = _kind(fault)
-        cause = cause_of(fault, asked) if kind == "failed" else words_of(fault)
+        cause = cause_of(fault, asked) if kind == "failed" else fault.said
         return Delay(kind, seconds, self.count + 1, self._policy.tries, cause)
 
     def _loading(self, fault: Fault) -> Delay | None:
@@ -119,7 +99,7 @@ class Tries:
         if left <= 0:
             return None
         seconds = min(left, self._policy.loading_pause)
-        return Delay("loading", seconds, self.count + 1, None, words_of(fault))
+        return Delay("loading", seconds, self.count + 1, None, fault.said)
 
     async def wait(self, delay: Delay) -> None:
         """Wait until the next try, or until somebody hurries it: what a person asks for is none of the tries."""

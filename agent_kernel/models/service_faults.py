@@ -109,6 +109,11 @@ class Fault(Exception):
         return self.detail if len(self.detail) <= DETAIL_CHARACTERS else self.detail[: DETAIL_CHARACTERS - 1] + "…"
 
     @property
+    def said(self) -> str:
+        """What the service said, as a sentence; empty if it said nothing."""
+        return _ended(self.shown)
+
+    @property
     def loading(self) -> bool:
         """Whether the server says that it is loading the model."""
         if not self.retry or self.status != 503 or _NOT_LOADING.search(self.detail):
@@ -205,24 +210,15 @@ def explain(
         return ModelRefused(_unknown_name(fault, asked, detail, offered) + through)
     if fault.kind == "status" and fault.status is not None and not fault.retry:
         return ModelRefused(_refused(fault, asked, detail) + through)
-    failed = _failed(fault, asked, f" after {tries} tries" if tries > 1 else "")
+    failed = cause_of(fault, asked, f" after {tries} tries" if tries > 1 else "")
     if fault.kind == "connection":
         return ModelUnavailable(failed + _unreachable(endpoint, through))
     wait = f" It asks to wait {fault.retry_after:.0f} s." if fault.retry_after else ""
     return ModelUnavailable(failed + wait + through)
 
 
-def cause_of(fault: Fault, asked: Asked) -> str:
-    """What went wrong in a try after which there is another, as a sentence."""
-    return _failed(fault, asked, "")
-
-
-def words_of(fault: Fault) -> str:
-    """What the service said, as a sentence; empty if it said nothing."""
-    return _ended(fault.shown)
-
-
-def _failed(fault: Fault, asked: Asked, after: str) -> str:
+def cause_of(fault: Fault, asked: Asked, after: str = "") -> str:
+    """What went wrong, as a sentence; `after` how many tries."""
     where, detail = asked.endpoint.where, fault.shown
     match fault.kind:
         case "connection":

@@ -38,9 +38,6 @@ class TextReader:
         """How many lone tags were quoted; as many as there may be where none can come."""
 
     def add(self, text: str) -> None:
-        if self._has_words and not self._held and not self._closing and "<" not in text:  # nearly all are
-            self._deltas.add_text("text", text)
-            return
         self._held += text
         self._read(last=False)
 

@@ -4,6 +4,8 @@ import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Literal
 
 from agent_kernel.execution.long_tables import WHOLE
@@ -95,17 +97,11 @@ def _settled(outputs: list[OutputView]) -> Iterator[OutputView]:
 
 def _merged(outputs: Iterable[OutputView]) -> Iterator[OutputView]:
     """Join adjacent chunks of a stream."""
-    texts: list[str] = []
-    for output in outputs:
-        if output.kind == "stream":
-            texts.append(output.text)
-            continue
-        if texts:
-            yield OutputView(kind="stream", text="".join(texts))
-            texts = []
-        yield output
-    if texts:
-        yield OutputView(kind="stream", text="".join(texts))
+    for kind, same in groupby(outputs, key=attrgetter("kind")):
+        if kind == "stream":
+            yield OutputView(kind="stream", text="".join(output.text for output in same))
+        else:
+            yield from same
 
 
 def _shown(output: OutputView) -> Iterator[RecordOutput]:

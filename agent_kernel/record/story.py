@@ -23,7 +23,6 @@ from agent_kernel.tools.review.preview import preview
 _SUMMARY = 80
 _PLAIN_NOTE = 500
 _MOST_CALLS = 1_000
-_RAISED = 4
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from agent_kernel.models.base import ModelTurn
 from agent_kernel.testing.fake_service import FakeService, Scripted
 from agent_kernel.testing.wire import messages
 from agent_kernel.testing.wire.reply import Reply
@@ -18,6 +19,7 @@ from agent_kernel.testing.wire.schemas import WrongRequest, check_messages_reque
 
 FAKE_ANTHROPIC_KEY = "sk-ant-fake-0123456789abcdef"
 Block = dict[str, Any]
+_THOUGHT = ("thinking", "redacted_thinking")
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 _FIELDS = {
@@ -49,7 +51,7 @@ class FakeAnthropic(FakeService):
             "AGENT_KERNEL_MODEL": model,
         }
 
-    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:
+    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:  # noqa: ARG002
         if "authorization" not in headers and "x-api-key" not in headers:
             return messages.refusal(401, "authentication_error", "x-api-key header is required")
         try:
@@ -62,9 +64,12 @@ class FakeAnthropic(FakeService):
             self._transcripts.check(body)
         except Refused as refused:
             return messages.refusal(400, "invalid_request_error", str(refused))
-        reply = super().answer(path, headers, body)
-        self._transcripts.remember(body, reply.body)
-        return reply
+
+        def streamed(turn: ModelTurn) -> Reply:
+            self._transcripts.remember(body, turn)
+            return messages.streamed(turn)
+
+        return self._next(body, streamed)
 
 
 class Refused(Exception):
@@ -77,23 +82,16 @@ class Transcripts:
     def __init__(self) -> None:
         self._after: dict[str, list[Any]] = {}
 
-    def remember(self, request: dict[str, Any], answer: bytes) -> None:
-        """Remember the thinking in a streamed answer to `request`."""
-        blocks: dict[int, Block] = {}
-        for line in answer.splitlines():
-            if not line.startswith(b"data: {"):
-                continue
-            try:
-                _gather(json.loads(line[6:]), blocks)
-            except (ValueError, TypeError, KeyError, AttributeError):
-                return  # an answer that a test has damaged
-        for block in blocks.values():
-            self._after.setdefault(_key(block), _transcript(request))
+    def remember(self, request: dict[str, Any], turn: ModelTurn) -> None:
+        """Remember the thinking in the answer to `request`."""
+        for block in messages.blocks_of(turn):
+            if block["type"] in _THOUGHT:
+                self._after.setdefault(_key(block), _transcript(request))
 
     def check(self, request: dict[str, Any]) -> None:
         said = _transcript(request)
         for place, block in _placed(request):
-            if block["type"] not in ("thinking", "redacted_thinking"):
+            if block["type"] not in _THOUGHT:
                 continue
             if not block.get("signature", block.get("data")):
                 raise Refused(f"{place}.{block['type']}.signature: Field required")
@@ -149,7 +147,7 @@ def _check_marks(request: dict[str, Any]) -> None:
     for _, block in _placed(request):
         if "cache_control" in block:
             marked += 1
-            if block["type"] in ("thinking", "redacted_thinking"):
+            if block["type"] in _THOUGHT:
                 raise Refused(f"{block['type']} blocks cannot have cache_control")
     if marked > 4:
         raise Refused(f"A maximum of 4 blocks with cache_control may be provided. Found {marked}.")
@@ -221,18 +219,6 @@ def _bare(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _bare(inner) for name, inner in value.items() if name != "cache_control"}
     return [_bare(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _gather(event: dict[str, Any], blocks: dict[int, Block]) -> None:
-    match event["type"]:
-        case "content_block_start":
-            if event["content_block"]["type"] in ("thinking", "redacted_thinking"):
-                blocks[event["index"]] = dict(event["content_block"])
-        case "content_block_delta":
-            delta = event["delta"]
-            field = {"thinking_delta": "thinking", "signature_delta": "signature"}.get(delta["type"])
-            if field is not None and event["index"] in blocks:
-                blocks[event["index"]][field] += delta[field]
 
 
 def _key(block: Block) -> str:

@@ -7,7 +7,6 @@ first of them, because pytest loads this module in every project of its environm
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
@@ -89,7 +88,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """A notebook's kernel is started by nbval with the setup of its first cell."""
     if not _is_cell(item):
         return (yield)
-    with _environment(_chosen(item.config)):
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in _chosen(item.config).items():
+            environment.setenv(name, value)
         return (yield)
 
 
@@ -136,20 +137,6 @@ def _chosen(config: pytest.Config) -> dict[str, str]:
         variable: config.getoption(option) or os.environ.get(variable) or default
         for variable, option, default in _OPTIONS
     }
-
-
-@contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _compare_what_is_shown(cell: NotebookCell) -> None:

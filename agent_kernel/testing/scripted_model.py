@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agent_kernel.models.base import (
+    Clock,
     ModelFacts,
     ModelItem,
     ModelRequest,
@@ -57,20 +58,12 @@ class ScriptedModel:
         self._turns = list(turns)
         self._repeat = repeat
         self._summary = summary
-        self._name = name
-        self._recorded = recorded
+        self.name = name
+        self.recorded = recorded
         self.facts = facts or ModelFacts()
         self._unexpected = 0
         self.requests: list[ModelRequest] = []
         self.summary_requests: list[ModelRequest] = []
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def recorded(self) -> bool:
-        return self._recorded
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
         scripted = self._next(replace(request, messages=tuple(request.messages), tools=tuple(request.tools)))
@@ -173,7 +166,7 @@ def requested(tool_name: str, arguments: dict[str, Any] | str, *, call_id: str =
     return RequestedCall(id=call_id, name=tool_name, arguments=text)
 
 
-class VirtualClock:
+class VirtualClock(Clock):
     """A clock for retries and budgets. By default a sleep ends at once and advances the time; with `auto=False` it
     waits for `advance`. `slept` lists the seconds of all sleeps."""
 
@@ -185,7 +178,6 @@ class VirtualClock:
         self.slept: list[float] = []
 
     def now(self) -> float:
-        """Seconds since the Unix epoch."""
         return self._now
 
     async def sleep(self, seconds: float) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ModelRefused, RecordingDiffers
 from agent_kernel.models.base import (
+    Clock,
     ModelFacts,
     ModelItem,
     ModelRequest,
@@ -31,7 +32,6 @@ from agent_kernel.models.recordings.asked import Question, Reader
 from agent_kernel.models.recordings.differences import left_by_other_cells, parts, show
 from agent_kernel.models.recordings.format import After, DecisionLine, Placed, Recording
 from agent_kernel.models.recordings.server_results import RecordedServerTools
-from agent_kernel.models.retry_policy import Clock, SystemClock
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED, OnChange
 from agent_kernel.tools.outcome_texts import DENIED_PREFIX, EDITED_NOTE, NOT_DONE_PREFIXES
@@ -147,6 +147,8 @@ class RecordedModel:
     """Plays `recording`. A request that differs from the recorded one is refused, or, with `warn`, answered with a
     notice. `pace` is the seconds before each word; 0 sends everything at once."""
 
+    recorded = True
+
     def __init__(
         self,
         recording: Recording,
@@ -160,29 +162,15 @@ class RecordedModel:
         self._reader = Reader(recording.header.patterns)
         self.server_tools = RecordedServerTools(recording)
         """Stands in for the MCP servers whose tools were called."""
-        self._name = name
+        self.name = name
+        self.notice = recording.header.notice
+        """The text that a card shows with recorded answers."""
         self._on_change = on_change
         self._pace = pace
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._decisions = RecordedDecisions(recording.decisions)
-        self._images = recording.header.images or any(one.turn.asked.all_images for one in recording.turns)
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def facts(self) -> ModelFacts:
-        return ModelFacts(images=self._images)
-
-    @property
-    def recorded(self) -> bool:
-        return True
-
-    @property
-    def notice(self) -> str:
-        """The text that a card shows with recorded answers."""
-        return self._finder.recording.header.notice
+        shown = recording.header.images or any(one.turn.asked.all_images for one in recording.turns)
+        self.facts = ModelFacts(images=shown)
 
     def scripted_decisions(self, prompt: str) -> tuple[ScriptedDecision, ...]:
         """The recorded decisions on the calls for `prompt`. Each time it is asked for a prompt that was recorded
@@ -209,7 +197,7 @@ class RecordedModel:
         question = self._reader.read(request)
         found = self._finder.find(question, request)
         if found is None and only_branches(self._finder.recording.turns):
-            raise ModelRefused(unanswered(self._name, self._finder.recording.turns, question))
+            raise ModelRefused(unanswered(self.name, self._finder.recording.turns, question))
         if found is None:
             raise RecordingDiffers(unknown(self._finder.recording, question))
         if not found.why:

@@ -52,6 +52,8 @@ class RecordingModel:
     ) -> None:
         """Raises `ConfigurationError`."""
         self._model = model
+        self.name = model.name
+        self.recorded = model.recorded
         self._turns_to_record = turns
         self._secrets = secrets
         self._writing = asyncio.Lock()
@@ -66,18 +68,10 @@ class RecordingModel:
         self._decisions = RecordedDecisions(self._finder.recording.decisions if plays and self._finder else ())
 
     @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
     def facts(self) -> ModelFacts:
         """The model's facts without a context size, because a recording needs whole conversations, not shortened
         ones."""
         return replace(facts_of(self._model), context_tokens=None)
-
-    @property
-    def recorded(self) -> bool:
-        return self._model.recorded
 
     async def learn(self) -> None:
         """See `LearnsFacts`."""
