@@ -1,15 +1,11 @@
 """`benchmarks/dabench`: loading, grading, reporting, and whole runs in real kernels on a small data set of our own."""
 
-import functools
+import asyncio
 import hashlib
-import http.server
-import importlib.util
+import importlib
 import json
 import random
 import shutil
-import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +16,7 @@ from filelock import FileLock
 
 from agent_kernel.notebook.batch.job import CellResult, NotebookResult
 from agent_kernel.testing import FakeOpenAI, call, say
+from agent_kernel.testing.wire.reply import Reply
 from benchmarks.dabench.__main__ import main
 from benchmarks.dabench.dataset import DATA, LABELS, QUESTIONS, TABLES, DabenchError, load
 from benchmarks.dabench.fetch import COMMIT, digests, fetch, from_checkout, from_web
@@ -107,37 +104,27 @@ def test_a_model_is_asked_through_its_service_and_named_at_its_score(
     assert main(["run", "--model", "openai/other", *options]) == 2
 
 
-def test_a_model_is_not_asked_before_it_is_said_what_its_code_may_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_can_not_be_run_is_said_and_nothing_is_asked(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["run", "--model", "openai/fake"])
     assert ended.value.code == 2
-    assert "--approve all" in capsys.readouterr().err
-
-
-def test_results_of_other_settings_are_not_mixed(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = Settings(model="one", approve="all", timeout=900)
-    (tmp_path / "settings.json").write_text(settings.model_dump_json())
+    assert "--approve all" in capsys.readouterr().err, "first it is said what the model's code may do"
     command = ["run", "--model", "two", "--approve", "all", "--data", str(data), "--output", str(tmp_path)]
+    with FileLock(tmp_path / LOCK):
+        assert main(command) == 2
+    assert "Another run writes to" in capsys.readouterr().err
+    (tmp_path / "settings.json").write_text(Settings(model="one", approve="all", timeout=900).model_dump_json())
     assert main(command) == 2
     said = capsys.readouterr().err
     assert "model was 'one'" in said
     assert "--output" in said
 
 
-def test_two_runs_do_not_write_to_one_folder(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["run", "--scripted", "--data", str(data), "--answers", str(data / "answers"), "--output", str(tmp_path)]
-    with FileLock(tmp_path / LOCK):
-        assert main(command) == 2
-    assert "Another run writes to" in capsys.readouterr().err
-
-
-def test_a_notebook_that_never_came_to_a_run_is_told(tmp_path: Path) -> None:
+def test_a_notebook_that_never_came_to_a_run_is_told() -> None:
     cells = (CellResult(1, "failed", error="ModuleNotFoundError: agent_kernel"), CellResult(2, "not_run"))
-    outcome = Outcome.of(
-        7, "basis", NotebookResult(notebook=str(tmp_path / "question.ipynb"), status="failed", cells=cells, seconds=1.5)
-    )
+    outcome = Outcome.of(7, "basis", NotebookResult(notebook="a.ipynb", status="failed", cells=cells, seconds=1.5))
     assert (outcome.id, outcome.status, outcome.notebook_seconds) == (7, "no run", 1.5)
     assert "ModuleNotFoundError" in outcome.error
 
@@ -149,10 +136,8 @@ def test_a_notebook_that_never_came_to_a_run_is_told(tmp_path: Path) -> None:
     ("file", "line", "said"),
     [
         (QUESTIONS, "{", "line 4: Invalid JSON"),
-        (QUESTIONS, '{"id": 4, "question": "?", "constraints": "", "file_name": "a.csv"}', "line 4: format: Field"),
         (QUESTIONS, '{"id": 4, "question": "?", "constraints": "", "format": "@a[b]", "file_name": "../a"}', "file_n"),
         (LABELS, '{"id": 3, "common_answers": [["a", "b"]]}', "line 4: line 3 has the id 3 too"),
-        (LABELS, '{"id": 4, "common_answers": []}', "line 4: common_answers"),
     ],
 )
 def test_a_line_that_is_wrong_is_named_with_what_to_do(data: Path, file: str, line: str, said: str) -> None:
@@ -164,27 +149,18 @@ def test_a_line_that_is_wrong_is_named_with_what_to_do(data: Path, file: str, li
     assert file in str(error.value)
 
 
-def test_a_missing_table_label_or_file_is_named(data: Path, tmp_path: Path) -> None:
+def test_a_missing_question_table_or_file_is_named(data: Path, tmp_path: Path) -> None:
     assert [question.id for question in load(data, (3, 1)).questions] == [1, 3]
     with pytest.raises(DabenchError, match="no question 5, 9"):
         load(data, (9, 1, 5))
     (data / TABLES / "harvest.csv").unlink()
     with pytest.raises(DabenchError, match=r"lacks harvest\.csv"):
         load(data)
-    labels = data / LABELS
-    labels.write_text(labels.read_text().splitlines()[0])
-    with pytest.raises(DabenchError, match="no label of question 2, 3"):
-        load(data)
     with pytest.raises(DabenchError, match=r"There is no .*fetch"):
         load(tmp_path / "nothing")
 
 
 # Fetching
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments: Any) -> None:
-        pass
 
 
 @pytest.fixture
@@ -197,47 +173,34 @@ def upstream(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def site(upstream: Path) -> Iterator[str]:
-    handler = functools.partial(Quiet, directory=str(upstream))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_files_are_fetched_once_and_checked(upstream: Path, site: str, tmp_path: Path) -> None:
+def test_files_are_fetched_once_and_checked(upstream: Path, tmp_path: Path) -> None:
     name = f"data/{TABLES}/a table.csv"
     expected = {name: hashlib.sha256(CONTENT).hexdigest()}
-    for number, get in enumerate(
-        (from_web(site), from_checkout(upstream), from_checkout(upstream / "examples/DA-Agent"))
-    ):
-        target = tmp_path / str(number)
-        assert fetch(target, get, expected) == 1
-        assert (target / TABLES / "a table.csv").read_bytes() == CONTENT
-        assert fetch(target, get, expected) == 0
-        (target / TABLES / "a table.csv").write_bytes(b"cut off")
-        assert fetch(target, get, expected) == 1, "a damaged file is fetched again"
-
-
-def test_a_file_of_another_commit_is_refused(upstream: Path, site: str, tmp_path: Path) -> None:
-    expected = {f"data/{TABLES}/a table.csv": "0" * 64}
+    get, target = from_checkout(upstream), tmp_path / "target"
     with pytest.raises(DabenchError, match=COMMIT[:10]):
-        fetch(tmp_path / "target", from_checkout(upstream), expected)
-    assert not (tmp_path / "target").exists()
-    with pytest.raises(DabenchError, match="--from DIR"):
-        fetch(tmp_path / "target", from_web(site), {"data/none.csv": "0" * 64})
+        fetch(target, get, {name: "0" * 64})
+    assert not target.exists()
+    assert [fetch(target, get, expected), fetch(target, get, expected)] == [1, 0]
+    assert (target / TABLES / "a table.csv").read_bytes() == CONTENT
+    (target / TABLES / "a table.csv").write_bytes(b"cut off")
+    assert fetch(target, get, expected) == 1, "a damaged file is fetched again"
     with pytest.raises(DabenchError, match="--from takes a checkout"):
-        fetch(tmp_path / "target", from_checkout(tmp_path), expected)
+        fetch(tmp_path / "other", from_checkout(tmp_path), expected)
+
+
+async def test_files_are_fetched_from_a_site(tmp_path: Path) -> None:
+    name = f"data/{TABLES}/a.csv"
+    async with FakeOpenAI(pages={f"/examples/DA-Agent/{name}": Reply(CONTENT)}) as server:
+        get = from_web(server.url.removesuffix("/v1"))
+        assert await asyncio.to_thread(fetch, tmp_path, get, {name: hashlib.sha256(CONTENT).hexdigest()}) == 1
+        with pytest.raises(DabenchError, match="--from DIR"):
+            await asyncio.to_thread(fetch, tmp_path, get, {"data/none.csv": "0" * 64})
 
 
 def test_the_list_of_digests_has_the_data_set_and_its_grader() -> None:
     names = digests()
     assert {"eval_closed_form.py", f"data/{QUESTIONS}", f"data/{LABELS}"} < set(names)
     assert len({name for name in names if name.startswith(f"data/{TABLES}/")}) == 52
-    assert all(len(digest) == 64 for digest in names.values())
 
 
 # Grading
@@ -247,15 +210,10 @@ def test_the_list_of_digests_has_the_data_set_and_its_grader() -> None:
     ("answer", "label", "right"),
     [
         ("34.65", "34.65", True),
-        ("34.650", "34.65", True),
         ("3.465e1", "34.65", True),
-        ("34.6500009", "34.65", True),
         ("34.66", "34.65", False),
-        ("yes", "yes", True),
         ("Yes", "yes", False),
-        ("nan", "nan", True),
         ("NaN", "nan", False),
-        ("", "", True),
         (None, "1", False),
         ("1, 2", "1,2", False),
     ],
@@ -277,17 +235,10 @@ def test_scores() -> None:
 
 
 def graders() -> ModuleType:
-    """Upstream's own grader, as it was fetched."""
-    sys.path.insert(0, str(DATA))  # it imports its folder `utils`
-    try:
-        spec = importlib.util.spec_from_file_location("eval_closed_form", DATA / "eval_closed_form.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(DATA))
-    return module
+    """Upstream's own grader, as it was fetched; it imports its folder `utils`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DATA)
+        return importlib.import_module("eval_closed_form")
 
 
 @pytest.mark.skipif(not FETCHED, reason="the data set is fetched by `python -m benchmarks.dabench fetch`")
@@ -321,12 +272,10 @@ def test_grades_and_scores_are_those_of_upstreams_grader() -> None:
 def test_answers_are_cells_that_begin_with_what_they_have_in_common(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text("# %% 1\nalone\n# %% common\nshared\n# %% 2\nfirst\n\nsecond\n")
     assert read_code(tmp_path) == {1: "alone\n", 2: "shared\n\nfirst\n\nsecond\n"}
-    (tmp_path / "two.py").write_text("# %% 2\nagain\n")
-    with pytest.raises(DabenchError, match="question 2 has an answer already"):
-        read_code(tmp_path)
-    (tmp_path / "two.py").write_text("# %% notes\nagain\n")
-    with pytest.raises(DabenchError, match="titled 'notes'"):
-        read_code(tmp_path)
+    for title, said in (("2", "question 2 has an answer already"), ("notes", "titled 'notes'")):
+        (tmp_path / "two.py").write_text(f"# %% {title}\nagain\n")
+        with pytest.raises(DabenchError, match=said):
+            read_code(tmp_path)
 
 
 def test_every_answer_is_a_program_and_every_dispute_is_about_one() -> None:
@@ -334,17 +283,8 @@ def test_every_answer_is_a_program_and_every_dispute_is_about_one() -> None:
     assert len(codes) == 257
     for number, code in codes.items():
         compile(code, f"question {number}", "exec")
-    disputed = read_disputed()
-    assert set(disputed) <= set(codes)
-    assert all(disputed.values())
-
-
-@pytest.mark.skipif(not FETCHED, reason="the data set is fetched by `python -m benchmarks.dabench fetch`")
-def test_every_question_has_an_answer_that_does_not_name_its_label_file() -> None:
-    codes = read_code(ANSWERS)
-    dataset = load(DATA)
-    assert {question.id for question in dataset.questions} == set(codes)
-    assert not [number for number, code in codes.items() if "labels" in code and "jsonl" in code]
+        assert not ("labels" in code and "jsonl" in code), "it does not read its label"
+    assert set(read_disputed()) <= set(codes)
 
 
 # The report
@@ -371,14 +311,12 @@ def test_what_differs_from_its_label_is_listed_with_the_reason(data: Path) -> No
     assert "Cost" not in said, "no model was paid"
 
 
-def test_what_is_not_explained_or_not_asked_is_told(data: Path) -> None:
-    said = as_markdown(make_report(data, {1: "@mean_tonnes[1]", 2: ""}))
-    assert "Not as the label, and not explained: 1, 2." in said
+def test_questions_without_an_answer_are_wrong_here_and_left_out_as_upstream_counts(data: Path) -> None:
+    texts = {1: "@mean_tonnes[18.34]", 2: ""}
+    read = as_json(make_report(data, texts, model="openai/m"))
+    assert (read["scores"]["by_question"], read["scores_as_upstream_counts"]["by_question"]) == (0.5, 1.0)
+    assert read["answered_by"] == "openai/m"
+    said = as_markdown(make_report(data, texts))
+    assert "not explained: 2." in said
     assert "Not asked yet: 3." in said
     assert "| 2 | no answer | best_yield | `7.40` | none |" in said
-
-
-def test_questions_without_an_answer_are_wrong_here_and_left_out_as_upstream_counts(data: Path) -> None:
-    report = as_json(make_report(data, {1: "@mean_tonnes[18.34]", 2: ""}, model="openai/m"))
-    assert (report["scores"]["by_question"], report["scores_as_upstream_counts"]["by_question"]) == (0.5, 1.0)
-    assert report["answered_by"] == "openai/m"
