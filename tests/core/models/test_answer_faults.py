@@ -1,10 +1,13 @@
 """Answers of a model that are cut off, empty, or nonsense: each is a fault in words, and never half a call."""
 
+from typing import Any
+
 import pytest
 
-from agent_kernel.models.service_faults import Fault
+from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.testing import call, calls
-from tests.core.models.model_apis import WireApi, each_api
+from agent_kernel.testing.wire import responses
+from tests.core.models.model_apis import RESPONSES, WireApi, each_api
 from tests.core.models.test_answer import read
 
 
@@ -39,10 +42,38 @@ def test_an_error_in_the_stream_is_an_error(api: WireApi, status: int | None, re
     assert fault.detail == "Something broke"
 
 
-@each_api
-@pytest.mark.parametrize("body", [b"", b"\n\n: keep-alive\n\n", b"data: [DONE]\n\n"])
-def test_an_empty_answer_is_an_error(api: WireApi, body: bytes) -> None:
-    assert fault_of(api, body).detail == "the server sent no answer"
+@pytest.mark.parametrize(
+    ("error", "status", "retry"),
+    [
+        ("Something broke", None, True),
+        ({"code": "429"}, 429, True),
+        ({"type": "invalid_request_error", "code": None}, 400, False),
+        ({"code": "content_filter"}, None, False),
+        ({"type": "overloaded_error"}, 529, True),
+        ({"type": "rate_limit_error"}, 429, True),
+        ({"type": "timeout_error"}, 504, True),
+        ({"type": "authentication_error"}, 401, False),
+        ({"type": "something_new"}, None, True),
+        ({"code": "rate_limit_exceeded"}, 429, True),
+        ({"code": "server_is_overloaded"}, 503, True),
+        ({"code": "vector_store_timeout"}, 504, True),
+        ({"code": "insufficient_quota"}, 429, False),
+        ({"code": "invalid_prompt"}, 400, False),
+        ({"code": "context_length_exceeded"}, 400, False),
+        ({"code": "bio_policy"}, 400, False),
+        # The type goes before the words of the code.
+        ({"code": "upstream_invalid_response", "type": "server_error"}, 500, True),
+        ({"code": "upstream_invalid_response", "type": "invalid_request_error"}, 400, False),
+    ],
+)
+def test_an_error_is_known_by_its_code_and_its_type(error: Any, status: int | None, retry: bool) -> None:
+    fault = error_object_fault(error if isinstance(error, str) else {"message": "Something broke", **error})
+    assert (fault.status, fault.retry, fault.detail) == (status, retry, "Something broke")
+
+
+def test_a_response_that_failed_is_an_error() -> None:
+    fault = fault_of(RESPONSES, RESPONSES.event_stream([responses.failed("server_error", "Sorry")]))
+    assert (fault.status, fault.code, fault.detail) == (500, "server_error", "Sorry")
 
 
 @each_api
@@ -55,3 +86,9 @@ def test_garbage_in_the_stream_is_an_error(api: WireApi, body: bytes) -> None:
 def test_a_web_page_means_a_wrong_address(api: WireApi) -> None:
     assert fault_of(api, b"\n<!doctype html><title>Sign in</title>").kind == "address"
     assert fault_of(api, b'{"status": "ok"}').kind == "address"
+
+
+@each_api
+@pytest.mark.parametrize("body", [b"", b"\n\n: keep-alive\n\n", b"data: [DONE]\n\n"])
+def test_an_empty_answer_is_an_error(api: WireApi, body: bytes) -> None:
+    assert fault_of(api, body).detail == "the server sent no answer"

@@ -6,7 +6,6 @@ import pytest
 
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall, TokenUsage
 from agent_kernel.models.no_answer import filtered, malformed_call, refused
-from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import say
 from agent_kernel.testing.wire.chat import Chunk, delta, event_stream, usage_chunk
 from tests.core.models import test_answer
@@ -103,74 +102,45 @@ def test_an_answer_that_its_service_withholds_is_none_though_it_has_words(sent: 
     assert turn_from(delta(content="Hi"), end | {"choices": [end["choices"][0] | sent]}).failure == failure
 
 
-def test_id_and_name_repeated_in_every_chunk_is_one_call() -> None:
-    pieces = [
-        [{"index": 0, "id": "c1", "function": {"name": "f", "arguments": part}}]
-        for part in ("", '{"x', '": 1', "}", "")
-    ]
-    assert calls_from(*pieces) == (RequestedCall("c1", "f", '{"x": 1}'),)
+def piece(name: str, arguments: str, index: int | None = None, call_id: str = "") -> dict[str, Any]:
+    place = {} if index is None else {"index": index}
+    return place | ({"id": call_id} if call_id else {}) | {"function": {"name": name, "arguments": arguments}}
 
 
-def test_a_new_id_in_every_chunk_is_one_call() -> None:
-    first = [{"index": 0, "id": "c0", "function": {"name": "f", "arguments": '{"x'}}]
-    rest = [[{"index": 0, "id": f"c{n}", "function": {"arguments": part}}] for n, part in enumerate(('": 1', "}"), 1)]
-    assert calls_from(first, *rest) == (RequestedCall("c0", "f", '{"x": 1}'),)
+ONE, TWO = piece("f", '{"p": 1}', call_id="c1"), piece("f", '{"p": 2}', call_id="c2")
 
 
-def test_index_zero_for_every_call_is_several_calls() -> None:
-    """Ollama, issue 15457."""
-    first = [{"index": 0, "id": "c1", "function": {"name": "write", "arguments": '{"p": 1}'}}]
-    second = [{"index": 0, "id": "c2", "function": {"name": "write", "arguments": '{"p": 2}'}}]
-    assert [one.arguments for one in calls_from(first, second)] == ['{"p": 1}', '{"p": 2}']
-    both_at_once = calls_from([*first, *second])
-    assert [(one.id, one.arguments) for one in both_at_once] == [("c1", '{"p": 1}'), ("c2", '{"p": 2}')]
-
-
-def test_whole_calls_without_index_are_several_calls() -> None:
-    """Gemini, and Ollama before 0.4.7."""
-    one = {"id": "c1", "function": {"name": "f", "arguments": '{"p": 1}'}}
-    two = {"id": "c2", "function": {"name": "f", "arguments": '{"p": 2}'}}
-    for got in (calls_from([one, two]), calls_from([one], [two])):
-        assert [(call.id, call.arguments) for call in got] == [("c1", '{"p": 1}'), ("c2", '{"p": 2}')]
-
-
-def test_pieces_without_index_go_to_the_call_at_their_position() -> None:
-    start = [{"function": {"name": "f", "arguments": '{"p'}}, {"function": {"name": "g", "arguments": '{"q'}}]
-    rest = [{"function": {"arguments": '": 1}'}}, {"function": {"arguments": '": 2}'}}]
-    assert [(one.name, one.arguments) for one in calls_from(start, rest)] == [("f", '{"p": 1}'), ("g", '{"q": 2}')]
-
-
-def test_a_name_that_comes_in_pieces_is_joined() -> None:
-    pieces = [[{"index": 0, "id": "c", "function": {"name": part}}] for part in ("run_", "python")]
-    assert calls_from(*pieces, [{"index": 0, "function": {"arguments": "{}"}}])[0].name == "run_python"
-
-
-def test_parameters_stand_in_for_arguments() -> None:
-    got = calls_from([{"index": 0, "id": "c", "function": {"name": "f", "parameters": {"n": 1}}}])
-    assert got == (RequestedCall("c", "f", '{"n": 1}'),)
-
-
-def test_fields_beside_function_are_understood() -> None:
-    assert calls_from([{"id": "c", "name": "f", "arguments": '{"n": 1}'}]) == (RequestedCall("c", "f", '{"n": 1}'),)
+@pytest.mark.parametrize(
+    ("chunks", "calls"),
+    [
+        ([[piece("f", part, 0, "c1")] for part in ("", '{"x', '": 1', "}", "")], [("c1", "f", '{"x": 1}')]),
+        # A new id in every chunk.
+        ([[piece("f", '{"x', 0, "c0")], [piece("", '": 1}', 0, "c1")]], [("c0", "f", '{"x": 1}')]),
+        # Index zero for every call (Ollama, issue 15457), or none (Gemini, and Ollama before 0.4.7).
+        ([[ONE | {"index": 0}], [TWO | {"index": 0}]], [("c1", "f", '{"p": 1}'), ("c2", "f", '{"p": 2}')]),
+        ([[ONE | {"index": 0}, TWO | {"index": 0}]], [("c1", "f", '{"p": 1}'), ("c2", "f", '{"p": 2}')]),
+        ([[ONE, TWO]], [("c1", "f", '{"p": 1}'), ("c2", "f", '{"p": 2}')]),
+        ([[ONE], [TWO]], [("c1", "f", '{"p": 1}'), ("c2", "f", '{"p": 2}')]),
+        # Pieces without index belong to the call at their place.
+        (
+            [[piece("f", '{"p'), piece("g", '{"q')], [piece("", '": 1}'), piece("", '": 2}')]],
+            [("", "f", '{"p": 1}'), ("", "g", '{"q": 2}')],
+        ),
+        (
+            [[piece("run_", "", 0, "c")], [piece("python", "", 0, "c")], [piece("", "{}", 0)]],
+            [("c", "run_python", "{}")],
+        ),
+        ([[{"index": 0, "id": "c", "function": {"name": "f", "parameters": {"n": 1}}}]], [("c", "f", '{"n": 1}')]),
+        ([[{"id": "c", "name": "f", "arguments": '{"n": 1}'}]], [("c", "f", '{"n": 1}')]),
+    ],
+)
+def test_calls_are_read_in_whatever_pieces_servers_send_them(
+    chunks: list[list[dict[str, Any]]], calls: list[tuple[str, str, str]]
+) -> None:
+    assert calls_from(*chunks) == tuple(RequestedCall(*call) for call in calls)
 
 
 def test_the_old_function_call_is_a_call() -> None:
     pieces = [{"name": "f", "arguments": ""}, {"arguments": '{"n"'}, {"arguments": ": 1}"}]
     turn = turn_from(*(delta(function_call=piece) for piece in pieces), delta("function_call"))
     assert turn.tool_calls == (RequestedCall("", "f", '{"n": 1}'),)
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "retry"),
-    [
-        ({"message": "Slow down", "code": "429"}, 429, True),
-        ({"message": "Bad", "type": "invalid_request_error", "code": None}, 400, False),
-        ("Something broke", None, True),
-        ({"message": "Filtered", "code": "content_filter"}, None, False),
-    ],
-)
-def test_an_error_object_in_the_stream_is_an_error(error: object, status: int | None, retry: bool) -> None:
-    with pytest.raises(Fault) as caught:
-        read(event_stream([delta(content="Hel"), {"error": error}]))
-    assert (caught.value.status, caught.value.retry) == (status, retry)
-    assert caught.value.detail in ("Slow down", "Bad", "Something broke", "Filtered")

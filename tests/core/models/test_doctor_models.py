@@ -73,13 +73,6 @@ def test_a_key_that_is_refused_is_to_be_mended_and_not_shown() -> None:
     assert "0123456789" not in found.text
 
 
-def test_an_address_where_nobody_is_says_so() -> None:
-    found = of_models({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})[-1]
-    assert found.mark == "MEND"
-    assert "127.0.0.1:9/v1 can't be reached" in found.text
-    assert found.text.endswith("Is the server there running? OPENAI_BASE_URL sets the address.")
-
-
 def test_a_silent_server_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkup, "ANSWER_SECONDS", 0.05)
     with FakeOpenAI([Reply(hang_after=0)]) as server:
@@ -99,21 +92,15 @@ def test_a_local_context_that_cuts_the_tools_off_is_warned_of() -> None:
     assert "OLLAMA_CONTEXT_LENGTH" in found[-1].advice
 
 
-def test_the_endpoints_of_the_servers_configuration_are_asked(config: Path) -> None:
+def test_the_endpoints_of_the_servers_configuration_are_asked_but_for_one_with_a_mistake(config: Path) -> None:
     with FakeOpenAI([READY]) as lab, FakeOpenAI([READY]) as named:
-        pages = {"base_url": lab.url}
-        endpoints(config, lab=pages, named={"base_url": named.url, "models": ["m*", "qwen3"]})
-        found = of_models({})
+        own = {"base_url": named.url, "models": ["m*", "qwen3"]}
+        endpoints(config, lab={"base_url": lab.url}, named=own, odd={"base_url": lab.url, "api": "soap"})
+        *found, broken = of_models({})
     assert [one.text.partition(" answers")[0] for one in found] == ["lab: lab/fake", "named: named/qwen3"]
+    assert broken.mark == "MEND"
+    assert "api must be one of" in broken.text
     assert named.requests[0].body["model"] == "qwen3"
-
-
-def test_an_endpoint_with_a_mistake_is_to_be_mended_and_the_others_are_asked(config: Path) -> None:
-    with FakeOpenAI([READY]) as lab:
-        endpoints(config, lab={"base_url": lab.url}, odd={"base_url": lab.url, "api": "soap"})
-        found = of_models({})
-    assert [one.mark for one in found] == ["ok", "MEND"]
-    assert "api must be one of" in found[1].text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from agent_kernel.errors import ConfigurationError
 from agent_kernel.models import prices
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import DEFAULT_MODELS, answers_prompts, capabilities_by_name
+from agent_kernel.models.known import DEFAULT_MODELS, capabilities_by_name
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import FakeOpenAI, say
 from tests.core.models.model_fixtures import turn_of
@@ -157,19 +157,6 @@ def test_how_long_a_context_is_comes_from_the_makers_own_service_only() -> None:
     assert capabilities_by_name(DEFAULT_MODELS["OpenAI"], "https://api.openai.com/v1").context_tokens == 1_050_000
     assert capabilities_by_name(DEFAULT_MODELS["Anthropic"], "https://api.anthropic.com").context_tokens == 1_000_000
     assert capabilities_by_name("gpt-oss-20b", "http://localhost:11434/v1").context_tokens is None
-
-
-@pytest.mark.parametrize(
-    ("name", "answers"),
-    [
-        ("gpt-6.1-sol", True),
-        ("text-embedding-3-small", False),
-        ("whisper-1", False),
-        ("nomic-embed-text:latest", False),
-    ],
-)
-def test_what_answers_no_prompts_is_not_listed(name: str, answers: bool) -> None:
-    assert answers_prompts(name) is answers
 
 
 def test_the_default_models_are_names_that_the_providers_own_clients_know() -> None:

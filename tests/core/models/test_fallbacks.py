@@ -8,17 +8,22 @@ from typing import Any
 import pytest
 
 from agent_kernel.errors import ModelRefused
+from agent_kernel.models.api import Amendment
 from agent_kernel.models.base import ModelRequest, Notice
+from agent_kernel.models.chat import ChatApi
 from agent_kernel.models.endpoints import configured
-from agent_kernel.models.fallbacks import other_api, refuses_tools
+from agent_kernel.models.fallbacks import APIS, other_api, refuses_tools
+from agent_kernel.models.http import MOST_AMENDMENTS
+from agent_kernel.models.known import Capabilities
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.protocol.vocabulary import ApiName
-from agent_kernel.testing import FakeOpenAI, say
+from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
 from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.models.model_apis import BY_NAME
-from tests.core.models.model_fixtures import collect, model_at
+from tests.core.models.model_fixtures import collect, connected, model_at
+from tests.core.models.test_images import DATA, REF, URL
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 MESSAGES = ({"role": "user", "content": "Hi"},)
@@ -185,3 +190,49 @@ async def test_an_effort_that_the_model_does_not_have_is_left_out(said: Reply) -
         "fake does not take the effort 'high'; it was left out."
     ]
     assert ["reasoning_effort" in request.body for request in server.requests] == [True, False, False]
+
+
+async def test_a_request_that_is_asked_otherwise_is_asked_at_once_and_retried_as_often_as_another() -> None:
+    clock = VirtualClock()
+    script = (refusal("fake does not support tools"), failure(500, times=3), say("Hi"))
+    async with connected(*script, clock=clock) as (server, model):
+        assert (await collect(model, REQUEST))[-1] == say("Hi")
+    assert ["tools" in request.body for request in server.requests] == [True, *[False] * 4]
+    assert len(clock.slept) == 3
+
+
+async def test_other_ways_of_asking_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stubborn(ChatApi):
+        def amended(self, request: ModelRequest, fault: Fault) -> Amendment | None:
+            return Amendment(request)
+
+    monkeypatch.setitem(APIS, "chat", Stubborn)
+    async with connected(*[refusal("No.")] * (MOST_AMENDMENTS + 1)) as (_, model):
+        with pytest.raises(ModelRefused, match="No"):
+            await collect(model, REQUEST)
+
+
+SEEN = ModelRequest(messages=({"role": "user", "content": "See?", "images": [REF]},), images={REF["digest"]: DATA})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Invalid content type. image_url is only supported by certain models.",
+        "this model does not support image input (ref: 1)",
+        "At most 1 image(s) may be provided in one prompt.",
+        "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    ],
+)
+async def test_a_model_that_takes_no_images_is_told_of_them_in_words_from_then_on_and_it_is_said(words: str) -> None:
+    script = (failure(400, words), say("No."))
+    async with connected(*script, capabilities=Capabilities(images=True)) as (server, model):
+        assert model.facts.images
+        items = await collect(model, SEEN)
+    assert isinstance(items[0], Notice)
+    assert items[0].content.startswith(f"fake takes no images ({server.url} said: {words.rstrip('.')})")
+    assert items[-1] == say("No.")
+    first, second = (request.body["messages"][0]["content"] for request in server.requests)
+    assert first[1] == URL
+    assert "640 x 480 pixels" in second[1]["text"]
+    assert not model.facts.images

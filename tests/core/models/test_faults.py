@@ -9,18 +9,9 @@ from agent_kernel.errors import ModelRefused, ModelUnavailable
 from agent_kernel.models.service_faults import FORMATS
 from agent_kernel.testing import VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
-from agent_kernel.testing.wire.reply import Reply, failure, rate_limited
+from agent_kernel.testing.wire.reply import Reply, failure
 from tests.core.models.model_apis import WireApi, any_api, each_api
 from tests.core.models.model_fixtures import TURN, collect, connected, error_of, model_at, turn_of
-
-
-@any_api
-async def test_a_rate_limit_is_waited_out(api: WireApi) -> None:
-    clock = VirtualClock()
-    async with connected(rate_limited(3, retry_after="7"), say("Hi"), api=api, clock=clock) as (server, model):
-        assert (await turn_of(model)).content == "Hi"
-    assert clock.slept == [7.0, 7.0, 7.0]
-    assert len(server.requests) == 4
 
 
 @any_api
@@ -76,13 +67,6 @@ async def test_nobody_at_the_address_is_retried_and_then_said_plainly(api: WireA
         assert str(caught.value).endswith("`agent-kernel doctor` asks it, and says what is wrong.")
         await model.aclose()
     assert len(clock.slept) == 3
-
-
-@each_api
-async def test_a_dropped_connection_before_the_first_word_is_tried_again(api: WireApi) -> None:
-    broken = (api.streamed(TURN, cut_after=0), api.streamed(TURN, cut_after=40))
-    async with connected(*broken, TURN, api=api) as (_, model):
-        assert await turn_of(model) == TURN
 
 
 @each_api

@@ -37,22 +37,6 @@ async def test_tokens_are_shown_as_they_come(api: WireApi) -> None:
 
 
 @each_api
-async def test_a_tool_reaches_the_server_and_none_is_no_empty_list(api: WireApi) -> None:
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-    async with connected(say("Hi"), say("Hi"), api=api) as (server, model):
-        await turn_of(model, ModelRequest(REQUEST.messages, (tool,)))
-        await turn_of(model)
-    first, second = server.requests
-    assert len(first.body["tools"]) == 1
-    assert "tools" not in second.body
-    assert first.path.endswith(api.make("", "").path)
-    assert first.body["model"] == "fake"
-    assert first.body["stream"] is True
-    assert list(api.texts_sent(first.body)) == ["How many penguins are there?"]
-    assert api.sent_key(first) == api.key
-
-
-@each_api
 async def test_half_a_character_in_a_tools_output_does_not_stop_the_conversation(api: WireApi) -> None:
     tool = {"type": "function", "function": {"name": "f", "parameters": {"maximum": 2**70}}}
     async with connected(say("Hi"), api=api) as (server, model):

@@ -1,6 +1,5 @@
 """What is made of an answer of the Messages API, whatever way it is cut and whatever a server does to it."""
 
-import itertools
 import json
 from typing import Any
 
@@ -17,7 +16,6 @@ from agent_kernel.testing.wire.messages import (
     block_start,
     block_stop,
     delta,
-    error,
     plain,
     start,
     stop,
@@ -27,25 +25,15 @@ from agent_kernel.testing.wire.reply import event_stream
 ORIGIN = "http://here claude"
 
 
-def read(body: bytes, cuts: list[int] | None = None) -> list[ModelItem]:
+def read(body: bytes) -> list[ModelItem]:
     reader = MessagesReader(ORIGIN)
-    items: list[ModelItem] = []
-    edges = [0, *sorted(cuts or []), len(body)]
-    for begin, end in itertools.pairwise(edges):
-        items += reader.feed(body[begin:end])
-    return items + reader.finish()
+    return [*reader.feed(body), *reader.finish()]
 
 
 def turn_from(*sent: Event) -> ModelTurn:
     turn = read(event_stream([start(), *sent]))[-1]
     assert isinstance(turn, ModelTurn)
     return turn
-
-
-def fault_of(*sent: Event) -> Fault:
-    with pytest.raises(Fault) as caught:
-        read(event_stream(sent))
-    return caught.value
 
 
 def text(index: int, *pieces: str) -> list[Event]:
@@ -116,20 +104,3 @@ def test_a_refusal_is_told_with_its_reason_and_runs_nothing() -> None:
     assert items[-1].tool_calls == ()
     assert items[-1].failure.startswith("The model's service refused: This may help an attack. ")
     assert turn_from(stop("refusal"), END).failure.startswith("The model's service refused to answer. ")
-
-
-@pytest.mark.parametrize(
-    ("kind", "status", "retry"),
-    [
-        ("overloaded_error", 529, True),
-        ("rate_limit_error", 429, True),
-        ("api_error", 500, True),
-        ("timeout_error", 504, True),
-        ("invalid_request_error", 400, False),
-        ("authentication_error", 401, False),
-        ("something_new", None, True),
-    ],
-)
-def test_an_error_within_the_stream_is_an_error(kind: str, status: int | None, retry: bool) -> None:
-    fault = fault_of(start(), *text(0, "Hel"), error(kind, "Not now"))
-    assert (fault.status, fault.retry, fault.detail, fault.code) == (status, retry, "Not now", kind)

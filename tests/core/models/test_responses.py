@@ -18,7 +18,6 @@ from agent_kernel.testing.wire.reply import Reply, event_stream
 from agent_kernel.testing.wire.responses import (
     Event,
     events_of,
-    failed,
     function_call,
     item_events,
     message,
@@ -186,15 +185,6 @@ def test_numbers_that_do_not_count_the_events_lose_nothing(different: int) -> No
     assert read_turn(RESPONSES, body).content == "aaaa"
 
 
-def test_the_end_of_a_part_behind_the_beginning_of_the_next_says_nothing() -> None:
-    parts = [{"type": "output_text", "text": text, "annotations": []} for text in ("One, ", "two.")]
-    sent = item_events([{**message(""), "content": parts}])
-    (end,) = (at for at, event in enumerate(sent) if event.get("text") == "One, ")
-    (begin,) = (at for at, event in enumerate(sent) if event["type"].endswith("text.done") and event["text"] == "two.")
-    sent.insert(begin - 1, sent.pop(end))
-    assert read_turn(RESPONSES, event_stream(numbered(sent))).content == "One, two."
-
-
 def test_parts_that_are_no_objects_are_passed_over() -> None:
     answer = message("Hi", phase="final_answer")
     answer["content"] += [None, 1]
@@ -253,37 +243,6 @@ def test_a_call_that_the_server_gave_up_is_no_call() -> None:
     given_up = function_call(RequestedCall("a", "f", '{"x": '), 0, status="incomplete")
     with pytest.raises(Fault, match="reached its length limit in the middle of a call of f"):
         turn_from(message("Hi"), given_up, finish="length")
-
-
-@pytest.mark.parametrize(
-    ("code", "status", "retry"),
-    [
-        ("server_error", 500, True),
-        ("rate_limit_exceeded", 429, True),
-        ("server_is_overloaded", 503, True),
-        ("vector_store_timeout", 504, True),
-        ("insufficient_quota", 429, False),
-        ("invalid_prompt", 400, False),
-        ("context_length_exceeded", 400, False),
-        ("image_too_large", 400, False),
-        ("bio_policy", 400, False),
-        ("new_in_2027", None, True),
-    ],
-)
-def test_a_failure_is_known_by_its_code(code: str, status: int | None, retry: bool) -> None:
-    for event in (failed(code, "Sorry"), {"type": "error", "code": code, "message": "Sorry", "param": None}):
-        with pytest.raises(Fault) as caught:
-            read(event_stream([*events_of(say("Hello"))[:5], event]))
-        fault = caught.value
-        assert (fault.status, fault.retry, fault.code, fault.detail) == (status, retry, code, "Sorry")
-
-
-def test_the_type_of_a_failure_goes_before_the_words_of_its_code() -> None:
-    error = {"code": "upstream_invalid_response", "message": "Sorry"}
-    for kind, status, retry in (("server_error", 500, True), ("invalid_request_error", 400, False)):
-        with pytest.raises(Fault) as caught:
-            read(event_stream([{"type": "error", "error": {**error, "type": kind}}]))
-        assert (caught.value.status, caught.value.retry) == (status, retry)
 
 
 def refusal(message_: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:

@@ -3,12 +3,12 @@
 import pytest
 
 from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable
-from agent_kernel.models.base import ModelRequest, Notice
+from agent_kernel.models.base import ModelRequest
 from agent_kernel.models.endpoints import Endpoint, configured
 from agent_kernel.models.known import near
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.service_faults import Asked, Fault, explain
-from agent_kernel.testing import FakeOpenAI, VirtualClock, say
+from agent_kernel.testing import FakeOpenAI, VirtualClock
 from agent_kernel.testing.wire.reply import failure
 from tests.core.models.model_fixtures import collect
 
@@ -41,18 +41,6 @@ async def test_an_unknown_model_names_those_that_are_near() -> None:
         await resolver.aclose()
     assert "does not know the model 'qwen3' (404): model 'qwen3' not found, try pulling it first." in str(caught.value)
     assert "Near that: qwen3:32b, qwen3:8b. Name one with --model or AGENT_KERNEL_MODEL." in str(caught.value)
-
-
-async def test_a_model_without_tools_names_those_of_its_endpoint_that_have_them() -> None:
-    refusal = failure(400, "gemma3:4b does not support tools")
-    async with FakeOpenAI([refusal, say("Hi"), say("Hi")], pages=LIST) as server:
-        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})])
-        first = await collect(resolver.resolve("gemma3:4b"), REQUEST)
-        again = await collect(resolver.resolve("gemma3:4b"), REQUEST)
-        await resolver.aclose()
-    for items in (first, again):
-        (notice,) = [item.content for item in items if isinstance(item, Notice)]
-        assert notice.endswith("so it answers without them. With tools there: qwen3:8b, qwen3:32b.")
 
 
 async def test_a_name_that_no_endpoint_lists_is_answered_with_those_that_were_heard_of() -> None:

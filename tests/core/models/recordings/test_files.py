@@ -51,14 +51,6 @@ def content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def cut_off(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-30])
-
-
-def is_there(path: Path) -> bool:
-    return path.exists()
-
-
 def fault(path: Path) -> str:
     with pytest.raises(ConfigurationError) as raised:
         load(path)
@@ -127,32 +119,19 @@ asyncio.run(main(*sys.argv[1:]))
 
 def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "both.jsonl"
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITE, str(path), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        for name in ("ann", "bob")
-    ]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    command = [sys.executable, "-c", WRITE, str(path)]
+    writers = [subprocess.Popen([*command, name], **pipes) for name in ("ann", "bob")]
+    assert [one.stdout.readline() for one in writers if one.stdout is not None] == ["ready\n"] * 2
     for one in writers:
-        assert one.stdout is not None
-        assert one.stdout.readline() == "ready\n"
-    for one in writers:
-        assert one.stdin is not None
-        one.stdin.write("\n")
-        one.stdin.flush()
-    for one in writers:
-        one.communicate(timeout=120)
-        assert one.returncode == 0
+        print(file=one.stdin, flush=True)
+    assert [(one.communicate(timeout=120), one.returncode)[1] for one in writers] == [0, 0]
     assert sorted(answers(path)) == sorted(f"{name} {n}" for name in ("ann", "bob") for n in range(8))
     load(path)
 
 
 def test_a_recording_that_is_cut_off(whole: Path) -> None:
-    cut_off(whole)
+    whole.write_bytes(content(whole)[:-30])
     assert f"{whole}:5: the recording is cut off" in fault(whole)
     assert "agent-kernel record NOTEBOOK" in fault(whole)
 
@@ -203,19 +182,14 @@ def test_a_recording_is_never_written_over_another_file(tmp_path: Path) -> None:
     assert other.read_text() == '{"a": 1}\n'
 
 
-def in_the_way(path: Path) -> None:
-    """Put a file where the recording's folder was."""
-    shutil.rmtree(path.parent)
-    path.parent.write_text("")
-
-
 async def test_what_breaks_while_it_is_recorded_is_an_error_of_the_model_with_file_and_remedy(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "there" / "a.jsonl"
     model = record(path, ScriptedModel([say("one"), say("two")]))
     await turn_of(model, FIRST)
-    in_the_way(path)
+    shutil.rmtree(path.parent)
+    path.parent.write_text("")  # a file is where the folder was
     for write in (turn_of(model, OTHER), model.record_decision(ScriptedDecision(True), prompt="Sum n")):
         with pytest.raises(RecordingNotWritten, match=r"can't be written: .* record") as raised:
             await write
@@ -275,39 +249,26 @@ def test_the_variable_changes_what_names_do(whole: Path, mode: str, name: str, k
     assert type(ModelResolver(environ=environ).resolve(name.format(whole))) is kind
 
 
-def _pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def _folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
 def _socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(path))
 
 
-OPEN: dict[str, Callable[[], object]] = {
-    "replay": lambda: ModelResolver().resolve("replay:a.jsonl"),
-    "record": lambda: record(Path("a.jsonl"), ScriptedModel([])),
-}
-
-
-@pytest.mark.parametrize("make", [_pipe, _folder, _device, _socket])
-@pytest.mark.parametrize("kind", OPEN)
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero"), _socket],
+    ids=["pipe", "folder", "device", "socket"],
+)
 def test_only_a_regular_file_is_a_recording(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
 ) -> None:
     """Opening a pipe would wait until somebody writes into it."""
     monkeypatch.chdir(tmp_path)  # a socket's path is short
-    make(Path("a.jsonl"))
-    with pytest.raises(ConfigurationError, match=r"can't be read: (Not a regular file|Is a directory)"):
-        OPEN[kind]()
+    path = Path("a.jsonl")
+    make(path)
+    for use in (ModelResolver().resolve, lambda _: record(path, ScriptedModel([]))):
+        with pytest.raises(ConfigurationError, match=r"can't be read: (Not a regular file|Is a directory)"):
+            use("replay:a.jsonl")
 
 
 async def test_a_file_that_is_never_read_to_its_end_holds_up_only_whoever_waits_for_it(
