@@ -166,7 +166,7 @@ def _audit(options: argparse.Namespace) -> int:
 def _rules(options: argparse.Namespace) -> int:
     """List or remove saved rules: those in the log and, for the default log, those of kernels without the extension."""
     from agent_kernel.log.saved_rules import all_rules
-    from agent_kernel.record.rule_words import rule_words
+    from agent_kernel.record.words import rule_words
     from agent_kernel.tools.review.hidden import reveal
 
     kept = _rules_of_kernels(options.log)

@@ -11,8 +11,7 @@ from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.protocol.kernel_events import WaitingRun
 from agent_kernel.protocol.lists import ServersView, ServerView
 from agent_kernel.record.as_cells import as_one, code_cells
-from agent_kernel.record.rule_words import rule_text, rule_words
-from agent_kernel.record.words import delayed, name_of
+from agent_kernel.record.words import delayed, name_of, rule_text, rule_words
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.review.hidden import reveal
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent_kernel.protocol.views import MessageView, RunView, ToolCallView
-from agent_kernel.record.formats import Formats, render_formats
+from agent_kernel.record.formats import render_formats
 from agent_kernel.record.results import Result
-from agent_kernel.record.story import Story, make_story
+from agent_kernel.record.story import make_story
 
 __all__ = ["Placed", "Result", "place_record", "render_record"]
 
@@ -26,8 +26,8 @@ def place_record(
 ) -> Placed:
     """As `render_record`, for a notebook, in which the run's results are outputs of their own."""
     story = make_story(run, messages, tool_calls)
-    formats = _formats(story, below_prompt=below_prompt)
-    return Placed(formats.bundle(lambda pieces: (*pieces.opening, *pieces.ending)), story.results)
+    bundle = render_formats(story, lambda pieces: (*pieces.opening, *pieces.ending), below_prompt=below_prompt)
+    return Placed(bundle, story.results)
 
 
 def render_record(
@@ -42,9 +42,4 @@ def render_record(
     size of the run, and bounded: long texts are shortened, and the record says what is left out.
     """
     story = replace(make_story(run, messages, tool_calls), results=())
-    formats = _formats(story, below_prompt=below_prompt)
-    return formats.bundle(lambda pieces: pieces.all)
-
-
-def _formats(story: Story, *, below_prompt: bool) -> Formats:
-    return render_formats(replace(story, prompt="") if below_prompt else story)
+    return render_formats(story, lambda pieces: pieces.all, below_prompt=below_prompt)

@@ -3,7 +3,7 @@
 import html
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import assert_never
 
@@ -69,27 +69,15 @@ class Pieces:
         return (*self.opening, *self.shown, *self.ending)
 
 
-@dataclass(frozen=True, slots=True)
-class Formats:
-    """A record in all formats."""
-
-    run_id: str
-    html: Pieces
-    markdown: Pieces
-    plain: Pieces
-
-    def bundle(self, part: Callable[[Pieces], Sequence[str]]) -> dict[str, str]:
-        """A part of the record as a MIME bundle."""
-        opening = f'<div class="agent-record" data-agent-record="{escape(self.run_id)}">'
-        return {
-            "text/html": "\n".join([opening, *part(self.html), "</div>"]),
-            "text/markdown": "\n\n".join(piece for piece in part(self.markdown) if piece),
-            "text/plain": reveal_in_prose("\n\n".join(part(self.plain))),
-        }
-
-
-def render_formats(story: Story) -> Formats:
-    return Formats(story.run_id, _html_pieces(story), _markdown_pieces(story), _plain_pieces(story))
+def render_formats(story: Story, part: Callable[[Pieces], Sequence[str]], *, below_prompt: bool) -> dict[str, str]:
+    """A part of the record as a MIME bundle, without the prompt where that stands above it."""
+    story = replace(story, prompt="") if below_prompt else story
+    opening = f'<div class="agent-record" data-agent-record="{escape(story.run_id)}">'
+    return {
+        "text/html": "\n".join([opening, *part(_html_pieces(story)), "</div>"]),
+        "text/markdown": "\n\n".join(piece for piece in part(_markdown_pieces(story)) if piece),
+        "text/plain": reveal_in_prose("\n\n".join(part(_plain_pieces(story)))),
+    }
 
 
 def _html_pieces(story: Story) -> Pieces:

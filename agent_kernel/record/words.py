@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any, Final, assert_never
 
 from agent_kernel.protocol.figures import money
-from agent_kernel.protocol.views import BudgetRaise, DelayView, ErrorView, PauseView, RunView, ToolCallView
+from agent_kernel.protocol.views import BudgetRaise, DelayView, ErrorView, PauseView, RuleView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import (
     CUT_OFF,
     RECORDING_CHANGED,
@@ -18,6 +18,7 @@ from agent_kernel.protocol.vocabulary import (
     ErrorCode,
     PolicyMode,
     RunStatus,
+    Scope,
 )
 from agent_kernel.tools.review.hidden import reveal
 
@@ -105,6 +106,14 @@ RULE_TEXTS = {
     " defined as ": ", as its server defined it",
 }
 """What stands in place of a digest where a rule is shown, by what comes before it in the rule."""
+_DIGEST = re.compile(f"({'|'.join(RULE_TEXTS)})[0-9a-f]{{64}}")
+_SCOPES: dict[Scope, str] = {
+    "once": "this call",
+    "run": "this run",
+    "conversation": "this conversation",
+    "project": "this project",
+    "user": "all notebooks",
+}
 SEEN = {
     "one": "The model has seen this plot.",
     "all": "The model has seen these {seen} plots.",
@@ -292,6 +301,28 @@ def policy_words(run: RunView, modes: Mapping[PolicyMode, str] = MODES) -> str:
     if run.policy.limited_by is not None:
         parts.append(f"limited by {reveal(run.policy.limited_by)}")
     return ", ".join(parts)
+
+
+def rule_text(text: str) -> str:
+    """A rule to be read: `allow run_shell inside walls, this exact call`."""
+    return _DIGEST.sub(lambda found: RULE_TEXTS[found[1]], text)
+
+
+def rule_words(rule: RuleView) -> str:
+    """The origin of a rule: `all notebooks, saved by ana on 2026-11-22`, `this notebook's code`."""
+    match rule.origin:
+        case "saved":
+            where = _SCOPES[rule.scope] if rule.scope is not None else "saved"
+            by = f", saved by {rule.made_by}" if rule.made_by else ", saved"
+            return f"{where}{by}{f' on {rule.made_at[:10]}' if rule.made_at else ''}"
+        case "code":
+            return "this notebook's code"
+        case "site":
+            return "this site"
+        case "folder":
+            return rule.made_by or "a file in the notebook's folder"
+        case _:
+            assert_never(rule.origin)
 
 
 def error_words(error: ErrorView) -> str:

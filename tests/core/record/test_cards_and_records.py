@@ -9,9 +9,8 @@ import pytest
 
 from agent_kernel.protocol.figures import money, tokens
 from agent_kernel.record import words
-from agent_kernel.record.rule_words import rule_text
 from agent_kernel.record.story import summary_of
-from agent_kernel.record.words import title_of
+from agent_kernel.record.words import rule_text, title_of
 from agent_kernel.tools.builtin.declarations import BUILTIN_NAMES
 from tests.core.record.record_examples import a_call
 
