@@ -270,5 +270,3 @@ each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 
 any_api = pytest.mark.parametrize("api", [RESPONSES], ids=lambda api: api.name)
 """As `each_api`, for what is the same in every API: runs a test once."""
-
-"""Runs a test with each way in which a server of each API sends a turn: `api.ways(turn)[way]`."""

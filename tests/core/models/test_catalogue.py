@@ -20,70 +20,9 @@ from tests.waiting import until
 Told = tuple[bool | None, bool | None, int | None]
 """Tools, images, context."""
 
-OPENAI_LIST = {
-    "object": "list",
-    "data": [
-        {"id": name, "object": "model", "created": 1, "owned_by": "openai"}
-        for name in ("gpt-6.1-sol", "text-embedding-3-small", "whisper-1", "davinci-002", "my-model")
-    ],
-}
-ANTHROPIC_LIST = {
-    "data": [
-        {
-            "type": "model",
-            "id": "claude-sonnet-5-5",
-            "display_name": "Claude Sonnet 5.5",
-            "lifecycle": "active",
-            "max_input_tokens": 1_000_000,
-            "capabilities": {"image_input": {"supported": True}, "thinking": {"supported": True}},
-        },
-        {"type": "model", "id": "claude-2", "lifecycle": "retired"},
-    ],
-    "has_more": False,
-}
-OPENROUTER_LIST = {
-    "data": [
-        {
-            "id": "qwen/qwen3-vl",
-            "context_length": 262_144,
-            "architecture": {"input_modalities": ["text", "image"], "output_modalities": ["text"]},
-            "supported_parameters": ["tools", "temperature"],
-            "top_provider": {"context_length": 131_072},
-        },
-        {
-            "id": "deepseek/deepseek-r1:free",
-            "context_length": 64_000,
-            "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
-            "supported_parameters": ["temperature"],
-        },
-        {"id": "some/painter", "architecture": {"output_modalities": ["image"]}},
-    ]
-}
-VLLM_LIST = {"data": [{"id": "Qwen/Qwen3-8B", "owned_by": "vllm", "max_model_len": 40_960}]}
-MISTRAL_LIST = {
-    "data": [
-        {
-            "id": "mistral-next",
-            "max_context_length": 131_072,
-            "capabilities": {"vision": False, "function_calling": True, "completion_chat": True},
-        }
-    ]
-}
-NAMES_ALONE = {"data": [{"id": "qwen3:8b", "owned_by": "library"}, {"id": "gemma3:4b", "owned_by": "library"}]}
-STUDIO_LIST = {
-    "data": [
-        {
-            "id": "google/gemma-3-4b",
-            "type": "vlm",
-            "state": "loaded",
-            "max_context_length": 131_072,
-            "loaded_context_length": 4_096,
-            "capabilities": ["tool_use"],
-        },
-        {"id": "phi-4", "type": "llm", "state": "not-loaded", "max_context_length": 16_384},
-        {"id": "nomic", "type": "embeddings", "state": "not-loaded"},
-    ]
-}
+
+def listing(*rows: dict[str, Any]) -> dict[str, Any]:
+    return {"object": "list", "data": list(rows)}
 
 
 def show(body: dict[str, Any]) -> Any:
@@ -98,35 +37,92 @@ def show(body: dict[str, Any]) -> Any:
     return shown[body["model"]]
 
 
+VLLM_LIST = listing({"id": "Qwen/Qwen3-8B", "owned_by": "vllm", "max_model_len": 40_960})
 OLLAMA: dict[str, Page] = {
-    "/v1/models": NAMES_ALONE,
-    "/api/tags": {
-        "models": [
-            {"name": "qwen3:8b", "model": "qwen3:8b", "digest": "500a"},
-            {"name": "gemma3:4b", "model": "gemma3:4b", "remote_host": "https://ollama.com:443", "digest": "a2af"},
-        ]
-    },
-    "/api/ps": {"models": [{"name": "gemma3:4b", "model": "gemma3:4b", "context_length": 4_096}]},
+    "/v1/models": listing(*({"id": name, "owned_by": "library"} for name in ("qwen3:8b", "gemma3:4b"))),
+    "/api/tags": {"models": [{"name": "qwen3:8b"}, {"name": "gemma3:4b", "remote_host": "https://ollama.com:443"}]},
+    "/api/ps": {"models": [{"model": "gemma3:4b", "context_length": 4_096}]},
     "/api/show": show,
 }
-
-
-LLAMA_CPP_LIST = {
-    "models": [{"name": "small.gguf", "model": "small.gguf", "capabilities": ["completion"]}],
-    "object": "list",
-    "data": [{"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 8_192, "n_ctx_train": 32_768}}],
+OLDER_LLAMA_CPP_LIST = listing({"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 32_768}})
+LLAMA_CPP: dict[str, Page] = {
+    "/v1/models": {
+        "models": [{"name": "small.gguf", "model": "small.gguf", "capabilities": ["completion"]}],
+        **listing({"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 8_192, "n_ctx_train": 32_768}}),
+    },
+    "/props": {
+        "default_generation_settings": {"n_ctx": 4_096},
+        "chat_template_caps": {"supports_tools": False, "supports_tool_calls": False},
+    },
 }
-OLDER_LLAMA_CPP_LIST = {"data": [{"id": "small.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 32_768}}]}
-PROPS = {
-    "default_generation_settings": {"n_ctx": 4_096},
-    "chat_template_caps": {"supports_tools": False, "supports_tool_calls": False},
-    "build_info": "b11434",
-}
-LLAMA_CPP: dict[str, Page] = {"/v1/models": LLAMA_CPP_LIST, "/props": PROPS}
-VLLM: dict[str, Page] = {"/v1/models": VLLM_LIST, "/version": {"version": "0.19.1"}}
+GEMMA = {"id": "google/gemma-3-4b", "type": "vlm", "state": "loaded", "capabilities": ["tool_use"]}
 STUDIO: dict[str, Page] = {
-    "/v1/models": {"data": [{"id": "google/gemma-3-4b", "owned_by": "organization_owner"}]},
-    "/api/v0/models": STUDIO_LIST,
+    "/v1/models": listing({"id": "google/gemma-3-4b", "owned_by": "organization_owner"}),
+    "/api/v0/models": listing(
+        GEMMA | {"max_context_length": 131_072, "loaded_context_length": 4_096},
+        {"id": "phi-4", "type": "llm", "state": "not-loaded", "max_context_length": 16_384},
+        {"id": "nomic", "type": "embeddings", "state": "not-loaded"},
+    ),
+}
+LISTS: dict[str, tuple[dict[str, Any], dict[str, Told]]] = {
+    "OpenAI": (
+        listing(*({"id": one} for one in ("gpt-6.1-sol", "text-embedding-3-small", "whisper-1", "tts-1", "mine"))),
+        {"gpt-6.1-sol": (True, True, None), "mine": (None, None, None)},
+    ),
+    "Anthropic": (
+        listing(
+            {
+                "id": "claude-sonnet-5-5",
+                "lifecycle": "active",
+                "max_input_tokens": 1_000_000,
+                "capabilities": {"image_input": {"supported": True}, "thinking": {"supported": True}},
+            },
+            {"id": "claude-2", "lifecycle": "retired"},
+        ),
+        {"claude-sonnet-5-5": (True, True, 1_000_000)},
+    ),
+    "OpenRouter": (
+        listing(
+            {
+                "id": "qwen/qwen3-vl",
+                "context_length": 262_144,
+                "architecture": {"input_modalities": ["text", "image"], "output_modalities": ["text"]},
+                "supported_parameters": ["tools", "temperature"],
+                "top_provider": {"context_length": 131_072},
+            },
+            {
+                "id": "deepseek/deepseek-r1:free",
+                "context_length": 64_000,
+                "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+                "supported_parameters": ["temperature"],
+            },
+            {"id": "some/painter", "architecture": {"output_modalities": ["image"]}},
+        ),
+        {"qwen/qwen3-vl": (True, True, 131_072), "deepseek/deepseek-r1:free": (False, False, 64_000)},
+    ),
+    "vLLM": (VLLM_LIST, {"Qwen/Qwen3-8B": (True, None, 40_960)}),
+    "Mistral": (
+        listing(
+            {
+                "id": "mistral-next",
+                "max_context_length": 131_072,
+                "capabilities": {"vision": False, "function_calling": True},
+            }
+        ),
+        {"mistral-next": (True, False, 131_072)},
+    ),
+    "Gemini": (listing({"id": "models/gemini-3.8-flash"}), {"gemini-3.8-flash": (True, True, None)}),
+}
+SERVICES: dict[str, tuple[Mapping[str, Page], dict[str, Told]]] = {
+    **{name: ({"/v1/models": rows}, said) for name, (rows, said) in LISTS.items()},
+    "LM Studio": (STUDIO, {"google/gemma-3-4b": (True, True, 4_096), "phi-4": (None, False, None)}),
+    "llama.cpp": (LLAMA_CPP, {"small.gguf": (False, None, 8_192)}),
+    "older llama.cpp": (LLAMA_CPP | {"/v1/models": OLDER_LLAMA_CPP_LIST}, {"small.gguf": (False, None, 4_096)}),
+    "not llama.cpp": (
+        {"/v1/models": OLDER_LLAMA_CPP_LIST, "/props": failure(501)},
+        {"small.gguf": (None, None, None)},
+    ),
+    "Ollama": (OLLAMA, {"qwen3:8b": (True, False, 8_192), "gemma3:4b": (False, True, 4_096)}),
 }
 
 
@@ -146,38 +142,7 @@ def told(view: EndpointView) -> dict[str, Told]:
     return {model.name: (model.tools, model.images, model.context_tokens) for model in view.models}
 
 
-@pytest.mark.parametrize(
-    ("pages", "said"),
-    [
-        ({"/v1/models": OPENAI_LIST}, {"gpt-6.1-sol": (True, True, None), "my-model": (None, None, None)}),
-        ({"/v1/models": ANTHROPIC_LIST}, {"claude-sonnet-5-5": (True, True, 1_000_000)}),
-        (
-            {"/v1/models": OPENROUTER_LIST},
-            {"qwen/qwen3-vl": (True, True, 131_072), "deepseek/deepseek-r1:free": (False, False, 64_000)},
-        ),
-        ({"/v1/models": VLLM_LIST}, {"Qwen/Qwen3-8B": (True, None, 40_960)}),
-        ({"/v1/models": MISTRAL_LIST}, {"mistral-next": (True, False, 131_072)}),
-        (STUDIO, {"google/gemma-3-4b": (True, True, 4_096), "phi-4": (None, False, None)}),
-        (LLAMA_CPP, {"small.gguf": (False, None, 8_192)}),
-        (LLAMA_CPP | {"/v1/models": OLDER_LLAMA_CPP_LIST}, {"small.gguf": (False, None, 4_096)}),
-        ({"/v1/models": OLDER_LLAMA_CPP_LIST, "/props": failure(501)}, {"small.gguf": (None, None, None)}),
-        (OLLAMA, {"qwen3:8b": (True, False, 8_192), "gemma3:4b": (False, True, 4_096)}),
-        ({"/v1/models": {"data": [{"id": "models/gemini-3.8-flash"}]}}, {"gemini-3.8-flash": (True, True, None)}),
-    ],
-    ids=[
-        "OpenAI",
-        "Anthropic",
-        "OpenRouter",
-        "vLLM",
-        "Mistral",
-        "LM Studio",
-        "llama.cpp",
-        "older llama.cpp",
-        "not llama.cpp",
-        "Ollama",
-        "Gemini",
-    ],
-)
+@pytest.mark.parametrize(("pages", "said"), SERVICES.values(), ids=SERVICES)
 async def test_each_service_is_understood(pages: Mapping[str, Page], said: dict[str, Told]) -> None:
     assert told(await listed(pages)) == said
 
