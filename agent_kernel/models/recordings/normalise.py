@@ -6,7 +6,6 @@ A date without a time of day is data and stays; so do numbers. The user's own pa
 import re
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_kernel.tools.walls.inside import SAID
@@ -18,58 +17,33 @@ PROGRESS = re.compile(r"\[\d{1,4}(?::\d\d){1,2}(?:<[\d:?]{1,12})?, {1,4}[\d.?]{1
 """The times of a tqdm bar, `[00:03<00:01, 24.6it/s`; what it counts stands before them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    name: str
-    pattern: re.Pattern[str]
-    replacement: str
-
-
-RULES = (
-    Rule("run id", re.compile(r"\b(?:conv|run|msg|call|apr|ask|pause)_[0-9a-f]{16,32}\b"), "<id>"),
-    Rule("uuid", re.compile(r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
-    Rule("address", re.compile(r"\b0x[0-9A-Fa-f]{6,16}\b"), "<address>"),
-    Rule("output file", re.compile(r"(?<=The output is in )[^\n]{1,1024}?-[0-9a-f]{16}\.txt(?=, up to )"), "<output>"),
-    Rule("age", re.compile(r"(?m)^(Stored outcome of )\d+ minutes?(?= ago\.)"), r"\1<duration>"),
-    Rule("cell file", re.compile(r"<tmp>/\d{4,20}\.py\b"), "<cell>"),
-    Rule("cell number", re.compile(r"\b(Cell In|In |Out) ?\[\d+\]"), r"\1[<number>]"),
-    Rule("duration", PROGRESS, "[<duration>"),
-    Rule(
-        "time",
-        re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"),
+_RULES: tuple[tuple[str | re.Pattern[str], str], ...] = (
+    (r"\b(?:conv|run|msg|call|apr|ask|pause)_[0-9a-f]{16,32}\b", "<id>"),
+    (r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<id>"),
+    (r"\b0x[0-9A-Fa-f]{6,16}\b", "<address>"),
+    (r"(?<=The output is in )[^\n]{1,1024}?-[0-9a-f]{16}\.txt(?=, up to )", "<output>"),
+    (r"(?m)^(Stored outcome of )\d+ minutes?(?= ago\.)", r"\1<duration>"),
+    (r"<tmp>/\d{4,20}\.py\b", "<cell>"),
+    (r"\b(Cell In|In |Out) ?\[\d+\]", r"\1[<number>]"),
+    (PROGRESS, "[<duration>"),
+    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?", "<time>"),
+    (
+        r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? (?:\d{1,2} )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+        r" (?:\d{1,2} |\d{4} )?\d\d:\d\d:\d\d(?: [A-Z]{3,4})?(?: \d{4})?",
         "<time>",
     ),
-    Rule(
-        "time",
-        re.compile(
-            r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? (?:\d{1,2} )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-            r" (?:\d{1,2} |\d{4} )?\d\d:\d\d:\d\d(?: [A-Z]{3,4})?(?: \d{4})?"
-        ),
-        "<time>",
-    ),
-    Rule("time", re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b"), "<time>"),
-    Rule(
-        "duration",
-        re.compile(
-            r"(?i)\b(in|after|took|takes|time:|elapsed:?|sys:|user|total:)( ?)"
-            r"\d+(?:\.\d+)? ?(?:ns|[µu]s|ms|s|sec|seconds|min)\b"
-        ),
+    (r"\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b", "<time>"),
+    (
+        r"(?i)\b(in|after|took|takes|time:|elapsed:?|sys:|user|total:)( ?)"
+        r"\d+(?:\.\d+)? ?(?:ns|[µu]s|ms|s|sec|seconds|min)\b",
         r"\1\2<duration>",
     ),
-    Rule(
-        "duration",
-        re.compile(r"\b\d+(?:\.\d+)? (?:ns|[µu]s|ms|s) ± \d+(?:\.\d+)? (?:ns|[µu]s|ms|s)\b"),
-        "<duration>",
-    ),
-    Rule(
-        "version",
-        re.compile(r"(?<![\d.])\d{1,4}\.\d{1,4}\.\d{1,6}(?:\.?(?:dev|rc|a|b|post)\d+)?(?![\d.])"),
-        "<version>",
-    ),
-    Rule("walls", SAID, "<walls>"),
-    Rule("version", re.compile(r"\bPython \d\.\d+\b"), "Python <version>"),
+    (r"\b\d+(?:\.\d+)? (?:ns|[µu]s|ms|s) ± \d+(?:\.\d+)? (?:ns|[µu]s|ms|s)\b", "<duration>"),
+    (r"(?<![\d.])\d{1,4}\.\d{1,4}\.\d{1,6}(?:\.?(?:dev|rc|a|b|post)\d+)?(?![\d.])", "<version>"),
+    (SAID, "<walls>"),
+    (r"\bPython \d\.\d+\b", "Python <version>"),
 )
-"""In the order in which they are applied, after the folders."""
+"""What is replaced, in this order, after the folders."""
 
 _ROOTS = {tempfile.gettempdir(), "/tmp", "/var/tmp"}
 _TEMPORARY = re.compile(
@@ -97,10 +71,10 @@ class Normaliser:
             text = re.sub(rf"(?<![\w.-]){re.escape(folder)}(?![\w.-])", lambda _: ".", text)
         text = _TEMPORARY.sub("<tmp>/", text)
         text = _HOME.sub("~", text)
-        for pattern, name in self._own:
-            text = pattern.sub(name.replace("\\", r"\\"), text)
-        for rule in RULES:
-            text = rule.pattern.sub(rule.replacement, text)
+        for own, name in self._own:
+            text = own.sub(name.replace("\\", r"\\"), text)
+        for pattern, replacement in _RULES:
+            text = re.sub(pattern, replacement, text)
         text = _AGENT_LINE.sub(lambda found: _FLAG.sub("", found[0]), text)
         return "\n".join(line.rstrip() for line in text.strip().split("\n"))
 

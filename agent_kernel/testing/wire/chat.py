@@ -31,21 +31,15 @@ def usage_chunk(input_tokens: int, output_tokens: int) -> Chunk:
     return {**delta(), "choices": [], "usage": usage}
 
 
-def chunks_of(turn: ModelTurn, *, ids: bool = True, indices: bool = True, interleave: bool = False) -> list[Chunk]:
+def chunks_of(turn: ModelTurn, *, interleave: bool = False) -> Iterator[Chunk]:
     """The chunks of a turn, text and arguments in odd pieces. `interleave` sends parallel calls in turns."""
-    return list(_chunks(turn, ids, indices, interleave))
-
-
-def _chunks(turn: ModelTurn, ids: bool, indices: bool, interleave: bool) -> Iterator[Chunk]:
     yield delta(role="assistant", content="")
     fields, frames = _wanted_back(turn)
     yield from (delta(**{name: value}) for name, value in fields.items())
     if not fields:
         yield from (delta(reasoning_content=piece) for piece in odd_pieces(turn.reasoning))
     yield from (delta(content=piece) for piece in odd_pieces(turn.content))
-    columns = [
-        _call_pieces(call, index, ids, indices, frames.get(index, {})) for index, call in enumerate(turn.tool_calls)
-    ]
+    columns = [_call_pieces(call, index, frames.get(index, {})) for index, call in enumerate(turn.tool_calls)]
     rows = zip_longest(*columns) if interleave else ((piece,) for column in columns for piece in column)
     yield from (delta(tool_calls=[piece]) for row in rows for piece in row if piece is not None)
     yield delta("tool_calls" if turn.tool_calls else turn.finish_reason)
@@ -70,27 +64,16 @@ def _wanted_back(turn: ModelTurn) -> tuple[Chunk, dict[int, Chunk]]:
     return fields, frames
 
 
-def _call_pieces(call: RequestedCall, index: int, ids: bool, indices: bool, frame: Chunk) -> Iterator[Chunk]:
-    place: Chunk = {"index": index} if indices else {}
-    first: Chunk = {**place, "type": "function", "function": {"name": call.name, "arguments": ""}, **frame}
-    if ids:
-        first["id"] = call.id or f"call_fake_{index}"
-    yield first
-    yield from ({**place, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))
+def _call_pieces(call: RequestedCall, index: int, frame: Chunk) -> Iterator[Chunk]:
+    function = {"name": call.name, "arguments": ""}
+    yield {"index": index, "id": call.id or f"call_fake_{index}", "type": "function", "function": function, **frame}
+    yield from ({"index": index, "function": {"arguments": piece}} for piece in odd_pieces(call.arguments))
 
 
-def streamed(
-    turn: ModelTurn,
-    *,
-    ids: bool = True,
-    indices: bool = True,
-    interleave: bool = False,
-    done: bool = True,
-    **options: Any,
-) -> Reply:
+def streamed(turn: ModelTurn, *, interleave: bool = False, done: bool = True, **options: Any) -> Reply:
     """A turn as a stream. `options`: see `reply.stream`. Not made of a list: a call of a million characters is as many
     objects, and garbage collections that look at all of them hold up whatever else runs in the process."""
-    return reply.stream(_chunks(turn, ids, indices, interleave), done=done, **options)
+    return reply.stream(chunks_of(turn, interleave=interleave), done=done, **options)
 
 
 def events(*chunks: Chunk, done: bool = True, **options: Any) -> Reply:

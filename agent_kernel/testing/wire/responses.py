@@ -61,33 +61,33 @@ def reasoning(summary: str, *, item_id: str = "rs_fake", encrypted: str | None =
     }
 
 
-def function_call(call: RequestedCall, index: int, *, ids: bool = True, **fields: Any) -> Event:
+def function_call(call: RequestedCall, index: int, **fields: Any) -> Event:
     return {
         "id": f"fc_fake_{index}",
         "type": "function_call",
         "status": "completed",
-        "call_id": (call.id or f"call_fake_{index}") if ids else "",
+        "call_id": call.id or f"call_fake_{index}",
         "name": call.name,
         "arguments": call.arguments,
         **fields,
     }
 
 
-def items_of(turn: ModelTurn, *, ids: bool = True) -> list[Event]:
+def items_of(turn: ModelTurn) -> list[Event]:
     """The items of a turn: its provider items, or else reasoning, text and calls in this order."""
     if turn.provider is not None:
-        return list(_provided(turn, ids))
+        return list(_provided(turn))
     items = []
     if turn.reasoning:
         items.append(reasoning(turn.reasoning, item_id="rs_" + _digest(turn.reasoning)))
     if turn.content:
         items.append(message(turn.content, item_id="msg_" + _digest(turn.content)))
-    return items + [function_call(call, index, ids=ids) for index, call in enumerate(turn.tool_calls)]
+    return items + [function_call(call, index) for index, call in enumerate(turn.tool_calls)]
 
 
-def events_of(turn: ModelTurn, *, ids: bool = True, interleave: bool = False) -> list[Event]:
+def events_of(turn: ModelTurn, *, interleave: bool = False) -> list[Event]:
     """The events of a turn, text and arguments in odd pieces. `interleave` sends parallel calls in turns."""
-    return item_events(items_of(turn, ids=ids), interleave=interleave, finish=turn.finish_reason, tokens=turn.usage)
+    return item_events(items_of(turn), interleave=interleave, finish=turn.finish_reason, tokens=turn.usage)
 
 
 def item_events(
@@ -124,9 +124,9 @@ def numbered(events: Iterable[Event]) -> list[Event]:
     return [{**event, "sequence_number": next(counter)} for event in events]
 
 
-def streamed(turn: ModelTurn, *, ids: bool = True, interleave: bool = False, **options: Any) -> Reply:
+def streamed(turn: ModelTurn, *, interleave: bool = False, **options: Any) -> Reply:
     """A turn as a stream. `options`: see `reply.stream`."""
-    return events(*numbered(events_of(turn, ids=ids, interleave=interleave)), **options)
+    return events(*numbered(events_of(turn, interleave=interleave)), **options)
 
 
 def plain(turn: ModelTurn) -> Reply:
@@ -182,7 +182,7 @@ def _content_events(part: Event, where: Event) -> Iterator[Event]:
     yield {"type": "response.content_part.done", **where, "part": part}
 
 
-def _provided(turn: ModelTurn, ids: bool) -> Iterator[Event]:
+def _provided(turn: ModelTurn) -> Iterator[Event]:
     at = 0
     for item in turn.provider.items if turn.provider is not None else ():
         match item:
@@ -193,7 +193,7 @@ def _provided(turn: ModelTurn, ids: bool) -> Iterator[Event]:
                 at += item.length
                 yield message(text, item_id="msg_" + _digest(text))
             case CallItem():
-                yield function_call(turn.tool_calls[item.index], item.index, ids=ids)
+                yield function_call(turn.tool_calls[item.index], item.index)
 
 
 def _digest(text: str) -> str:
