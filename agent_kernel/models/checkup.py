@@ -52,12 +52,17 @@ async def check_up(resolver: ModelResolver, *, ask: bool, tell: Callable[[str], 
     findings: list[Finding] = []
     if resolver.default:
         findings.append(Finding("ok", f"The default model is {resolver.default}. {resolver.default_reason}"))
-    endpoints = list(resolver.endpoints.values())
+    endpoints = [one for one in resolver.endpoints.values() if isinstance(one, Endpoint)]
+    broken = [Finding("MEND", one.fault) for one in resolver.endpoints.values() if isinstance(one, BrokenEndpoint)]
     if not ask:
-        return findings + [_unasked(endpoint) for endpoint in endpoints]
+        return [
+            *findings,
+            *(Finding("note", f"The endpoint {one.name!r} was not asked (--offline).") for one in endpoints),
+            *broken,
+        ]
     views = {view.name: view for view in await _listed(resolver, tell)}
     parts = await asyncio.gather(*(_examine(resolver, endpoint, views[endpoint.name], tell) for endpoint in endpoints))
-    return findings + [finding for part in parts for finding in part]
+    return [*findings, *(finding for part in parts for finding in part), *broken]
 
 
 async def _listed(resolver: ModelResolver, tell: Callable[[str], None]) -> Sequence[EndpointView]:
@@ -73,17 +78,9 @@ async def _listed(resolver: ModelResolver, tell: Callable[[str], None]) -> Seque
     return views
 
 
-def _unasked(endpoint: Endpoint | BrokenEndpoint) -> Finding:
-    if isinstance(endpoint, BrokenEndpoint):
-        return Finding("MEND", endpoint.fault)
-    return Finding("note", f"The endpoint {endpoint.name!r} was not asked (--offline).")
-
-
 async def _examine(
-    resolver: ModelResolver, endpoint: Endpoint | BrokenEndpoint, view: EndpointView, tell: Callable[[str], None]
+    resolver: ModelResolver, endpoint: Endpoint, view: EndpointView, tell: Callable[[str], None]
 ) -> list[Finding]:
-    if isinstance(endpoint, BrokenEndpoint):
-        return [Finding("MEND", endpoint.fault)]
     name = _model_to_ask(resolver, endpoint, view)
     if name is None:
         if view.error:
@@ -131,17 +128,12 @@ async def _ask(resolver: ModelResolver, endpoint: str, name: str, tell: Callable
         return [Finding("MEND", f"{endpoint}: {name} did not answer within {ANSWER_SECONDS:g} s.")]
     except AgentKernelError as error:
         return [Finding("MEND", f"{endpoint}: {str(error).removesuffix(ASK_THE_DOCTOR)}")]
-    findings = [Finding("note", f"{endpoint}: {notice}") for notice in dict.fromkeys(notices)]
     if called:
-        return [
-            Finding("ok", f"{endpoint}: {name} answers and calls tools. It was asked once, for a few tokens."),
-            *findings,
-        ]
-    advice = "Choose a model that takes tools: `%agent models` lists them."
-    return [
-        Finding("note", f"{endpoint}: {name} answers, but made no call of the tool it was given.", advice),
-        *findings,
-    ]
+        found = Finding("ok", f"{endpoint}: {name} answers and calls tools. It was asked once, for a few tokens.")
+    else:
+        advice = "Choose a model that takes tools: `%agent models` lists them."
+        found = Finding("note", f"{endpoint}: {name} answers, but made no call of the tool it was given.", advice)
+    return [found, *(Finding("note", f"{endpoint}: {notice}") for notice in dict.fromkeys(notices))]
 
 
 async def _look_at_context(resolver: ModelResolver, endpoint: Endpoint, name: str) -> list[Finding]:

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from agent_kernel.models import prices
@@ -55,12 +55,7 @@ class Capabilities:
 
     def over(self, other: "Capabilities") -> "Capabilities":
         """Both combined; this one wins where both say something."""
-        return Capabilities(
-            images=other.images if self.images is None else self.images,
-            tools=other.tools if self.tools is None else self.tools,
-            context_tokens=self.context_tokens or other.context_tokens,
-            server=self.server or other.server,
-        )
+        return replace(other, **{name: said for name, said in asdict(self).items() if said is not None})
 
 
 NOTHING_KNOWN = Capabilities()

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pytest
 
 if TYPE_CHECKING:
+    from nbval.plugin import IPyNbCell as NotebookCell  # type: ignore[import-untyped]
+
     from agent_kernel.testing.notebook_outputs import DifferentPicture, Outputs
 
 REPLAY, APPROVE = "AGENT_KERNEL_REPLAY", "AGENT_KERNEL_APPROVE"
@@ -29,21 +31,6 @@ _SAVED_TOO_EARLY = (
 
 class RecordingChanged(pytest.PytestWarning):
     """A recording no longer fits, and was played all the same."""
-
-
-class NotebookCell(Protocol):
-    """What is used of nbval's items."""
-
-    cell_num: int
-    comparison_traceback: list[str]
-    compare_outputs: Callable[..., bool]
-    config: pytest.Config
-    name: str
-    path: Path
-    repr_failure: Callable[..., Any]
-    test_outputs: list[dict[str, Any]] | None
-
-    def warn(self, warning: Warning) -> None: ...
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -110,7 +97,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return NotebookScheduling(config, log)
 
 
-def _is_cell(item: object) -> TypeGuard[NotebookCell]:
+def _is_cell(item: object) -> "TypeGuard[NotebookCell]":
     nbval = sys.modules.get("nbval.plugin")
     return nbval is not None and isinstance(item, nbval.IPyNbCell)
 
@@ -139,8 +126,8 @@ def _chosen(config: pytest.Config) -> dict[str, str]:
     }
 
 
-def _compare_what_is_shown(cell: NotebookCell) -> None:
-    compare_outputs = cell.compare_outputs
+def _compare_what_is_shown(cell: "NotebookCell") -> None:
+    compare_outputs: Callable[..., bool] = cell.compare_outputs
 
     def compare(
         now: list[dict[str, Any]], saved: list[dict[str, Any]], skip_compare: Sequence[str] | None = None
@@ -161,7 +148,7 @@ def _compare_what_is_shown(cell: NotebookCell) -> None:
     cell.compare_outputs = compare
 
 
-def _picture_problems(cell: NotebookCell, saved: "Outputs", now: "Outputs") -> Iterator[str]:
+def _picture_problems(cell: "NotebookCell", saved: "Outputs", now: "Outputs") -> Iterator[str]:
     from agent_kernel.testing.notebook_outputs import different_pictures
 
     if len(saved.pictures) != len(now.pictures):
@@ -171,7 +158,7 @@ def _picture_problems(cell: NotebookCell, saved: "Outputs", now: "Outputs") -> I
         yield from _kept(cell, different)
 
 
-def _kept(cell: NotebookCell, different: "DifferentPicture") -> Iterator[str]:
+def _kept(cell: "NotebookCell", different: "DifferentPicture") -> Iterator[str]:
     """Write both pictures, and what differs, to pytest's cache, where a person can look at them."""
     cache = getattr(cell.config, "cache", None)
     if cache is None:
@@ -186,9 +173,9 @@ def _kept(cell: NotebookCell, different: "DifferentPicture") -> Iterator[str]:
             yield f"  {file}"
 
 
-def _put_the_runs_error_first(cell: NotebookCell) -> None:
+def _put_the_runs_error_first(cell: "NotebookCell") -> None:
     """A run that failed, because its recording no longer fits or else, explains all that nbval says after it."""
-    repr_failure = cell.repr_failure
+    repr_failure: Callable[..., Any] = cell.repr_failure
 
     def explained(excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
         from agent_kernel.testing.notebook_outputs import read_outputs
