@@ -161,7 +161,7 @@ def build_messages(request: ModelRequest, origin: str, refused: RefusedItems) ->
             case "system" | "developer":
                 system += _text(text_of(message))
             case "user":
-                building.add_user([*_images(message, images), *_text(text_of(message))])
+                building.said += [*_images(message, images), *_text(text_of(message))]
             case "tool":
                 building.add_result(message["tool_call_id"], _result(message, images))
             case _:
@@ -210,9 +210,6 @@ class _Conversation:
     results: dict[str, Block] = field(default_factory=dict)
     said: list[Block] = field(default_factory=list)
     """The user's blocks since the last answer."""
-
-    def add_user(self, blocks: list[Block]) -> None:
-        self.said += blocks
 
     def add_result(self, call_id: str, result: Block) -> None:
         valid = valid_id(call_id)

@@ -105,7 +105,8 @@ class ReasoningFields:
     def _add_detail(self, piece: dict[str, Any], place: int) -> None:
         index, kind = str(piece.get("index", f"at {place}")), str(piece.get("type") or "")
         detail = self._open.get((index, kind))
-        if detail is None or _differ(piece.get("id"), detail.fields.get("id")):
+        own = piece.get("id")
+        if detail is None or (own and detail.fields.get("id") not in (None, "", own)):
             detail = self._open[index, kind] = self._open[index, ""] = self._begin(self._details)
         self._join(detail, piece)
 
@@ -128,7 +129,3 @@ class ReasoningFields:
             elif name not in detail.fields or (value not in (None, "", detail.fields[name])):
                 self._size.take_size(len(name) + len(str(value)))
                 detail.fields[name] = value
-
-
-def _differ(one: Any, other: Any) -> bool:
-    return bool(one and other and one != other)

@@ -79,11 +79,6 @@ class Dialect:
     refused: RefusedItems = field(default_factory=RefusedItems)
     """Signed fields that it no longer accepts."""
 
-    @property
-    def without_text(self) -> dict[str, Any]:
-        """The fields of an answer with calls and no text."""
-        return _EMPTY[self.empty]
-
     def taken(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Those of the fields of provider items that may be sent."""
         return {
@@ -113,7 +108,8 @@ class Dialect:
                 self.left_out.add(name)
                 self.asks_for_reasoning = self.asks_for_reasoning and name != "reasoning_content"
                 return ""
-        if self.empty < len(_BAD_EMPTY) and _BAD_EMPTY[self.empty].search(said) and _has_empty(request):
+        silent = any(message.get("tool_calls") and not text_of(message).strip() for message in request.messages)
+        if silent and self.empty < len(_BAD_EMPTY) and _BAD_EMPTY[self.empty].search(said):
             self.empty += 1
             return ""
         signed = [fields[name] for fields in sent for name in _SIGNED if name in fields]
@@ -127,11 +123,6 @@ def dialect_at(where: str) -> Dialect:
     """The dialect for which an address is known."""
     is_mistral = f".{urlsplit(where).hostname or ''}".endswith(_MISTRAL)
     return Dialect(short_ids=is_mistral, ends_steps=is_mistral)
-
-
-def _has_empty(request: ModelRequest) -> bool:
-    """Whether an answer has calls and no text."""
-    return any(message.get("tool_calls") and not text_of(message).strip() for message in request.messages)
 
 
 def _fields_of(request: ModelRequest, origin: str) -> Iterator[dict[str, Any]]:
@@ -185,7 +176,7 @@ def _answer(message: WireMessage, origin: str, dialect: Dialect, ids: "_CallIds"
     text, calls = text_of(message), message.get("tool_calls") or []
     if not calls and not text.strip():
         return
-    answer: WireMessage = {"role": "assistant", **({"content": text} if text.strip() else dialect.without_text)}
+    answer: WireMessage = {"role": "assistant", **({"content": text} if text.strip() else _EMPTY[dialect.empty])}
     frames: dict[int, dict[str, Any]] = {}
     for item in readable_items(message, "chat", origin) or ():
         match item:

@@ -55,10 +55,6 @@ def other_api(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
         named = [name for name, words in _NAMED.items() if name != api and words.search(fault.detail)]
         if len(named) == 1:
             return named[0]
-    return _without_route(fault, api, wire_name)
-
-
-def _without_route(fault: Fault, api: ApiName, wire_name: str) -> ApiName | None:
     if not lacks_route(fault, wire_name):
         return None
     if api != "chat":

@@ -63,7 +63,7 @@ def unsent(raw: bytes) -> dict[str, Any]:
     `NoPicture`."""
     _check_bytes(len(raw))
     with _open(raw) as image:
-        return as_dict(ImageRef("", f"image/{(image.format or '').lower()}", *image.size))
+        return asdict(ImageRef("", f"image/{(image.format or '').lower()}", *image.size))
 
 
 def decode(text: str) -> bytes:
@@ -79,11 +79,6 @@ def tokens_of(ref: Mapping[str, Any]) -> int:
     """An estimate of a picture's tokens, for services that do not report them."""
     pixels: int = ref["width"] * ref["height"]
     return math.ceil(pixels / _PIXELS_PER_TOKEN)
-
-
-def as_dict(ref: ImageRef) -> dict[str, Any]:
-    """The reference as a dict, as messages contain it."""
-    return asdict(ref)
 
 
 def data_url(ref: Mapping[str, Any], images: Mapping[str, str]) -> str | None:

@@ -84,10 +84,6 @@ def opened(text: str) -> Any:
     return opened(value) if isinstance(value, str) else value  # encoded twice
 
 
-def is_page(text: str) -> bool:
-    return _PAGE.match(text.removeprefix("\ufeff").lstrip()) is not None
-
-
 def page_text(text: str) -> str:
     """The title of a page and its first line that says more; empty if it has neither.
 
@@ -111,7 +107,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         value = opened(value)
     if isinstance(value, str):
-        yield page_text(value) if is_page(value) else " ".join(value.split())
+        yield page_text(value) if _PAGE.match(value) else " ".join(value.split())
     elif isinstance(value, dict):
         texts, enclosed = _parts(value)
         if texts:

@@ -155,7 +155,8 @@ def _fit(items: tuple[Item, ...], message: WireMessage) -> bool:
 
 def _kept_items(items: tuple[Item, ...], message: WireMessage) -> Iterator[InputItem]:
     """The turn in the provider's order, without reasoning at its end, which the service refuses."""
-    last = max((place for place, item in enumerate(items) if not _is_reasoning(item)), default=-1)
+    others = [not isinstance(item, OpaqueItem) or item.item.get("type") != "reasoning" for item in items]
+    last = max((place for place, is_other in enumerate(others) if is_other), default=-1)
     at = 0
     for item in items[: last + 1]:
         match item:
@@ -166,10 +167,6 @@ def _kept_items(items: tuple[Item, ...], message: WireMessage) -> Iterator[Input
                 at += item.length
             case CallItem():
                 yield _call(message["tool_calls"][item.index], item.frame)
-
-
-def _is_reasoning(item: Item) -> bool:
-    return isinstance(item, OpaqueItem) and item.item.get("type") == "reasoning"
 
 
 def _plain_items(message: WireMessage) -> Iterator[InputItem]:

@@ -117,12 +117,9 @@ def saved_data(data: Mapping[str, Any]) -> dict[str, Any]:
     """A bundle that a notebook's file may contain. JSON goes by a name that says so: Altair 6 calls its charts
     `application/vnd.vegalite.v6.json`, which nbformat takes for text."""
     kinds = [kind for kind in data if _TYPE.fullmatch(kind)][:_MOST_TYPES]
-    saved = {_saved_type(kind, data[kind]): joined(data[kind]) for kind in kinds}
+    names = {kind: _ODD_JSON.sub(r"\1+json", kind) if isinstance(data[kind], dict) else kind for kind in kinds}
+    saved = {names[kind]: joined(data[kind]) for kind in kinds}
     return {kind: value for kind, value in saved.items() if isinstance(value, str) or _JSON_TYPE.fullmatch(kind)}
-
-
-def _saved_type(kind: str, value: Any) -> str:
-    return _ODD_JSON.sub(r"\1+json", kind) if isinstance(value, dict) else kind
 
 
 def joined(value: Any) -> Any:

@@ -387,16 +387,11 @@ def stored(cached_at: str, ended_at: str) -> str:
     return STORED["now" if minutes == 0 else "one" if minutes == 1 else "more"].format(minutes=minutes)
 
 
-def decider(by: DecidedBy, name: str | None) -> str:
-    """Who decided: `you`, `ana`, `policy`, `a script`, `a recording`."""
-    return DECIDERS["policy"] if by == "policy" else name or DECIDERS[by]
-
-
 def decided(call: ToolCallView) -> str:
     """Who decided, to follow the state: `approved by ana`, `allowed by policy`, `by a script`."""
     if call.by is None:
         return ""
-    who = decider(call.by, call.decided_by)
+    who = DECIDERS["policy"] if call.by == "policy" else call.decided_by or DECIDERS[call.by]
     if call.state in ("denied", "superseded", "expired", "invalid"):
         return f"by {who}" if call.state == "denied" else ""
     verb = "allowed" if call.by == "policy" else "approved"

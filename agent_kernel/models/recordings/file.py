@@ -79,11 +79,14 @@ class RecordingFile:
         replaced: list[bytes] = []
 
         def gone(row: bytes, old: Line) -> bool:
-            if row not in self._old_decisions or replaced or not _is_on_the_same_call(decision, old):
-                return False
-            replaced.append(row)
-            self._old_decisions.remove(row)
-            return True
+            same = isinstance(old, DecisionLine) and (
+                (*_run(old), old.tool, old.digest) == (*_run(decision), decision.tool, decision.digest)
+            )
+            goes = same and not replaced and row in self._old_decisions
+            if goes:
+                replaced.append(row)
+                self._old_decisions.remove(row)
+            return goes
 
         self._write(decision, gone)
 
@@ -130,10 +133,6 @@ class RecordingFile:
 
 def _run(line: Turn | DecisionLine) -> tuple[str, int]:
     return line.prompt, line.occurrence
-
-
-def _is_on_the_same_call(line: DecisionLine, old: Line) -> bool:
-    return isinstance(old, DecisionLine) and (*_run(line), line.tool, line.digest) == (*_run(old), old.tool, old.digest)
 
 
 def _joined(rows: Iterable[bytes]) -> bytes:

@@ -196,9 +196,10 @@ class RecordedModel:
     def _find(self, request: ModelRequest) -> Found:
         question = self._reader.read(request)
         found = self._finder.find(question, request)
-        if found is None and only_branches(self._finder.recording.turns):
-            raise ModelRefused(unanswered(self.name, self._finder.recording.turns, question))
         if found is None:
+            turns = self._finder.recording.turns
+            if turns and all(one.turn.after is not None for one in turns):
+                raise ModelRefused(unanswered(self.name, turns, question))
             raise RecordingDiffers(unknown(self._finder.recording, question))
         if not found.why:
             return found
@@ -221,10 +222,6 @@ def outcome(question: Question) -> After:
         return "start"
     found = {_outcome(result.text) for result in question.asked.results}
     return next((name for name in _WEIGHT if name in found), "success")
-
-
-def only_branches(turns: Sequence[Placed]) -> bool:
-    return bool(turns) and all(one.turn.after is not None for one in turns)
 
 
 def unanswered(name: str, turns: Sequence[Placed], question: Question) -> str:

@@ -1,7 +1,7 @@
 """The pictures in a call's outputs, and their form for models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from agent_kernel.models import images
 from agent_kernel.models.images import MEDIA_TYPES, NoPicture
@@ -80,4 +80,4 @@ def prepare_one(raw: bytes, *, sent: bool) -> Prepared:
     if not sent:
         return Prepared([images.unsent(raw)])
     picture = images.plain_picture(raw)
-    return Prepared([images.as_dict(picture.ref)], {picture.ref.digest: picture.data})
+    return Prepared([asdict(picture.ref)], {picture.ref.digest: picture.data})
