@@ -9,7 +9,6 @@ Deviations of servers, and how they are read:
 - Interleaved deltas of two messages: the later one is shown when it is whole, so that texts are not mixed.
 - An answer that extends its deltas: the rest is passed on. If it contradicts them, that is a fault, because they were
   shown.
-- Each event twice: known by its sequence number, unless those do not count the events (all alike, or from 0 again).
 - A call with another id in the final response (vLLM): the first id counts.
 """
 
@@ -85,9 +84,6 @@ class ResponsesReader(AnswerReader):
         """The message whose deltas are shown."""
         self._thought: tuple[_Output, Any] | None = None
         """The reasoning that was shown last, and the number of its part."""
-        self._last: dict[str, Any] = {}
-        self._counting = False
-        """Whether the last event had another number than the one before."""
         self._ended = False
         self._finish: FinishReason = "stop"
         self._usage = TokenUsage()
@@ -106,17 +102,9 @@ class ResponsesReader(AnswerReader):
             self._take_last({"response": event})
         elif kind in _LAST:
             self._take_last(event)
-        elif isinstance(kind, str) and not self._is_again(event):
+        elif isinstance(kind, str):
             self._take_event(kind, event)
         self._seen = self._ended or bool(self._items)
-
-    def _is_again(self, event: dict[str, Any]) -> bool:
-        number = event.get("sequence_number")
-        if self._counting and number is not None and event == self._last:
-            return True
-        self._counting = number != self._last.get("sequence_number")
-        self._last = event
-        return False
 
     def _take_event(self, kind: str, event: dict[str, Any]) -> None:
         subject, _, what = kind.rpartition(".")

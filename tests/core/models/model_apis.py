@@ -168,11 +168,6 @@ def without_output(events: Events) -> Events:
     return [*events[:-1], {**events[-1], "response": {**events[-1]["response"], "output": []}}]
 
 
-def twice(events: Events) -> Events:
-    """Repeat each event, with the same number."""
-    return [event for one in events for event in (one, one)]
-
-
 def changing_ids(events: Events) -> Events:
     """Use another item id in each event (LiteLLM)."""
     return [{**event, "item_id": f"x_{at}"} if "item_id" in event else event for at, event in enumerate(events)]
@@ -205,7 +200,6 @@ RESPONSES = WireApi(
         "no deltas": without(".delta"),
         "items not ended": without("text.done", "arguments.done", "part.done", "item.done"),
         "nothing in the end": without_output,
-        "every event twice": twice,
         "other ids each time": changing_ids,
         "one index": one_index,
         "other ids in the end": other_call_ids,

@@ -176,15 +176,6 @@ def test_a_refusal_is_no_answer_and_keeps_its_words() -> None:
     assert (turn.content, turn.failure, turn.provider) == ("", refused("I can't."), None)
 
 
-@pytest.mark.parametrize("different", [1, 3], ids=["all alike", "from the first again"])
-def test_numbers_that_do_not_count_the_events_lose_nothing(different: int) -> None:
-    added, begun, delta = item_events([message("aaaa")])[2:5]
-    end = {"type": "response.completed", "response": response()}
-    sent = [added, begun, *[{**delta, "delta": "a"}] * 4, end]
-    body = event_stream([{**event, "sequence_number": 1 + at % different} for at, event in enumerate(sent)])
-    assert read_turn(RESPONSES, body).content == "aaaa"
-
-
 def test_parts_that_are_no_objects_are_passed_over() -> None:
     answer = message("Hi", phase="final_answer")
     answer["content"] += [None, 1]
