@@ -6,7 +6,6 @@ Deviations of servers, and how they are read:
 - Deltas with an id that changes each time (LiteLLM), or with one index for all items: a known id decides, then the
   index, then the open item of that kind.
 - Deltas without the event that opens their item, or an item without deltas: its last event contains it whole.
-- Interleaved deltas of two messages: the later one is shown when it is whole, so that texts are not mixed.
 - An answer that extends its deltas: the rest is passed on. If it contradicts them, that is a fault, because they were
   shown.
 - A call with another id in the final response (vLLM): the first id counts.
@@ -51,15 +50,11 @@ class _Output:
     """Of reasoning: `summary` or `content`."""
     ended: bool = False
     """Whether the last part of its text is whole."""
-    hidden: bool = False
-    """Whether deltas of it were not shown, because another message was open."""
     refusal: str = ""
     whole: dict[str, Any] = field(default_factory=dict)
     """The item as its last event contains it, or the final response; empty until then."""
     call_id: str = ""
     name: str = ""
-    spare_name: str = ""
-    """The name from an event without an id, used if no other arrives."""
     whole_arguments: str = ""
 
     @property
@@ -81,7 +76,7 @@ class ResponsesReader(AnswerReader):
         self._order: list[_Output] = self._items
         """As the final response has them."""
         self._shown: _Output | None = None
-        """The message whose deltas are shown."""
+        """The message that was shown last."""
         self._thought: tuple[_Output, Any] | None = None
         """The reasoning that was shown last, and the number of its part."""
         self._ended = False
@@ -169,18 +164,12 @@ class ResponsesReader(AnswerReader):
             self._deltas.add(ToolCallDelta(self._calls.index(item), name, item.call_id))
 
     def _write(self, item: _Output, event: dict[str, Any], *, last: bool) -> None:
-        """Take a piece of a message, which is shown if it is that of the first message that is open."""
+        """Show a piece of a message."""
         text = as_text(event.get("text") if last else event["delta"])
         if text and not item.whole and not (last and item.pieces):
             item.pieces.append(text)
-            before = self._shown
-            if before is None or (before.ended and not item.hidden):
-                self._shown = item
-            if item is self._shown:
-                self._deltas.add_text("text", PARTS_APART + text if before not in (None, item) else text)
-            else:
-                item.hidden = True
-                self._deltas.size.take(text)
+            self._deltas.add_text("text", PARTS_APART + text if self._shown not in (None, item) else text)
+            self._shown = item
         item.ended = item.ended or last
 
     def _think(self, item: _Output, form: str, event: dict[str, Any], *, last: bool) -> None:
@@ -195,7 +184,6 @@ class ResponsesReader(AnswerReader):
     def _take_arguments(self, event: dict[str, Any], *, last: bool) -> None:
         call = self._find("function_call", event)
         if last:
-            call.spare_name = as_text(event.get("name"))
             call.whole_arguments = call.whole_arguments or arguments_text(event.get("arguments"))
         elif not (call.whole or call.whole_arguments):
             call.pieces.append(self._deltas.size.take(as_text(event["delta"])))
@@ -259,8 +247,6 @@ class ResponsesReader(AnswerReader):
                     raise cut_off("the server stopped", None)
         if (broken := self._broken_call()) is not None:
             raise cut_off("the server stopped", broken, at_limit=self._finish == "length")
-        for call in self._calls:
-            self._name_call(call, {"name": call.name or call.spare_name})
         self._pass_on_the_rest()
 
     def _broken_call(self) -> str | None:

@@ -1,6 +1,5 @@
 """The Responses API: what is asked, what goes back to the provider, and what only its servers do."""
 
-import itertools
 import json
 from dataclasses import replace
 from typing import Any
@@ -183,19 +182,6 @@ def test_parts_that_are_no_objects_are_passed_over() -> None:
     turn = read_turn(RESPONSES, event_stream([end]))
     assert turn.content == "Hi"
     assert turn.provider is not None
-
-
-def test_two_messages_whose_pieces_come_in_turns_are_not_mixed() -> None:
-    first, second = message("One and a half.", item_id="msg_1"), message("Two.", item_id="msg_2")
-    one = item_events([first])[2:-1]
-    two = [{**event, "output_index": 1} for event in item_events([second])[2:-1]]
-    mixed = [event for row in itertools.zip_longest(one, two) for event in row if event is not None]
-    end = {"type": "response.completed", "response": response(output=[first, second])}
-    items = read(event_stream(numbered([*mixed, end])))
-    assert isinstance(items[-1], ModelTurn)
-    assert items[-1].content == "One and a half.\n\nTwo."
-    assert "".join(item.content for item in items if item.type == "text") == items[-1].content
-    assert items[-1].provider is not None
 
 
 @settings(max_examples=100)
