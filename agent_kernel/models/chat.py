@@ -166,13 +166,8 @@ class ChatReader(AnswerReader):
 
 
 def _call_pieces(delta: dict[str, Any]) -> list[dict[str, Any]]:
-    pieces = delta.get("tool_calls")
-    if isinstance(pieces, dict):
-        return [pieces]
-    if pieces:
-        return [piece for piece in pieces if isinstance(piece, dict)]
-    legacy = delta.get("function_call")
-    return [{"function": legacy}] if isinstance(legacy, dict) else []
+    pieces = delta.get("tool_calls") or ()
+    return [piece for piece in ([pieces] if isinstance(pieces, dict) else pieces) if isinstance(piece, dict)]
 
 
 def _plain(part: Any) -> str:

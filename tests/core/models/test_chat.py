@@ -138,9 +138,3 @@ def test_calls_are_read_in_whatever_pieces_servers_send_them(
     chunks: list[list[dict[str, Any]]], calls: list[tuple[str, str, str]]
 ) -> None:
     assert calls_from(*chunks) == tuple(RequestedCall(*call) for call in calls)
-
-
-def test_the_old_function_call_is_a_call() -> None:
-    pieces = [{"name": "f", "arguments": ""}, {"arguments": '{"n"'}, {"arguments": ": 1}"}]
-    turn = turn_from(*(delta(function_call=piece) for piece in pieces), delta("function_call"))
-    assert turn.tool_calls == (RequestedCall("", "f", '{"n": 1}'),)
