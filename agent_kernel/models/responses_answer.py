@@ -48,8 +48,6 @@ class _Output:
     """The deltas of its text, or of a call's arguments."""
     form: str = ""
     """Of reasoning: `summary` or `content`."""
-    ended: bool = False
-    """Whether the last part of its text is whole."""
     refusal: str = ""
     whole: dict[str, Any] = field(default_factory=dict)
     """The item as its last event contains it, or the final response; empty until then."""
@@ -170,7 +168,6 @@ class ResponsesReader(AnswerReader):
             item.pieces.append(text)
             self._deltas.add_text("text", PARTS_APART + text if self._shown not in (None, item) else text)
             self._shown = item
-        item.ended = item.ended or last
 
     def _think(self, item: _Output, form: str, event: dict[str, Any], *, last: bool) -> None:
         """Show a piece of reasoning, of that form of it that comes first."""
@@ -202,7 +199,7 @@ class ResponsesReader(AnswerReader):
             case "reasoning" if not item.pieces:
                 texts = _texts(raw.get("summary")) or _texts(raw.get("content"))
                 self._think(item, "", {"text": PARTS_APART.join(texts)}, last=True)
-        item.whole, item.ended = raw, True
+        item.whole = raw
 
     def _take_last(self, event: dict[str, Any]) -> None:
         response = event.get("response")
@@ -238,13 +235,7 @@ class ResponsesReader(AnswerReader):
 
     def _end(self) -> None:
         if not self._ended:
-            if not self.done:
-                raise cut_off("the connection ended", self._broken_call())
-            if not any(item.kind in ("message", "function_call") for item in self._items):
-                raise cut_off("the server stopped", None)
-            for item in self._items:
-                if not (item.whole or item.ended or not item.pieces or item.kind == "function_call"):
-                    raise cut_off("the server stopped", None)
+            raise cut_off("the connection ended", self._broken_call())
         if (broken := self._broken_call()) is not None:
             raise cut_off("the server stopped", broken, at_limit=self._finish == "length")
         self._pass_on_the_rest()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall, TokenUsage
+from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall
 from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import OpaqueItem, ProviderItems, TextItem
 from agent_kernel.models.service_faults import Fault
@@ -25,7 +25,7 @@ from agent_kernel.testing.wire.responses import (
     response,
 )
 from tests.core.models import test_answer
-from tests.core.models.model_apis import RESPONSES, said
+from tests.core.models.model_apis import RESPONSES
 from tests.core.models.model_fixtures import REQUEST, collect, connected, turn_of
 from tests.core.models.test_answer import TURN, read_turn
 
@@ -210,10 +210,8 @@ def test_an_answer_whose_events_are_lost_repeated_or_out_of_order_is_whole_or_a_
 
 
 def test_an_answer_that_ends_without_its_last_event_is_cut_off_however_much_has_come() -> None:
-    sent = event_stream(numbered(events_of(TURN))[:-1])
     with pytest.raises(Fault, match="the connection ended in the middle of the answer"):
-        read(sent)
-    assert said(read_turn(RESPONSES, sent + b"data: [DONE]\n\n")) == replace(TURN, usage=TokenUsage())
+        read(event_stream(numbered(events_of(TURN))[:-1]) + b"data: [DONE]\n\n")
 
 
 def test_a_call_that_the_server_gave_up_is_no_call() -> None:
