@@ -1,7 +1,6 @@
 """A model that passes on another model's answers and records them."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -155,11 +154,10 @@ class RecordingModel:
         """A call's arguments without keys. They are left out of the texts in them and not of the JSON, which would not
         be JSON any more where a key is taken for longer than it is."""
         try:
-            parsed = parse(arguments)
-            clean = mapped(parsed, self._scrubbed)
+            clean: dict[str, Any] = mapped(parse(arguments), self._scrubbed)
         except (InvalidArguments, RecursionError):
             return self._scrubbed(arguments)
-        return _as_object(arguments) if clean == parsed else clean
+        return clean
 
     def _without_keys(self, decision: ScriptedDecision) -> ScriptedDecision:
         """The decision on the call as it is recorded. Where keys were left out of its arguments, they are not what the
@@ -178,14 +176,3 @@ class RecordingModel:
 
     def _scrubbed(self, text: str) -> str:
         return scrub(text, tuple(self._secrets()))
-
-
-def _as_object(arguments: str) -> dict[str, Any] | str:
-    """The arguments as an object, which is easier to read; as text where that would change them."""
-    try:
-        parsed = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
-    if not isinstance(parsed, dict) or json.dumps(parsed, ensure_ascii=False) != arguments:
-        return arguments
-    return parsed
