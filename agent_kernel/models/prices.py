@@ -10,7 +10,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from agent_kernel.models.base import Model, ModelFacts, TokenUsage, asks_nobody, facts_of
 from agent_kernel.models.usage import MOST_DOLLARS
@@ -102,7 +102,7 @@ def may_cost(model: Model) -> bool:
 def _runs_here(facts: ModelFacts) -> bool:
     """Whether it is known that the model runs on this machine, where tokens cost nothing. An address says too little:
     behind one of this machine or of a private network there may be a proxy of a paid service."""
-    host = (urlsplit(facts.base_url or "").hostname or "").rstrip(".")
+    host = (_split(facts.base_url).hostname or "").rstrip(".")
     with suppress(ValueError):
         return facts.server is not None and ipaddress.ip_address(host).is_loopback
     return facts.server is not None and (host == "localhost" or host.endswith(".localhost"))
@@ -110,7 +110,13 @@ def _runs_here(facts: ModelFacts) -> bool:
 
 def host_of(base_url: str | None) -> str:
     """The host of an endpoint for statistics; empty for a model without a service."""
-    return urlsplit(base_url or "").netloc.rpartition("@")[2].lower()
+    return _split(base_url).netloc.rpartition("@")[2].lower()
+
+
+def _split(base_url: str | None) -> SplitResult:
+    with suppress(ValueError):
+        return urlsplit(base_url or "")
+    return urlsplit("")
 
 
 def _look_up(base_url: str, wire_name: str, usage: TokenUsage) -> TurnCost:
