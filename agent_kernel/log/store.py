@@ -35,6 +35,7 @@ After = Callable[[], None]
 Listener = Callable[[list[Frame]], None]
 AuditListener = Callable[[list[AuditedEntry]], None]
 MeasureListener = Callable[[list[Measure]], None]
+CLOSED = "Agent Kernel stops: its log is closed."
 HEAD_SECONDS = 0.1
 """The least time between two updates of the file with the audit trail's head."""
 MOST_TOGETHER = 64
@@ -78,6 +79,7 @@ class Log:
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, "agent-kernel-log")
         self._queued: deque[Unit] = deque()
+        self._closed = False
         self._head_due: asyncio.TimerHandle | None = None
         self._listeners: dict[int, Listener] = {}
         self._audit_listener: AuditListener | None = None
@@ -102,6 +104,11 @@ class Log:
         return self._file.fault if self._file is not None else None
 
     async def aclose(self) -> None:
+        """Do what is queued, and close the file. Work that is asked for from now on raises `LogUnavailable`."""
+        if self._closed:
+            return
+        self._closed = True
+
         def close() -> None:
             self._update_head()
             self._connection.close()
@@ -139,8 +146,11 @@ class Log:
     def submit(self, work: Callable[[Transaction], T]) -> asyncio.Future[T]:
         """As `write`, without waiting. The work is done after all that was queued before it, also if nobody waits."""
         unit = Unit(work, self._loop.create_future())
-        self._queued.append(unit)
-        self._thread.submit(self._write_queued)
+        if self._closed:
+            unit.future.set_exception(LogUnavailable(CLOSED))
+        else:
+            self._queued.append(unit)
+            self._thread.submit(self._write_queued)
         return unit.future
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -148,6 +158,8 @@ class Log:
 
         Raises `LogUnavailable` if the file can't be read.
         """
+        if self._closed:
+            raise LogUnavailable(CLOSED)
         try:
             return await self._loop.run_in_executor(self._thread, work, self._connection)
         except (sqlite3.Error, ValueError) as error:
@@ -157,7 +169,7 @@ class Log:
         """Run `work`, which may take long, in another thread, over one state of the log. It sees all writes that
         were awaited before it and delays none. (A log in memory, or one that is held alone, has one connection: there
         it does.) Raises `LogUnavailable` if the file can't be read."""
-        if self._apart is None:
+        if self._apart is None or self._closed:
             return await self.read(work)
         try:
             return await asyncio.to_thread(read_apart, self._apart, work)

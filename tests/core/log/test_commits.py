@@ -103,6 +103,17 @@ async def test_what_one_listener_raises_keeps_no_result_from_anybody(
     assert "a broken client" in caplog.text
 
 
+async def test_what_is_asked_for_once_the_log_is_closed_is_refused_as_by_a_log_that_takes_nothing(
+    opened: OpenLog,
+) -> None:
+    last = opened.log.submit(saying("asked for before"))
+    await opened.log.aclose()
+    assert await last == 1
+    for refused in (opened.say("after"), opened.kept(), opened.log.read_apart(lambda sql: None)):
+        with pytest.raises(LogUnavailable, match="is closed"):
+            await refused
+
+
 async def test_a_number_that_another_server_took_is_not_taken_again(opened: OpenLog, tmp_path: Path) -> None:
     other = await Log.open(tmp_path / "log.sqlite")
     try:
