@@ -20,10 +20,6 @@ from tests.faults.planned_model import PlannedModel
 from tests.faults.server import Server, until
 
 
-async def set_read_only(before: Stage, on: bool) -> None:
-    await before.log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
-
-
 @pytest.fixture
 async def waiting(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Stage, Any, Any]]:
     """A call that waits for an approval."""
@@ -40,11 +36,11 @@ async def test_an_approval_that_cannot_be_written_runs_nothing_and_can_be_given_
     waiting: tuple[Stage, Any, Any],
 ) -> None:
     one, handle, request = waiting
-    await set_read_only(one, True)
+    await one.set_read_only(True)
     with pytest.raises(LogUnavailable, match="can't be written"):
         await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert one.executor.ran == []
-    await set_read_only(one, False)
+    await one.set_read_only(False)
     await one.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert (await handle.wait()).run.status == "complete"
     assert len(one.executor.ran) == 1
@@ -55,10 +51,10 @@ async def test_a_queued_run_that_cannot_be_cancelled_keeps_its_place_and_runs_in
         one = await stage(model)
         handles = [await one.start(prompt) for prompt in ("1", "2", "3")]
         [request] = await one.requests()
-        await set_read_only(one, True)
+        await one.set_read_only(True)
         with pytest.raises(LogUnavailable):
             await one.conversation.cancel_run(handles[1].run_id)
-        await set_read_only(one, False)
+        await one.set_read_only(False)
         await one.conversation.route_decision(request.approval_id, Decision(approved=True))
         results = [await handle.wait() for handle in handles]
         assert [result.text for result in results] == ["one", "two", "three"]
@@ -71,7 +67,7 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
     stages: list[Stage] = []
 
     async def fill_the_disk(call: Any, emit: Any) -> str:
-        await set_read_only(stages[0], True)
+        await stages[0].set_read_only(True)
         return "ran"
 
     with ScriptedModel([call("run_python", code="1")]) as model:
@@ -84,7 +80,7 @@ async def test_a_run_whose_outcome_cannot_be_written_ends_and_the_page_is_told(m
         assert "can't be written" in result.run.error.message
         [told] = (await one.until(lambda: [e for e in one.of(ErrorEvent) if e.run_id is None]))[:1]
         assert "The run is stopped" in told.message
-        await set_read_only(one, False)
+        await one.set_read_only(False)
         await one.until(lambda: one.of(CompleteEvent))
         view = await one.conversation.view()
         assert [c.state for c in view.tool_calls] == ["unknown"]

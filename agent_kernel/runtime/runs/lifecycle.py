@@ -16,7 +16,7 @@ from agent_kernel.instructions import MOST_CHARACTERS
 from agent_kernel.log import client_calls, event_rows, tool_calls
 from agent_kernel.log.event_rows import START, Position
 from agent_kernel.log.measures import add_run as measure_run
-from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, save_run, set_in_spec
+from agent_kernel.log.runs import ConversationRow, add_run, earlier_runs, set_in_spec
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import IMAGES, ClientModel, LearnsFacts, Model, RequestedCall, facts_of
 from agent_kernel.models.prices import load, wants_loading
@@ -36,7 +36,7 @@ from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.compaction import BYTES_PER_TOKEN
 from agent_kernel.runtime.state.spending import conversation_budget, filled_up
 from agent_kernel.runtime.state.transcript import Transcript, wants_lean
-from agent_kernel.runtime.tool_calls import transitions
+from agent_kernel.runtime.tool_calls import always_allow, transitions
 from agent_kernel.runtime.tool_calls.effective_policy import (
     StoredPolicy,
     effective_policy,
@@ -120,7 +120,6 @@ async def begin(
     try:
         run = await _begun(shared, spec, view, executor)
         await log_prompt(run, await describing)
-        await offer_servers(run)
     finally:
         describing.cancel()
     return run
@@ -151,29 +150,28 @@ async def _begun(
     start = StartingPoint(mark, transcript, unknown=unknown)
     view = view.model_copy(update={"lean": wants_lean(spec, model)})
     run = ActiveRun(shared, spec, model, executor, view, policy, start)
-    run.change(
+    await run.log.read(run.recall)
+
+    def write(commit: Commit, view: RunView) -> None:
+        if spec.limits != known:
+            set_in_spec(commit.sql, spec.run_id, "limits", limits_text(spec))
+        if spec.script != by_hand:  # another process, which goes on with it, can't tell which run of the prompt it is
+            set_in_spec(commit.sql, spec.run_id, "script", script_text(spec))
+        commit.save_run(view)
+
+    await run.commit_view(
+        write,
         status="running",
         model=model.name,
         recorded=model.recorded,
         policy=shown,
         started_at=utc_now(),
+        budget=least(view.budget, spec.limits.budget),
         conversation_budget=whole,
         instructions=instructions,
     )
     for said in notes:
         run.notify(said)
-    if spec.limits != known:
-        run.change(budget=least(run.view.budget, spec.limits.budget))
-    await run.log.read(run.recall)
-
-    def write(commit: Commit) -> None:
-        if spec.limits != known:
-            set_in_spec(commit.sql, spec.run_id, "limits", limits_text(spec))
-        if spec.script != by_hand:  # another process, which goes on with it, can't tell which run of the prompt it is
-            set_in_spec(commit.sql, spec.run_id, "script", script_text(spec))
-        run.save(commit)
-
-    await run.commit(write)
     if executor is None and row.kernel_id is not None:
         run.notify(NO_KERNEL)
     return run
@@ -327,10 +325,14 @@ async def carry_out(resources: Resources, run: ActiveRun, unwritten: Unwritten) 
 async def _to_end(resources: Resources, run: ActiveRun, unwritten: Unwritten) -> RunResult:
     broken: Exception | None = None
     try:
+        await always_allow.rules_changed([run])  # a rule may have changed since the policy was read
+        if run.prompted:
+            await always_allow.check_waiting_calls(run)
+        else:
+            await offer_servers(run)
         graph = await asyncio.to_thread(_import_graph)  # which does not count as the run's time
         async with limited_in_time(run):
             await graph.run_to_end(run)
-        await run.commit(lambda _: None)  # raises what could not be written
     except Exception as error:
         logger.exception("The run %s broke", run.run_id)
         broken = error
@@ -380,16 +382,23 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
     elif run.stopping is not None:
         status, finish = "cancelled", "cancelled"
     usage = run.view.usage.model_copy(update={"seconds": run.meter.rounded})
-    run.change(status=status, ended_at=utc_now(), error=run.failure, paused=None, delay=None, usage=usage)
 
-    def work(commit: Commit) -> tuple[RunResult, Position, list[dict[str, Any]]]:
+    def work(commit: Commit, ended: RunView) -> tuple[RunResult, Position, list[dict[str, Any]]]:
         left = move_unread_messages(commit, run.run_id)
-        result = write_end(
-            commit, run.view, finish, run.last_message_id, run.begun, first_token_seconds=run.meter.first_token_seconds
-        )
+        first_token = run.meter.first_token_seconds
+        result = write_end(commit, ended, run.last_message_id, run.begun, first_token_seconds=first_token)
         return result, commit.mark(), left
 
-    result, mark, left = await run.commit(work)
+    result, mark, left = await run.commit_view(
+        work,
+        status=status,
+        finish_reason=finish,
+        ended_at=utc_now(),
+        error=run.failure,
+        paused=None,
+        delay=None,
+        usage=usage,
+    )
     for body in left:
         run.transcript.add(body)
     return result, mark
@@ -397,17 +406,16 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
 
 async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Stop) -> RunResult:
     """End a run that is still queued."""
-    ended = view.model_copy(update={"status": "cancelled", "ended_at": utc_now()})
+    ended = view.model_copy(update={"status": "cancelled", "finish_reason": "cancelled", "ended_at": utc_now()})
     if stop.notice:
         notice = NoticeView(content=stop.notice, at=utc_now(), steps=0)
         ended = ended.model_copy(update={"notices": [*ended.notices, notice]})
-    return await _close(log, row, ended, "cancelled", stop)
+    return await _close(log, row, ended, stop)
 
 
 async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: RunView, error: ErrorView) -> RunResult:
     """End a run that could not begin: no model, a faulty tool. Its prompt is logged."""
-    ended = view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
-
+    ended = failed(view, error)
     body: dict[str, Any] = {"role": "user", "content": spec.prompt}
     if spec.prompt_images:
         body[IMAGES] = spec.prompt_images
@@ -417,16 +425,20 @@ async def end_failed_start(log: Log, row: ConversationRow, spec: RunSpec, view: 
         commit.emit(ErrorEvent(run_id=view.run_id, code=error.code, message=error.message))
 
     await commit_to(log, row, work)
-    return await _close(log, row, ended, "error")
+    return await _close(log, row, ended)
 
 
-async def _close(
-    log: Log, row: ConversationRow, view: RunView, finish: FinishReason, stop: Stop | None = None
-) -> RunResult:
+def failed(view: RunView, error: ErrorView) -> RunView:
+    """A run as it ends in an error."""
+    ended = {"status": "error", "finish_reason": "error", "ended_at": utc_now(), "error": error}
+    return view.model_copy(update=ended | {"paused": None, "delay": None})
+
+
+async def _close(log: Log, row: ConversationRow, view: RunView, stop: Stop | None = None) -> RunResult:
     def work(commit: Commit) -> RunResult:
         if stop is not None:
             note(commit, view, stop, (), whole_run=True)
-        return write_end(commit, view, finish)
+        return write_end(commit, view)
 
     return await commit_to(log, row, work)
 
@@ -434,21 +446,23 @@ async def _close(
 def write_end(
     commit: Commit,
     ended: RunView,
-    finish: FinishReason,
     message_id: str | None = None,
     begun: Position = START,
     *,
     first_token_seconds: float | None = None,
 ) -> RunResult:
     """Write a run's end, and show it. `begun` is a place in the log before its beginning."""
-    ended = ended.model_copy(update={"finish_reason": finish})
+    assert ended.finish_reason is not None
     commit.emit(
         CompleteEvent(
-            run_id=ended.run_id, message_id=message_id, finish_reason=finish, usage=ended.usage, error=ended.error
+            run_id=ended.run_id,
+            message_id=message_id,
+            finish_reason=ended.finish_reason,
+            usage=ended.usage,
+            error=ended.error,
         )
     )
-    save_run(commit.sql, ended)
-    commit.emit(RunEvent(run_id=ended.run_id, run=ended))
+    commit.save_run(ended)
     commit.measured.append(measure_run(commit.sql, ended, first_token_seconds))
     return read_result(commit.sql, commit.number, ended, begun)
 

@@ -8,7 +8,6 @@ from functools import partial
 
 from agent_kernel.errors import AgentKernelError, LogUnavailable
 from agent_kernel.log.runs import ConversationRow
-from agent_kernel.protocol.events import utc_now
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.runtime.clients.feed import Feed
@@ -17,7 +16,6 @@ from agent_kernel.runtime.runs.specs import LastRun
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources
 from agent_kernel.runtime.state.seen_cells import SeenCells
-from agent_kernel.runtime.tool_calls import always_allow
 from agent_kernel.runtime.turns.tool_messages import read_result
 from agent_kernel.tools.executor import ToolExecutor
 
@@ -154,9 +152,6 @@ class RunQueue:
         self._resources.active.add(run)
         queued.begun.set()
         try:
-            await always_allow.rules_changed([run])  # a rule may have changed since the policy was read
-            if queued.continued:
-                await always_allow.check_waiting_calls(run)
             return await lifecycle.carry_out(self._resources, run, partial(self._end_unwritten, queued))
         finally:
             self.active = None
@@ -180,8 +175,7 @@ class RunQueue:
         self._feed.announce("INTERNAL_ERROR", f"{reason} The run is stopped.")
         if queued.result.done():
             return
-        error = ErrorView(code="INTERNAL_ERROR", message=reason)
-        ended = queued.view.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error})
+        ended = lifecycle.failed(queued.view, ErrorView(code="INTERNAL_ERROR", message=reason))
         try:
             result = await self._resources.log.read(lambda sql: read_result(sql, self._row.number, ended))
         except LogUnavailable:  # it can't be read either

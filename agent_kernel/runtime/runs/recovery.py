@@ -9,7 +9,7 @@ from agent_kernel.log import event_rows, runs, stored_messages, tool_calls
 from agent_kernel.log.event_rows import START
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.protocol.events import MessageEvent, RunEvent, utc_now
+from agent_kernel.protocol.events import MessageEvent, RunEvent
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import ErrorView, RunView
 from agent_kernel.protocol.vocabulary import ErrorCode
@@ -62,8 +62,7 @@ async def resume(
 
         def save(commit: Commit) -> None:
             runs.set_in_spec(commit.sql, spec.run_id, "limits", limits_text(now))
-            runs.save_run(commit.sql, shown)
-            commit.emit(RunEvent(run_id=spec.run_id, run=shown))
+            commit.save_run(shown)
 
         await commit_to(log, row, save)
 
@@ -107,10 +106,7 @@ async def close(
         transitions.end_unfinished_cards(commit, run.run_id)
         write_open_answers(commit, run.run_id, settings.step_characters)
         move_unread_messages(commit, run.run_id)
-        error = ErrorView(code=code, message=said)
-        no_more = {"paused": None, "delay": None}
-        ended = run.model_copy(update={"status": "error", "ended_at": utc_now(), "error": error, **no_more})
-        return lifecycle.write_end(commit, ended, "error")
+        return lifecycle.write_end(commit, lifecycle.failed(run, ErrorView(code=code, message=said)))
 
     return await commit_to(log, row, work)
 

@@ -16,12 +16,12 @@ from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.scripted import Script, ScriptedDecision
 from agent_kernel.log import tool_calls
 from agent_kernel.log.event_rows import Position
-from agent_kernel.log.runs import ConversationRow, save_run
+from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.log.stored_messages import KeptMessage
 from agent_kernel.models.base import Delay, Model, facts_of
 from agent_kernel.models.redaction import Secrets
-from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, RunEvent, utc_now
+from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, utc_now
 from agent_kernel.protocol.views import DelayView, ErrorView, NoticeView, PolicyView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import ErrorCode, FinishReason
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
@@ -147,10 +147,10 @@ class ActiveRun:
         """Of the whole run: for a larger budget, an answer about an unknown outcome, or a page."""
         self.inbox, self.inbox_is_open = list(start.messages), True
         """Messages for its next model call, and whether it reads more. The log has them too."""
-        self._unwritten: BaseException | None = None
-        """Why something could not be written that nobody waited for."""
         self.view = view
-        """As the log has it, or is about to: see `change` and `save`."""
+        """As the log has it, or is about to: see `commit_view` and `save_soon`."""
+        self._unsaved = False
+        """Whether `save_soon` could not write it."""
         self.policy = policy
         self.policy_lock = asyncio.Lock()
         """Held by those who read what the policy is to be and then put it in force."""
@@ -190,18 +190,38 @@ class ActiveRun:
     # What the log has of it.
 
     async def commit(self, work: Callable[[Commit], T]) -> T:
-        """Run `work` as one transaction, after all earlier ones. Raises also why `commit_soon` could not write."""
-        unwritten, self._unwritten = self._unwritten, None
-        if unwritten is not None:
-            raise unwritten
-        return await commit_to(self.log, self.conversation, work)
+        """Run `work` as one transaction, after all earlier ones, with the view where `save_soon` could not write it."""
+        if not self._unsaved:
+            return await commit_to(self.log, self.conversation, work)
 
-    def commit_soon(self, work: Callable[[Commit], None]) -> None:
-        """As `commit`, without waiting."""
-        commit_to(self.log, self.conversation, work).add_done_callback(self._note_unwritten)
+        def both(commit: Commit, view: RunView) -> T:
+            commit.save_run(view)
+            return work(commit)
 
-    def _note_unwritten(self, written: "asyncio.Future[None]") -> None:
-        self._unwritten = written.exception() or self._unwritten
+        return await self.commit_view(both)
+
+    async def commit_view(self, work: Callable[[Commit, RunView], T], **fields: object) -> T:
+        """Change the view, and commit `work`, which writes it. Where that fails the view is as it was, so that it says
+        nothing that the log does not."""
+        before, unsaved = {name: getattr(self.view, name) for name in fields}, self._unsaved
+        self.change(**fields)
+        view, self._unsaved = self.view, False
+        try:
+            return await commit_to(self.log, self.conversation, lambda commit: work(commit, view))
+        except Exception:
+            self.change(**before)
+            self._unsaved = self._unsaved or unsaved
+            raise
+
+    def save_soon(self, **fields: object) -> None:
+        """Change the view, and have it written without waiting; where that fails, by the next commit."""
+        self.change(**fields)
+        view = self.view
+
+        def note(written: "asyncio.Future[None]") -> None:
+            self._unsaved = self._unsaved or written.exception() is not None
+
+        commit_to(self.log, self.conversation, lambda commit: commit.save_run(view)).add_done_callback(note)
 
     async def emit(self, *events: LoggedEvent) -> None:
         def work(commit: Commit) -> None:
@@ -218,20 +238,14 @@ class ActiveRun:
         return await self.log.read(lambda sql: tool_calls.list_calls(sql, run_id=self.run_id))
 
     def change(self, **fields: object) -> None:
-        """Change the view; `save` writes it."""
+        """Change the view, which the next commit of it writes."""
         self.view = self.view.model_copy(update=fields)
-
-    def save(self, commit: Commit) -> None:
-        """Write the run's row and show it."""
-        save_run(commit.sql, self.view)
-        commit.emit(RunEvent(run_id=self.run_id, run=self.view))
 
     def notify(self, content: str) -> None:
         """Add a notice about something that was done otherwise than asked, unless it is there already."""
         if any(notice.content == content for notice in self.view.notices):
             return
-        self.change(notices=[*self.view.notices, self.notice(content)])
-        self.commit_soon(self.save)
+        self.save_soon(notices=[*self.view.notices, self.notice(content)])
 
     def notice(self, content: str, detail: str = "") -> NoticeView:
         return NoticeView(content=content, detail=detail, at=utc_now(), steps=self.view.usage.steps)
@@ -241,8 +255,7 @@ class ActiveRun:
     async def show_policy(self, policy: Policy, view: PolicyView) -> None:
         """Put a policy in force, and commit what is shown of it."""
         self.policy = policy
-        self.change(policy=view)
-        await self.commit(self.save)
+        await self.commit_view(Commit.save_run, policy=view)
 
     def note_decision(self, tool_call_id: str, decision: ScriptedDecision) -> None:
         """Keep what a person or a script decided, for `take_decisions`. Called by `tool_calls`; the first one stays."""
@@ -314,8 +327,7 @@ class ActiveRun:
             return
         if delay is not None and before is not None and delay.kind == before.kind == "loading":
             return  # it is asked every other second
-        self.change(delay=None if delay is None else _shown(delay))
-        self.commit_soon(self.save)
+        self.save_soon(delay=None if delay is None else _shown(delay))
 
     def hurry(self) -> None:
         """Have the model asked again now, where that waits."""
@@ -323,8 +335,7 @@ class ActiveRun:
             return
         self._delay.hurry.set()
         if self.view.delay is not None and self.view.delay.until is not None:
-            self.change(delay=self.view.delay.model_copy(update={"until": utc_now()}))
-            self.commit_soon(self.save)
+            self.save_soon(delay=self.view.delay.model_copy(update={"until": utc_now()}))
 
     def cut_off_model(self) -> None:
         if self._streaming is not None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from agent_kernel.log.event_rows import Position, append_message, current_position
-from agent_kernel.log.runs import ConversationRow
+from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log, Transaction
-from agent_kernel.protocol.events import LoggedEvent, MessageEvent
+from agent_kernel.protocol.events import LoggedEvent, MessageEvent, RunEvent
 from agent_kernel.protocol.ids import new_message_id
+from agent_kernel.protocol.views import RunView
 
 T = TypeVar("T")
 
@@ -32,6 +33,11 @@ class Commit:
         message_id = message_id or new_message_id()
         append_message(self.sql, self.number, message_id, run_id, body)
         self.emit(MessageEvent(run_id=run_id, message_id=message_id, role="user", content=body["content"]))
+
+    def save_run(self, view: RunView) -> None:
+        """Write a run's row, and show it."""
+        save_run(self.sql, view)
+        self.emit(RunEvent(run_id=view.run_id, run=view))
 
     def mark(self) -> Position:
         """The conversation's position in the log, including the events emitted here."""

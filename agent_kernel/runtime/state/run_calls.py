@@ -84,8 +84,8 @@ class RunCalls:
         """By approval id."""
         self.answers: Broker[Outcome] = Broker()
         """Of pages, by call id."""
-        self.have_asked: set[str] = set()
-        """The ids of calls that have asked a person something while they ran."""
+        self.questions: dict[str, list[str]] = {}
+        """The ids of the questions of calls that asked while they ran, even where nobody was there to be asked."""
         self._executing: dict[str, Execution] = {}
         self._unknown = set(unknown)
 

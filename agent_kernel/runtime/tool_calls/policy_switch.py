@@ -12,7 +12,7 @@ from agent_kernel.log.audit import entries
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import PolicyEvent
-from agent_kernel.protocol.views import PolicySwitchView
+from agent_kernel.protocol.views import PolicySwitchView, RunView
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.settings import RuntimeSettings
 from agent_kernel.runtime.state.active_run import ActiveRun
@@ -70,21 +70,21 @@ async def _mode_in_force(log: Log, settings: RuntimeSettings, row: ConversationR
 
 
 async def _put_in_force(run: ActiveRun, event: PolicyEvent) -> None:
-    policy, view = run.policy, run.view
+    policy = run.policy
     switched = Policy(policy.rules, event.mode)
     if exceeds(event.before, event.mode):
         run.policy = switched
-    _show(run, event)
 
-    def work(commit: Commit) -> None:
+    def work(commit: Commit, view: RunView) -> None:
         _note(commit, run.conversation, event)
-        run.save(commit)
+        commit.save_run(view)
 
+    notices = [*run.view.notices, run.notice(_said(event))]
     try:
-        await run.commit(work)
+        shown = run.view.policy.model_copy(update={"mode": event.mode})
+        await run.commit_view(work, policy=shown, notices=notices)
     except BaseException:
         run.policy = policy
-        run.change(policy=view.policy, notices=view.notices)
         raise
     run.policy = switched
 
@@ -97,9 +97,7 @@ def _note(commit: Commit, row: ConversationRow, switched: PolicyEvent) -> None:
         commit.emit(switched)
 
 
-def _show(run: ActiveRun, switched: PolicyEvent) -> None:
+def _said(switched: PolicyEvent) -> str:
     whom = f" by {switched.decided_by}" if switched.decided_by is not None else ""
     waiting = " It decided the calls that waited." if switched.decide_waiting else ""
-    said = f"The policy was switched{whom}: from {switched.before} to {switched.mode}.{waiting}"
-    policy = run.view.policy.model_copy(update={"mode": switched.mode})
-    run.change(policy=policy, notices=[*run.view.notices, run.notice(said)])
+    return f"The policy was switched{whom}: from {switched.before} to {switched.mode}.{waiting}"

@@ -36,15 +36,16 @@ async def spend(
     cost = prices.price_turn(model, reported)
     usage = together(run.view.usage, _usage_of(tokens, cost, calls, steps, estimated=tokens != reported))
     run.change(usage=usage.model_copy(update={"seconds": run.meter.rounded}))
+    view = run.view
     turn = None if asks_nobody(model) else _row(model, tokens, cost)
 
     def write(commit: Commit) -> None:
-        save_spent(commit.sql, run.view)
+        save_spent(commit.sql, view)
         if turn is not None:
             add_turn(commit.sql, commit.number, turn)
             commit.measured.append(turn)
         if tells:
-            commit.emit(UsageEvent(run_id=run.run_id, usage=run.view.usage))
+            commit.emit(UsageEvent(run_id=view.run_id, usage=view.usage))
 
     return write
 

@@ -10,7 +10,7 @@ from agent_kernel.log.event_rows import add_compaction
 from agent_kernel.log.runs import set_in_spec
 from agent_kernel.models.base import TokenUsage, WireMessage, asks_nobody, facts_of
 from agent_kernel.models.length import larger_context
-from agent_kernel.protocol.views import NoticeView
+from agent_kernel.protocol.views import NoticeView, RunView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.compaction import Compaction, shorten, tokens_of
@@ -139,15 +139,14 @@ async def _keep(run: ActiveRun, after: Compaction, notices: list[NoticeView], su
     if asked:
         counted = _completed(run, summary.usage, asked, {"role": "assistant", "content": summary.text})
         write_spent = await spend(run, summary.usage, 0, steps=0, counted=counted)
-    run.change(notices=[*run.view.notices, *notices])
 
-    def work(commit: Commit) -> None:
+    def work(commit: Commit, view: RunView) -> None:
         add_compaction(commit.sql, commit.number, asdict(after))
         if write_spent is not None:
             write_spent(commit)
-        run.save(commit)
+        commit.save_run(view)
 
-    await run.commit(work)
+    await run.commit_view(work, notices=[*run.view.notices, *notices])
     run.transcript.compaction = after
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent_kernel.errors import AlreadyDecided, BudgetExceeded, IllegalTransition, InvalidArguments, LogUnavailable
+from agent_kernel.errors import AlreadyDecided, BudgetExceeded, IllegalTransition, InvalidArguments
 from agent_kernel.log import stored_messages, tool_calls
 from agent_kernel.log.audit import entries
 from agent_kernel.models.prices import is_priced, may_cost
@@ -111,7 +111,6 @@ async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
     )
     if exceeded.unpriced:
         run.notify(exceeded.what)
-    run.change(paused=pause)
     # For clients that do not know pauses.
     said = ErrorEvent(
         run_id=run.run_id,
@@ -120,11 +119,11 @@ async def _pause(run: ActiveRun, exceeded: BudgetExceeded) -> PauseView:
         details={"pause_id": pause.pause_id},
     )
 
-    def work(commit: Commit) -> None:
+    def work(commit: Commit, view: RunView) -> None:
         commit.emit(said)
-        run.save(commit)
+        commit.save_run(view)
 
-    await run.commit(work)
+    await run.commit_view(work, paused=pause)
     return pause
 
 
@@ -150,18 +149,13 @@ async def raise_budget(
         at=utc_now(),
         steps=before.usage.steps,
     )
-    # Changed before the commit, so that a second answer finds the first one.
-    run.change(paused=None, raises=[*before.raises, step], **raised_to)
 
-    def work(commit: Commit) -> None:
-        entries.record_raise(commit.sql, run.view, step)
-        run.save(commit)
+    def work(commit: Commit, view: RunView) -> None:
+        entries.record_raise(commit.sql, view, step)
+        commit.save_run(view)
 
-    try:
-        await run.commit(work)
-    except LogUnavailable:
-        run.change(**{name: getattr(before, name) for name in ("paused", "raises", *raised_to)})
-        raise
+    # The view changes before the commit, so that a second answer finds the first one.
+    await run.commit_view(work, paused=None, raises=[*before.raises, step], **raised_to)
     run.repeats.forget()
     run.meter.go_on()
     run.waits.resolve(pause_id, None)

@@ -115,8 +115,7 @@ async def prompt_mentions(run: "ActiveRun", prompt: str) -> str:
     if not told:
         return ""
     shown = dict.fromkeys((*run.view.mentions, *(f"@{mention.name}" for mention in told)))
-    run.change(mentions=list(shown))
-    run.commit_soon(run.save)
+    run.save_soon(mentions=list(shown))
     text = hide_keys(run.secrets.clean(_block(told, LEAN_CHARACTERS if run.view.lean else MOST_CHARACTERS)))
     run.seen_cells.tell(mention.cell for mention in told if mention.cell is not None and mention.text in text)
     return MENTIONS_OPEN + text

@@ -34,7 +34,7 @@ from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
-from agent_kernel.runtime.state.active_run import Resources
+from agent_kernel.runtime.state.active_run import ActiveRun, Resources
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import OutputSink
@@ -229,10 +229,19 @@ class Stage:
         assert isinstance(self._resources.models, OneModel)
         self._resources.models.model = model
 
+    @property
+    def runs(self) -> list[ActiveRun]:
+        """Those that are under way."""
+        return list(self._resources.active)
+
+    async def set_read_only(self, on: bool) -> None:
+        """Have the log take nothing that is asked for from now on, or take it again."""
+        await self.log.read(lambda sql: sql.execute(f"PRAGMA query_only = {int(on)}").fetchall())
+
     async def until_paused(self) -> None:
         """Until a run as a whole waits for a person, which makes no sound."""
         async with asyncio.timeout(60):
-            while not any(run.is_paused for run in self._resources.active):  # noqa: ASYNC110
+            while not any(run.is_paused for run in self.runs):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
     def forget_history(self) -> None:
