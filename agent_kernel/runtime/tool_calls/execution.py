@@ -28,14 +28,14 @@ from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.call_outputs import CallLines, CallOutputs, is_unasked, secrets_in
 from agent_kernel.runtime.tool_calls.effective_policy import wall_level
 from agent_kernel.runtime.tool_calls.policy_check import changes_cells, has_walls
-from agent_kernel.runtime.tool_calls.server_cards import ask_person
+from agent_kernel.runtime.tool_calls.server_cards import WITHDRAWN, ask_person, end_question
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, prepare
 from agent_kernel.runtime.tool_calls.watch import watched
 from agent_kernel.tools import outcome_texts
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.executor import CallExecutor, OutputSink
 from agent_kernel.tools.server_tools import DEFINITION, chosen, definition_digest, find, unfit, with_cache
-from agent_kernel.tools.truncation import TextLimits, shorten
+from agent_kernel.tools.truncation import Shortened, TextLimits, shorten
 
 NO_SERVERS = "The server of this tool is not configured here. Nothing ran."
 REDEFINED = "The server defines this tool otherwise now than when the call was approved. Nothing ran."
@@ -252,15 +252,12 @@ async def finish(
 ) -> None:
     """Commit the outcome of a call, with its last `outputs` and the pictures that it has shown; and `interruption` if
     there was one. It is kept for later calls in the same `version` of the kernel's state, if there is one."""
+    reason = None
     if interruption is not None:
-        outcome = _cut_short(outcome, interruption)
-    settings = run.settings
-    limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
-    shortening = partial(
-        shorten, call.tool_name, outcome.content, limits, settings.output_directory, outcome.output_file
-    )
-    # A text beyond the limits is written to a file.
-    kept = shortening() if len(outcome.content) <= limits.characters else await asyncio.to_thread(shortening)
+        outcome, reason = _cut_short(outcome, interruption), interruption.reason
+    if outcome.status == "unknown":
+        reason = outcome.content
+    kept = await _shortened(run, call, outcome)
     shown = outputs.shown.take() if outputs is not None else []
     pictures = NO_PICTURES
     if shown and outcome.status != "unknown":
@@ -270,21 +267,20 @@ async def finish(
     duration = round((time.monotonic() - started) * 1000)
     output_file = str(kept.output_file) if kept.output_file else None
     last_outputs = await outputs.drain() if outputs is not None else []
+    asked = run.calls.questions.pop(call.tool_call_id, None)
 
     def work(commit: Commit) -> None:
         for event in last_outputs:
             commit.emit(event)
+        for question in asked or ():  # whose end could not be written
+            end_question(commit, question, Outcome("cancelled", WITHDRAWN))
         stored_images.keep(commit.sql, commit.number, pictures.data)
         transitions.settle(
             commit,
             call.tool_call_id,
             outcome.status,
             result,
-            reason=outcome.content
-            if outcome.status == "unknown"
-            else interruption.reason
-            if interruption is not None
-            else None,
+            reason=reason,
             timed_out=interruption is not None and interruption.failed,
             duration_ms=duration,
             truncated=kept.truncated,
@@ -298,11 +294,18 @@ async def finish(
         run.calls.add_unknown(call.digest)
     elif not kept.truncated:
         run.seen_cells.tell(outcome.cells)
-    has_asked = call.tool_call_id in run.calls.have_asked
-    if version is not None and outcome.status == "success" and not shown and not has_asked:  # pictures are not kept
+    if version is not None and outcome.status == "success" and not shown and asked is None:  # pictures are not kept
         definition = definition_digest(run.registry.declaration(call.tool_name))
         stored = StoredOutcome(result, kept.truncated, output_file, definition)
         run.outcomes.keep((call.tool_name, call.digest), version, stored)
+
+
+async def _shortened(run: ActiveRun, call: ToolCallView, outcome: Outcome) -> Shortened:
+    """The text for the model. One beyond the limits is written to a file as well."""
+    settings = run.settings
+    limits = TextLimits(characters=settings.result_characters, lines=settings.result_lines)
+    text, folder = outcome.content, settings.output_directory
+    return await asyncio.to_thread(shorten, call.tool_name, text, limits, folder, outcome.output_file)
 
 
 def _cut_short(outcome: Outcome, interruption: Interruption) -> Outcome:

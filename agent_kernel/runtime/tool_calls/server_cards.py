@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from agent_kernel.log import tool_calls
+from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.ids import new_approval_id, new_tool_call_id
 from agent_kernel.protocol.views import Preview, ToolCallView
-from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.tool_calls import transitions
@@ -53,11 +53,12 @@ async def ask_person(
     """The person's answer to a question of the server that carries out the call `asking`, or the `line` that its code
     asks for, of which a password is kept nowhere. `None` where nobody is there,
     or the question was skipped. The model hears of it by the call's result alone."""
-    run.calls.have_asked.add(asking.tool_call_id)
+    asked = run.calls.questions.setdefault(asking.tool_call_id, [])
     if not run.attended or asking.by == "script":
         return None
     more = ({"choices": list(choices)} if choices else {}) | ({"line": line} if line else {})
     proposal = own_proposal(run.run_id, ASK_USER, {"question": question} | more)
+    asked.append(proposal.tool_call_id)
     answered = run.calls.answers.expect(proposal.tool_call_id)
 
     def show(commit: Commit) -> None:
@@ -68,22 +69,22 @@ async def ask_person(
     except BaseException:
         answered.cancel()
         raise
-    started, said = time.monotonic(), WITHDRAWN
-    state: CallState = "cancelled"
+    started, outcome = time.monotonic(), Outcome("cancelled", WITHDRAWN)
     try:
         run.note_time()
         outcome = await answered
-        state, said = outcome.status, outcome.content
     finally:
         answered.cancel()
         run.note_time()
-        text = outcome_texts.cancelled_before_start(said) if state == "cancelled" else said
-        if state == "success" and line == "password":
-            text = NOT_KEPT
+        kept = Outcome("success", NOT_KEPT) if outcome.status == "success" and line == "password" else outcome
         took = round((time.monotonic() - started) * 1000)
+        await run.commit(lambda commit: end_question(commit, proposal.tool_call_id, kept, took))
+    return outcome.content if outcome.status == "success" else None
 
-        def end(commit: Commit) -> None:
-            transitions.settle(commit, proposal.tool_call_id, state, text, duration_ms=took)
 
-        run.commit_soon(end)
-    return said if state == "success" else None
+def end_question(commit: Commit, tool_call_id: str, outcome: Outcome, took: int | None = None) -> None:
+    """End a question that is still open."""
+    if tool_calls.read_call(commit.sql, commit.number, tool_call_id).state == "executing":
+        cancelled = outcome.status == "cancelled"
+        text = outcome_texts.cancelled_before_start(outcome.content) if cancelled else outcome.content
+        transitions.settle(commit, tool_call_id, outcome.status, text, duration_ms=took)

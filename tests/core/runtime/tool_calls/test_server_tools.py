@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.errors import LogUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import ToolCompleteEvent
+from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent
 from agent_kernel.protocol.tools import ToolDeclaration
 from agent_kernel.testing import ScriptedModel, call, calls, record, say
 from agent_kernel.tools.executor import Ask, OutputSink
@@ -32,12 +33,17 @@ class Servers:
         """Of servers that come up when the run has begun."""
         self.called: list[str] = []
         self.of_folder: dict[str, Any] | None = None
+        self.of_folder_fault: Exception | None = None
         self.decided: list[bool] = []
+        self.answers: list[object] = []
+        self.answered, self.go_on = asyncio.Event(), asyncio.Event()
 
     async def offered(self, notebook_path: str | None, *, wait: bool = True) -> Sequence[ToolDeclaration]:
         return self.tools if wait else [*self.tools, *self.late]
 
     async def unallowed(self, notebook_path: str | None) -> dict[str, Any] | None:
+        if self.of_folder_fault is not None:
+            raise self.of_folder_fault
         return self.of_folder
 
     async def decide(self, arguments: dict[str, Any], notebook_path: str | None, *, allowed: bool) -> tuple[bool, str]:
@@ -50,6 +56,13 @@ class Servers:
         self.called.append(tool.name)
         if "wait" in call.arguments_json:
             await asyncio.Event().wait()
+        if "ask" in call.arguments_json:
+            try:
+                self.answers.append(await ask("Which one?", ()))
+            except LogUnavailable as refusal:
+                self.answers.append(refusal)
+                self.answered.set()
+                await self.go_on.wait()
         return Outcome("success", f"{notebook_path}: {call.arguments_json}")
 
 
@@ -100,6 +113,38 @@ async def test_a_call_that_never_answers_is_ended_by_its_time_limit(stages: Stag
         "error",
         "Error: Timed out after 0.05 s.\nThe server was told to stop; what it had done by then is not known.",
     )
+
+
+async def test_an_answer_that_cannot_be_written_is_given_to_nobody_and_its_card_ends_with_the_call(
+    stages: Stages,
+) -> None:
+    servers = Servers()
+    stage = await stages(ScriptedModel([calls(call("docs__search0", query="ask")), say("Done.")]), server_tools=servers)
+    handle = await stage.start(policy="allow")
+    [asked] = await stage.until(lambda: [one for one in stage.of(ToolStartEvent) if one.tool_name == "ask_user"])
+    await stage.set_read_only(True)
+    [run] = stage.runs
+    assert run.calls.answers.resolve(asked.tool_call_id, Outcome("success", "The first"))
+    await servers.answered.wait()
+    await stage.set_read_only(False)
+    servers.go_on.set()
+    result = await handle.wait()
+    assert isinstance(servers.answers[0], LogUnavailable)
+    assert [(one.tool_name, one.state) for one in result.tool_calls] == [
+        ("docs__search0", "success"),
+        ("ask_user", "cancelled"),
+    ]
+    assert result.run.status == "complete"
+
+
+async def test_a_fault_of_a_folders_servers_ends_the_run_and_its_prompt_is_said_once(stages: Stages) -> None:
+    servers = Servers()
+    servers.of_folder_fault = RuntimeError("a bug")
+    stage = await stages(ScriptedModel([say("Done.")]), server_tools=servers)
+    failed = await (await stage.start("Once")).wait()
+    assert (failed.run.status, [one.content for one in failed.messages]) == ("error", ["Once"])
+    servers.of_folder_fault = None
+    assert (await (await stage.start("Again")).wait()).text == "Done."
 
 
 async def test_a_stored_outcome_is_not_given_again_once_a_server_has_defined_its_tool_otherwise(stages: Stages) -> None:
