@@ -2,6 +2,7 @@
 future is resolved."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.watch import cut_short
 from agent_kernel.tools import outcome_texts
 
+logger = logging.getLogger(__name__)
 NEW_MESSAGE = "By your new message."
-
 _LOOK_SECONDS = 0.5
 """Between two looks at the time that a run has left."""
 
@@ -183,24 +184,27 @@ async def limited_in_time(run: ActiveRun) -> AsyncIterator[None]:
 
 
 async def _watch_time(run: ActiveRun) -> None:
+    ended = True
     while (left := seconds_left(run.view, run.meter)) is not None:
-        if left[0] > 0:
-            # Looks again before that, since the time of waits does not count, and a person may add to it.
-            await asyncio.sleep(min(left[0], _LOOK_SECONDS))
-        elif run.meter.stands or run.is_ending or run.out_of_time is not None:
-            await asyncio.sleep(_LOOK_SECONDS)
-        else:
-            run.out_of_time = left[1]
-            await _end_all(run, left[1])
+        seconds, why = left
+        if seconds <= 0 and run.out_of_time is None and not (run.meter.stands or run.is_ending):
+            run.out_of_time, ended = why, False
+        if not ended and run.out_of_time is not None and not run.is_ending:
+            ended = await _ended_all(run, run.out_of_time)
+        # Looks again before the time is up, since that of waits does not count, and a person may add to it.
+        await asyncio.sleep(min(seconds, _LOOK_SECONDS) if seconds > 0 else _LOOK_SECONDS)
 
 
-async def _end_all(run: ActiveRun, why: str) -> None:
+async def _ended_all(run: ActiveRun, why: str) -> bool:
+    """Whether all calls of the run were ended. A call that could not be does not begin either: see
+    `ActiveRun.halted`."""
     run.cut_off_model()
-    running = run.calls.executions()
-    cutting = [asyncio.create_task(cut_short(run, one, Interruption(why)), name="cut short") for one in running]
-    try:
-        await withdraw(run, "cancelled", why)
-    except LogUnavailable:
-        pass  # calls that could not be ended do not begin either: see `ActiveRun.halted`
-    finally:
-        await asyncio.gather(*cutting)
+    cutting = [cut_short(run, one, Interruption(why)) for one in run.calls.executions()]
+    faults = [
+        one
+        for one in await asyncio.gather(withdraw(run, "cancelled", why), *cutting, return_exceptions=True)
+        if isinstance(one, Exception)
+    ]
+    for fault in faults:
+        logger.error("A call of %s could not be ended", run.run_id, exc_info=fault)
+    return not faults

@@ -1,8 +1,9 @@
 """Watches a call while the executor has it: shows "queued behind cell N", limits its time, and interrupts it."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from math import inf
 
 from agent_kernel.errors import KernelGone
@@ -14,6 +15,7 @@ from agent_kernel.runtime.state.run_calls import Execution, Interruption
 from agent_kernel.runtime.tool_calls.transitions import show_queue_position
 from agent_kernel.tools.executor import CallExecutor
 
+logger = logging.getLogger(__name__)
 FIRST_LOOK_SECONDS = 0.3
 """A call that begins sooner is never shown as queued."""
 LOOK_SECONDS = 0.5
@@ -50,14 +52,18 @@ async def _watch(run: ActiveRun, call: ToolCallView, executor: CallExecutor, run
     pause, due = LOOK_SECONDS, now() + limit
     await asyncio.sleep(min(FIRST_LOOK_SECONDS, limit))
     while True:
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                try:
-                    cell = await executor.waiting_behind(call.approval_id)
-                except KernelGone:
-                    return  # the call's own end will report it
+                cell = await executor.waiting_behind(call.approval_id)
             if cell != shown:
                 await _show(run, call, cell)
+        except KernelGone:
+            return  # the call's own end will report it
+        except TimeoutError:
+            pass
+        except Exception:  # the limit holds, whatever is wrong with a look
+            logger.exception("It is not known behind what the call %s waits", call.tool_call_id)
+        else:
             if cell is not None:
                 pause, due = LOOK_SECONDS, now() + limit
             elif shown is not None:
@@ -82,6 +88,9 @@ async def cut_short(run: ActiveRun, running: Execution, interruption: Interrupti
     """Interrupt a running call, and give it some time to end before its outcome counts as unknown. `interruption` has
     the reason where no person asked for it; the first reason stays."""
     running.interrupted_for(interruption)
-    await running.executor.interrupt(running.approval_id)
+    try:
+        await running.executor.interrupt(running.approval_id)
+    except Exception:  # a fault of an executor keeps no call from ending
+        logger.exception("The executor did not interrupt %s", running.approval_id)
     await asyncio.wait({running.task}, timeout=run.settings.stop_seconds)
     running.task.cancel()

@@ -3,14 +3,27 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from agent_kernel.errors import LogUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest, TextDelta
+from agent_kernel.protocol.calls import ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.vocabulary import BudgetLimits
+from agent_kernel.runtime.runs import stop
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, InterruptibleExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import (
+    LOOK,
+    RUN_PYTHON,
+    FunctionExecutor,
+    InterruptibleExecutor,
+    Stage,
+    Stages,
+    continue_unknown,
+)
 from tests.core.runtime.turns.test_budget import run_view, until_paused
 
 SOON = BudgetLimits(seconds=1)
@@ -65,6 +78,58 @@ async def test_calls_that_have_not_begun_do_not_begin_when_the_time_is_up(stages
         result = await handle.wait()
     assert [(one.state, one.reason) for one in result.tool_calls] == [("cancelled", USED_UP)] * 2
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["work"]
+
+
+async def test_calls_are_ended_when_the_time_is_up_also_where_a_first_try_fails(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    withdrawn = stop.withdraw
+
+    async def broken_once(*_: Any) -> Any:
+        monkeypatch.setattr(stop, "withdraw", withdrawn)
+        raise LogUnavailable("The disk is full.")
+
+    class Broken(InterruptibleExecutor):
+        async def interrupt(self, approval_id: str) -> bool:
+            raise RuntimeError("a bug")
+
+    monkeypatch.setattr(stop, "withdraw", broken_once)
+    asked = call("run_python", call_id="asked", code="2")
+    with ScriptedModel([calls(WORK, asked), say("Done.")]) as model:
+        stage = await stages(model, executor=Broken(), stop_seconds=0.01)
+        handle = await stage.start(budget=SOON)
+        first, _ = await stage.requests(2)
+        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+        await continue_unknown(stage)
+        pause = await until_paused(stage)
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+        result = await handle.wait()
+    assert [(one.tool_call_id, one.state) for one in result.tool_calls] == [("work", "unknown"), ("asked", "cancelled")]
+    assert result.text == "Done."
+
+
+async def test_the_time_goes_on_where_another_call_was_cancelled_before_it_was_asked_about(stages: Stages) -> None:
+    class Slow(InterruptibleExecutor):
+        asked, cancelled = asyncio.Event(), asyncio.Event()
+
+        async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+            self.asked.set()
+            await self.cancelled.wait()
+            return ToolVerdict("ask")
+
+    executor = Slow()
+    slow = replace(LOOK, name="slow", approval="dynamic", read_only=False)
+    with ScriptedModel([calls(WORK, call("slow", call_id="slow")), say("Done.")]) as model:
+        stage = await stages(model, executor=executor)
+        handle = await stage.start(budget=SOON, tools=(RUN_PYTHON, slow))
+        await executor.asked.wait()
+        await stage.conversation.cancel_call("slow")
+        executor.cancelled.set()
+        await approve(stage)
+        pause = await until_paused(stage)
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+        result = await handle.wait()
+    assert [(one.state, one.reason) for one in result.tool_calls] == [("cancelled", USED_UP), ("cancelled", "By you.")]
 
 
 async def test_an_answer_is_cut_off_when_the_time_is_up_and_asked_for_again_with_more(stages: Stages) -> None:
