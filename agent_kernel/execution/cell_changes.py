@@ -66,12 +66,12 @@ class CellChanges:
         return [KeptChange(approval_id=approval_id, state=one.state) for approval_id, one in self._kept.items()]
 
     async def undo(self, approval_id: str, *, redo: bool = False) -> None:
-        """Undo a change, or do it again. Raises `ToolFailed`, and changes nothing, where the cell is not as it was
-        left."""
+        """Undo a change, or do it again; nothing where that was done before. Raises `ToolFailed`, and changes nothing,
+        where the cell is not as it was left."""
         async with self._undoing:
             kept = self._kept[approval_id]
             if (kept.state == "undone") != redo:
-                raise ToolFailed("This change is there." if redo else "This change was undone already.")
+                return
             try:
                 opposite = await _put_back(kept)
             except NobodyKnows as unknown:

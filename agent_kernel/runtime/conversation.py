@@ -28,15 +28,15 @@ from agent_kernel.runtime.clients.feed import Feed, Subscription
 from agent_kernel.runtime.clients.overview import read_progress
 from agent_kernel.runtime.clients.snapshot import Snapshot, read_snapshot
 from agent_kernel.runtime.runs import lifecycle, recovery, server_offer
-from agent_kernel.runtime.runs import redo as redoing
 from agent_kernel.runtime.runs import stop as stopping
 from agent_kernel.runtime.runs.queue import RunHandle, RunQueue
 from agent_kernel.runtime.runs.specs import LastRun, before_restart, next_spec, restored, with_server_tools
 from agent_kernel.runtime.runs.stop import BY_A_PERSON, Stop
+from agent_kernel.runtime.runs.undo import Undo
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, Resources
-from agent_kernel.runtime.state.commits import commit_to
-from agent_kernel.runtime.tool_calls import always_allow, approval, policy_switch, undo_change
+from agent_kernel.runtime.state.commits import Commit, commit_to
+from agent_kernel.runtime.tool_calls import always_allow, approval, policy_switch
 from agent_kernel.runtime.tool_calls.shown_images import prepare_one
 from agent_kernel.runtime.turns import pauses
 from agent_kernel.runtime.turns.model_turn import take_message
@@ -70,6 +70,7 @@ class Conversation:
         self._kernels = kernels
         self._feed = Feed(resources.log, row.number, row.conversation_id, last_seq)
         self._queue = RunQueue(resources, row, self._feed)
+        self._undoing = asyncio.Lock()
         self.on_retry: Callable[[RunSpec, RunHandle], None] | None = None
         """Called with a run that is tried again, so that the host follows it to its end."""
 
@@ -277,8 +278,7 @@ class Conversation:
         if active is None or all(one.file != file for one in active.view.instructions):
             raise InvalidArguments("No run is under way that has this file. Nothing was changed.", field="file")
         changed = [one.model_copy(update={"off": off}) if one.file == file else one for one in active.view.instructions]
-        active.change(instructions=changed)
-        await active.commit(active.save)
+        await active.commit_view(Commit.save_run, instructions=changed)
 
     async def raise_budget(
         self,
@@ -401,22 +401,21 @@ class Conversation:
             executor = last.executor if last is not None else None
         else:
             executor = active.executor
-        call = await self._read_call(tool_call_id)
-        denial = await redoing.denial(self._resources, self.row, call) if redo and call.undone else None
-        undone = await undo_change.put_back(executor, call, by, decided_by, redo=redo, denial=denial)
-        await commit_to(self._log, self.row, undone.write)
+        async with self._undoing:
+            undo = Undo(await self._read_call(tool_call_id), by, decided_by, redo)
+            await undo.carry_out(self._resources, self.row, executor)
         now = self._queue.active
-        if now is not None and now.takes_messages and await take_message(now, undone.message):
+        if now is not None and now.takes_messages and await take_message(now, undo.message):
             return
         if self._queue.is_busy:
             # Not between the last messages of the run that is just ending.
-            self._resources.tasks.spawn(self._log_undo(undone), f"word of an undo in {self.conversation_id}")
+            self._resources.tasks.spawn(self._log_undo(undo), f"word of an undo in {self.conversation_id}")
         else:
-            await self._log_undo(undone)
+            await self._log_undo(undo)
 
-    async def _log_undo(self, undone: undo_change.Undone) -> None:
+    async def _log_undo(self, undo: Undo) -> None:
         await self._queue.until_idle()
-        await commit_to(self._log, self.row, undone.log_message)
+        await commit_to(self._log, self.row, undo.log_message)
 
     async def tool_result(self, tool_call_id: str, output: str, *, failed: bool = False) -> None:
         """A client's answer to a call that waits for one; `failed` if the client's own tool did.

@@ -37,14 +37,14 @@ from agent_kernel.protocol.vocabulary import DecidedBy, UnknownAnswer
 from agent_kernel.runtime.clients import overview
 from agent_kernel.runtime.clients.snapshot import read_list
 from agent_kernel.runtime.conversation import Conversation, ExecutorFor, Kernels
-from agent_kernel.runtime.runs import recovery
+from agent_kernel.runtime.runs import recovery, undo
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import Stop, sent_away
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ModelSource, Resources
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls import always_allow, undo_change
+from agent_kernel.runtime.tool_calls import always_allow
 
 DEFAULT_SETTINGS = RuntimeSettings()
 MOST_EMPTY = 1_000
@@ -375,7 +375,7 @@ class Runtime:
         number = conversation.row.number
         calls = await self._log.read(lambda sql: tool_calls.list_calls(sql, conversation=number, run_id=run_id))
         changes: list[UndoneView] = []
-        changed = undo_change.changes_of(calls)
+        changed = undo.changes_of(calls)
         for call in reversed(changed) if redo else changed:
             refusal = None
             if call.undone == redo:
@@ -383,7 +383,7 @@ class Runtime:
                     await conversation.undo_call(call.tool_call_id, redo=redo, by=by, decided_by=decided_by)
                 except (UndoRefused, KernelGone) as error:
                     refusal = str(error)
-            changes.append(undo_change.undone_view(call, refusal))
+            changes.append(undo.undone_view(call, refusal))
         return RunUndoneView(run_id=run_id, changes=tuple(changes))
 
     async def find_call(self, approval_id: str) -> ToolCallView:

@@ -21,10 +21,10 @@ from agent_kernel.protocol.lists import ChangeView, ListedCall, ListedRun
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort, PolicyMode
 from agent_kernel.runtime.conversation import Conversation
+from agent_kernel.runtime.runs.undo import change_view
 from agent_kernel.runtime.runtime import Recovered, Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
-from agent_kernel.runtime.tool_calls.undo_change import change_view
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor

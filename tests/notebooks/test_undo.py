@@ -70,16 +70,15 @@ def test_only_the_last_change_of_a_file_can_be_undone_and_then_the_one_before_it
     backups.undo("second")
     assert states(backups) == {"first": "as_left", "second": "undone"}
     backups.undo("first")
+    backups.undo("first")  # which does nothing twice
     assert not (tmp_path / "a.md").exists()
-    with pytest.raises(ToolFailed, match="was undone already"):
-        backups.undo("first")
 
 
 def test_an_undo_is_undone_unless_the_file_was_changed_since(tmp_path: Path) -> None:
     backups, path = Backups(), tmp_path / "a.md"
     wrote(backups, tmp_path, "first", "1\n")
-    with pytest.raises(ToolFailed, match="This change is there"):
-        backups.undo("first", redo=True)
+    backups.undo("first", redo=True)
+    assert path.read_text() == "1\n"
     backups.undo("first")
     backups.undo("first", redo=True)
     assert (path.read_text(), states(backups)) == ("1\n", {"first": "as_left"})

@@ -48,11 +48,18 @@ def record_outcome(sql: sqlite3.Connection, call: ToolCallView) -> AuditedEntry:
 
 
 def record_undo(
-    sql: sqlite3.Connection, call: ToolCallView, decided_by: str | None, *, by: DecidedBy, redo: bool
+    sql: sqlite3.Connection,
+    call: ToolCallView,
+    decided_by: str | None,
+    *,
+    by: DecidedBy,
+    redo: bool,
+    refused: str | None = None,
 ) -> None:
-    """Add that what a call wrote was taken back, or to `redo` written again, by the person `decided_by` if one is
-    known."""
-    append(sql, "undo", _of_call(call) | {"by": by, "decided_by": decided_by} | ({"redo": True} if redo else {}))
+    """Add, before it is done, that what a call wrote is taken back, or to `redo` written again, by the person
+    `decided_by` if one is known; or, after that, why it was `refused`."""
+    said = {"by": by, "decided_by": decided_by, "redo": redo or None, "refused": refused}
+    append(sql, "undo", _of_call(call) | said)
 
 
 def record_stop(

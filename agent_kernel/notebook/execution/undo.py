@@ -88,14 +88,14 @@ class Backups:
         return kept.changed_at if kept is not None else None
 
     def undo(self, approval_id: str, *, redo: bool = False) -> None:
-        """Put the old file back, or, to `redo`, what the call had written. Raises `ToolFailed`, and changes nothing, if
-        the file was changed since."""
+        """Put the old file back, or, to `redo`, what the call had written; nothing where that was done before. Raises
+        `ToolFailed`, and changes nothing, if the file was changed since."""
         with self._lock:
             kept = self._kept.get(approval_id)
             if kept is None:
                 raise ToolFailed(NO_LONGER_KEPT)
             if kept.undone != redo:
-                raise ToolFailed("This change is there." if redo else "This change was undone already.")
+                return
             now = _read(kept.target)
             if (None if now is None else _digest(now)) != kept.after or (now is None and kept.target.exists()):
                 raise ToolFailed(CHANGED)

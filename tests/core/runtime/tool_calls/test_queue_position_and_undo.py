@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.approvals.folder_file import NO_LIMITS, parse
-from agent_kernel.errors import IllegalTransition, UndoRefused
+from agent_kernel.errors import IllegalTransition, LogUnavailable, UndoRefused
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent, ToolStartEvent, ToolStateEvent, ToolUndoneEvent
 from agent_kernel.protocol.views import ToolCallView
@@ -97,6 +97,38 @@ async def test_what_a_call_wrote_is_undone_after_the_run_and_the_model_of_the_ne
     assert told[1] == "I have undone your run_python call: None is as it was before."
     assert told[2].startswith("And now?")
     assert [event.decided_by for event in stage.of(ToolUndoneEvent)] == ["ana"]
+
+
+async def test_an_undo_is_in_the_trail_before_it_is_done_and_can_be_asked_for_again_after_a_crash(
+    stages: Stages,
+) -> None:
+    """Between the two the process dies, or the log takes nothing."""
+    with ScriptedModel([call("run_python", code="1", call_id="a"), say("Written.")]) as model:
+        stage = await stages(model)
+        keeps(stage)
+        await (await stage.start(policy="allow")).wait()
+
+        async def undo(approval_id: str, *, redo: bool = False) -> None:
+            assert [one["decided_by"] for one in await trail()] == ["ana"]
+            await stage.set_read_only(True)
+
+        async def trail() -> list[dict[str, Any]]:
+            return [one for one in await stage.audit() if one["kind"] == "undo"]
+
+        stage.executor.undo, undone = undo, stage.executor.undo
+        with pytest.raises(LogUnavailable):
+            await stage.conversation.undo_call("a", decided_by="ana")
+        await stage.set_read_only(False)
+        assert await shown(stage, "a") == (WRITTEN, False)
+        stage.executor.undo = undone
+        await stage.conversation.undo_call("a", decided_by="ana")
+        assert await shown(stage, "a") == (WRITTEN, True)
+        stage.executor.kept.clear()
+        with pytest.raises(UndoRefused):
+            await stage.conversation.undo_call("a", redo=True, decided_by="eve")
+    refused = {"redo": True, "refused": "The file was changed since."}
+    said = [{name: one[name] for name in ("redo", "refused") if name in one} for one in await trail()]
+    assert said == [{}, {}, {"redo": True}, refused]
 
 
 @pytest.mark.parametrize(
