@@ -1,19 +1,19 @@
-"""The measures of calls and runs: one row for each that has ended, written with its end, and read for reports.
+"""The measures of calls, runs and turns of a model, with what turns cost: one row for each that has ended, written with
+its end, and read for reports.
 
 A row has numbers and words of closed sets; of the conversation it has no word, and it outlives it. Names that a model
 made up are not in it: a call of a tool that nobody declared counts as `unknown`.
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, get_args
 
 from agent_kernel.log.runs import read_run
-from agent_kernel.log.turn_costs import MOST_LISTED, Turn, read_report
-from agent_kernel.protocol.lists import ModelUsage, UsageTotals
+from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
 from agent_kernel.protocol.measures import (
     CallTotals,
     DayMetrics,
@@ -31,7 +31,9 @@ from agent_kernel.protocol.vocabulary import CallState, DecisionSource, ErrorKin
 UNKNOWN_TOOL = "unknown"
 RECORDING, CLIENT = "recording", "MCP client"
 """In place of the model's name where no model was asked."""
-MOST_ROWS = 1_000
+MOST_LISTED, MOST_ROWS = 100, 1_000
+COST_DIGITS = 12
+"""Costs are whole numbers of 10^-12 dollars, so that sums are exact: the cheapest tokens cost 10,000 of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,24 @@ class RunMeasure:
     status: RunStatus
     steps: int
     first_token_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn of a model, and what it cost. The fields are columns of its row, but for `usd`."""
+
+    model: str
+    host: str
+    """Of the model's endpoint; empty for a model without one."""
+    input_tokens: int
+    cached_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    usd: Decimal | None
+    """`None` if the price is not known."""
+    partial: bool
+    """Whether it may have cost more than `usd`."""
 
 
 Measure = CallMeasure | Turn | RunMeasure
@@ -96,7 +116,9 @@ def add_call(sql: sqlite3.Connection, call: ToolCallView, *, timed_out: bool) ->
         cached=cached,
         of_server=server is not None,
     )
-    _insert(sql, "call_measures", call.run_id, call.ended_at, measure)
+    columns = asdict(measure)
+    del columns["of_server"]
+    _insert(sql, "call_measures", columns | {"run_id": call.run_id, "at": _seconds(call.ended_at)})
     return measure
 
 
@@ -104,16 +126,23 @@ def add_run(sql: sqlite3.Connection, run: RunView, first_token_seconds: float | 
     """Write the measures of a run, in the transaction that ends it. The end of one that was tried again counts."""
     first = None if first_token_seconds is None else round(first_token_seconds * 1000)
     measure = RunMeasure(_model(run), run.status, run.usage.steps, first)
-    _insert(sql, "run_measures", run.run_id, run.ended_at, measure)
+    _insert(sql, "run_measures", asdict(measure) | {"run_id": run.run_id, "at": _seconds(run.ended_at)})
     return measure
 
 
-def _insert(
-    sql: sqlite3.Connection, table: str, run_id: str, ended_at: str | None, measure: CallMeasure | RunMeasure
-) -> None:
-    at = datetime.fromisoformat(ended_at) if ended_at is not None else datetime.now(UTC)
-    columns = {"run_id": run_id, "at": int(at.timestamp()), **asdict(measure)}
-    columns.pop("of_server", None)
+def add_turn(sql: sqlite3.Connection, conversation: int, turn: Turn) -> None:
+    columns = asdict(turn)
+    usd = columns.pop("usd")
+    cost = None if usd is None else int(usd.scaleb(COST_DIGITS))
+    _insert(sql, "turns", columns | {"conversation": conversation, "at": _seconds(None), "cost": cost})
+
+
+def _seconds(at: str | None) -> int:
+    """A time of the log, or now, in seconds since 1970."""
+    return int((datetime.fromisoformat(at) if at is not None else datetime.now(UTC)).timestamp())
+
+
+def _insert(sql: sqlite3.Connection, table: str, columns: dict[str, Any]) -> None:
     names, places = ", ".join(columns), ", ".join("?" * len(columns))
     sql.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})", tuple(columns.values()))
 
@@ -157,27 +186,78 @@ _FIGURES = {
     "truncated": "coalesce(sum(truncated), 0)",
     "cache_hits": "coalesce(sum(cached), 0)",
 }
+_COUNTS = {
+    f"{name} {word}": f"coalesce(sum({column} = '{word}'), 0)"
+    for name, (column, words) in _WORDS.items()
+    for word in words
+}
+_COSTS = {
+    "turns": "count(*)",
+    **{name: f"total({name})" for name in ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")},
+    "reasoning_tokens": "total(reasoning_tokens)",
+    "cost": "sum(turns.cost)",
+    "cost_is_partial": "coalesce(max(partial), 0)",
+}
 _DAY = "date(at, 'unixepoch') AS day"
+
+
+def _grouped(
+    sql: sqlite3.Connection,
+    figures: Mapping[str, str],
+    source: str,
+    value: int | str,
+    keys: Sequence[str],
+    most: int = MOST_LISTED,
+) -> Iterator[dict[str, Any]]:
+    """Figures of the rows of `source`, grouped by `keys`, those with the newest rows first."""
+    table, names = source.split()[0], [key.rpartition(" AS ")[2] for key in keys]
+    grouped = f"GROUP BY {', '.join(names)} ORDER BY max({table}.number) DESC LIMIT {most}" if keys else ""
+    wanted = [*keys, *(f"{figure} AS '{name}'" for name, figure in figures.items())]
+    for row in sql.execute(f"SELECT {', '.join(wanted)} FROM {source} {grouped}", (value,)):
+        yield dict(zip([*names, *figures], row, strict=True))
 
 
 def _read(
     sql: sqlite3.Connection, where: str, value: int | str, *keys: str, most: int = MOST_LISTED
 ) -> list[dict[str, Any]]:
-    """The fields of `CallTotals`, grouped by `keys`, those with the newest calls first."""
-    figures = [f"{figure} AS {name}" for name, figure in _FIGURES.items()]
-    counts = [f"coalesce(sum({column} = '{word}'), 0)" for column, words in _WORDS.values() for word in words]
-    names = [key.rpartition(" AS ")[2] for key in keys]
-    grouped = f"GROUP BY {', '.join(names)} ORDER BY max(number) DESC LIMIT {most}" if keys else ""
-    found = sql.execute(
-        f"SELECT {', '.join((*keys, *figures, *counts))} FROM call_measures WHERE {where} {grouped}", (value,)
+    """The fields of `CallTotals`."""
+    rows = _grouped(sql, _FIGURES | _COUNTS, f"call_measures WHERE {where}", value, keys, most)
+    return [_with_counts(row) for row in rows]
+
+
+def _with_counts(row: dict[str, Any]) -> dict[str, Any]:
+    counts = {
+        name: {word: count for word in words if (count := row.pop(f"{name} {word}"))}
+        for name, (_, words) in _WORDS.items()
+    }
+    return row | counts
+
+
+def read_report(sql: sqlite3.Connection, days: int, now: datetime | None = None) -> UsageReport:
+    """The usage of the last `days` days (UTC), today included."""
+    today = (now or datetime.now(UTC)).replace(hour=0, minute=0, second=0, microsecond=0)
+    since = today - timedelta(days=days - 1)
+
+    def read(*keys: str, joined: str = "", most: int = MOST_LISTED) -> Iterator[dict[str, Any]]:
+        for row in _grouped(sql, _COSTS, f"turns {joined} WHERE at >= ?", int(since.timestamp()), keys, most):
+            cost = row["cost"]
+            yield row | {"cost": None if cost is None else float(Decimal(cost).scaleb(-COST_DIGITS))}
+
+    conversations = "JOIN conversations ON conversations.number = turns.conversation"
+    notebook = "conversations.notebook_path AS notebook"
+    [totals] = read()
+    return UsageReport(
+        days=days,
+        since=f"{since:%Y-%m-%d}",
+        totals=UsageTotals(**totals),
+        by_model=[ModelUsage(**row) for row in read("model", "host")],
+        by_day=[DayUsage(**row) for row in read(_DAY, most=days)],
+        by_notebook=[NotebookUsage(**row) for row in read(notebook, joined=f"LEFT {conversations}")],
+        by_conversation=[
+            ConversationUsage(**row)
+            for row in read("conversations.conversation_id AS conversation_id", notebook, joined=conversations)
+        ],
     )
-    plain = [*names, *_FIGURES]
-    return [dict(zip(plain, row, strict=False)) | _counted(row[len(plain) :]) for row in found]
-
-
-def _counted(counts: Iterable[int]) -> dict[str, dict[str, int]]:
-    left = iter(counts)
-    return {name: {word: count for word in words if (count := next(left))} for name, (_, words) in _WORDS.items()}
 
 
 def read_run_metrics(sql: sqlite3.Connection, run: RunView) -> RunMetrics:

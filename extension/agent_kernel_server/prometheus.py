@@ -10,8 +10,7 @@ from weakref import WeakSet
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from agent_kernel.log.measures import UNKNOWN_TOOL, CallMeasure, Measure, RunMeasure
-from agent_kernel.log.turn_costs import Turn
+from agent_kernel.log.measures import UNKNOWN_TOOL, CallMeasure, Measure, RunMeasure, Turn
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel.tools.outcome_texts import outcome_status

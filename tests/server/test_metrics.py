@@ -6,8 +6,7 @@ import pytest
 from jupyter_server.auth.authorizer import Authorizer
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent_kernel.log.measures import CallMeasure
-from agent_kernel.log.turn_costs import Turn
+from agent_kernel.log.measures import CallMeasure, Turn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server import prometheus
 from tests.server.client import Api, Fetch, Kernel

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from decimal import Decimal
 
+from agent_kernel.log.measures import COST_DIGITS, Turn, add_turn
 from agent_kernel.log.runs import save_spent
-from agent_kernel.log.turn_costs import COST_DIGITS, Turn, add_turn
 from agent_kernel.models import prices
 from agent_kernel.models.base import Model, TokenUsage, asks_nobody, facts_of
 from agent_kernel.models.prices import TurnCost

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.log.measures import Turn, add_turn, read_report
 from agent_kernel.log.runs import add_conversation, delete_conversation
 from agent_kernel.log.tables import make_tables
-from agent_kernel.log.turn_costs import Turn, add_turn, read_report
 
 NOW = datetime(2026, 11, 21, 13, 30, tzinfo=UTC)
 

@@ -10,9 +10,8 @@ import pytest
 
 from agent_kernel.approvals.scripted import approve, deny
 from agent_kernel.errors import KernelGone
-from agent_kernel.log import turn_costs
-from agent_kernel.log.measures import CallMeasure, RunMeasure, read_metrics
-from agent_kernel.log.turn_costs import Turn
+from agent_kernel.log import measures
+from agent_kernel.log.measures import CallMeasure, RunMeasure, Turn, read_metrics
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, TextDelta, TokenUsage
 from agent_kernel.protocol import events
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
@@ -46,7 +45,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at = NOON
-        for module in (events, turn_costs):
+        self.fromisoformat = datetime.fromisoformat
+        for module in (events, measures):
             monkeypatch.setattr(module, "datetime", self)
         for module in (execution, spending):
             monkeypatch.setattr(module, "time", self)
