@@ -36,8 +36,6 @@ Listener = Callable[[list[Frame]], None]
 AuditListener = Callable[[list[AuditedEntry]], None]
 MeasureListener = Callable[[list[Measure]], None]
 CLOSED = "Agent Kernel stops: its log is closed."
-HEAD_SECONDS = 0.1
-"""The least time between two updates of the file with the audit trail's head."""
 MOST_TOGETHER = 64
 """Units in one commit, at most: the first of them waits for the last."""
 
@@ -80,7 +78,6 @@ class Log:
         self._thread = ThreadPoolExecutor(1, "agent-kernel-log")
         self._queued: deque[Unit] = deque()
         self._closed = False
-        self._head_due: asyncio.TimerHandle | None = None
         self._listeners: dict[int, Listener] = {}
         self._audit_listener: AuditListener | None = None
         self._measure_listener: MeasureListener | None = None
@@ -116,8 +113,6 @@ class Log:
                 self._owner.close()
 
         await self._loop.run_in_executor(self._thread, close)
-        if self._head_due is not None:  # of a commit that was still queued
-            self._head_due.cancel()
         self._thread.shutdown(wait=False)
 
     def listen(self, conversation: int, listener: Listener | None) -> None:
@@ -204,7 +199,6 @@ class Log:
             self._connection.execute("COMMIT")
             if self._file is not None:
                 self._file.committed()  # before any result is handed out
-                afters.append(self._update_head_soon)
         except BaseException as error:  # noqa: BLE001 -- raised again where the work was queued
             with suppress(sqlite3.Error):  # a damaged file may refuse even that
                 if self._connection.in_transaction:
@@ -214,6 +208,7 @@ class Log:
             afters = [self._failed(unit, error) for unit in units]
         with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(_do_all, afters)
+        self._update_head()  # no result waits for it
 
     def _do(self, unit: Unit) -> list[After]:
         """Do one unit. What it raises rolls back this unit and no other; it is raised again if SQLite rolled back the
@@ -246,13 +241,7 @@ class Log:
             if (listener := self._listeners.get(frame.conversation)) is not None:
                 listener([frame])
 
-    def _update_head_soon(self) -> None:
-        """Later than the commit, so that no result waits for it."""
-        if self._head_due is None:
-            self._head_due = self._loop.call_later(HEAD_SECONDS, self._thread.submit, self._update_head)
-
     def _update_head(self) -> None:
-        self._head_due = None
         if self._file is not None:
             with suppress(sqlite3.Error):  # the next transaction says what is wrong
                 self._file.update_head()
