@@ -37,14 +37,12 @@ class ConversationRow:
 
 CONVERSATION = "number, conversation_id, kernel_id, model, notebook_path, created_at, client, client_user, client_home"
 """The columns of a `ConversationRow`."""
-RUN = (
-    "run_id, (SELECT conversation_id FROM conversations WHERE conversations.number = conversation), status, view, usage"
-)
+RUN = "run_id, (SELECT conversation_id FROM conversations WHERE conversations.number = conversation), status, view"
 """The columns that `run_values` takes, for a SELECT and for RETURNING alike."""
 
 _COLUMNS = {"run_id", "conversation_id", "status"}
 """The fields of a run that are columns of their own."""
-RunColumns = tuple[str, str, str, str | bytes, str | None]
+RunColumns = tuple[str, str, str, str | bytes]
 
 
 def add_conversation(
@@ -144,15 +142,7 @@ def save_tools(sql: sqlite3.Connection, run_id: str, tools: tuple[ToolDeclaratio
 
 
 def save_run(sql: sqlite3.Connection, run: RunView) -> None:
-    sql.execute(
-        "UPDATE runs SET status = ?, view = ?, usage = NULL WHERE run_id = ?",
-        (run.status, _packed(run), run.run_id),
-    )
-
-
-def save_spent(sql: sqlite3.Connection, run: RunView) -> None:
-    """As `save_run`, for a run of which only the usage has changed since it was saved. This is done at every step."""
-    sql.execute("UPDATE runs SET usage = ? WHERE run_id = ?", (run.usage.model_dump_json(), run.run_id))
+    sql.execute("UPDATE runs SET status = ?, view = ? WHERE run_id = ?", (run.status, _packed(run), run.run_id))
 
 
 def set_in_spec(
@@ -368,13 +358,10 @@ def _packed(run: RunView) -> str | bytes:
     return pack(run.model_dump_json(exclude=_COLUMNS))
 
 
-def run_values(run_id: str, conversation_id: str, status: str, view: str | bytes, usage: str | None) -> dict[str, Any]:
+def run_values(run_id: str, conversation_id: str, status: str, view: str | bytes) -> dict[str, Any]:
     """The fields of `RunView`, of a row with the columns `RUN`. Raises `Unreadable`."""
     values: dict[str, Any] = orjson.loads(unpack(view))
-    values |= {"run_id": run_id, "conversation_id": conversation_id, "status": status}
-    if usage is not None:
-        values["usage"] = orjson.loads(usage)
-    return values
+    return values | {"run_id": run_id, "conversation_id": conversation_id, "status": status}
 
 
 def _view(*row: *RunColumns) -> RunView:

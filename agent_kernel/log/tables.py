@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_kernel.errors import OtherSchema
 
-SCHEMA = 20
+SCHEMA = 21
 """In SQLite's `user_version`. Smaller numbers are those of logs from before the first release."""
 
 _TABLES = """
@@ -34,7 +34,6 @@ CREATE TABLE IF NOT EXISTS runs (
     widget_model_id TEXT UNIQUE,
     status TEXT NOT NULL,
     view BLOB NOT NULL,
-    usage TEXT, -- what it has spent since its view was written
     spec TEXT NOT NULL,
     tool_set TEXT NOT NULL REFERENCES tool_sets (digest),
     owner TEXT NOT NULL

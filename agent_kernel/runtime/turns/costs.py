@@ -5,7 +5,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from agent_kernel.log.measures import COST_DIGITS, Turn, add_turn
-from agent_kernel.log.runs import save_spent
+from agent_kernel.log.runs import save_run
 from agent_kernel.models import prices
 from agent_kernel.models.base import Model, TokenUsage, asks_nobody, facts_of
 from agent_kernel.models.prices import TurnCost
@@ -40,7 +40,7 @@ async def spend(
     turn = None if asks_nobody(model) else _row(model, tokens, cost)
 
     def write(commit: Commit) -> None:
-        save_spent(commit.sql, view)
+        save_run(commit.sql, view)
         if turn is not None:
             add_turn(commit.sql, commit.number, turn)
             commit.measured.append(turn)
