@@ -40,12 +40,11 @@ from agent_kernel.runtime.runs import recovery, undo
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.runs.stop import Stop, sent_away
-from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
+from agent_kernel.runtime.settings import DEFAULTS, RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ModelSource, Resources
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.runtime.tool_calls import always_allow
 
-DEFAULT_SETTINGS = RuntimeSettings()
 MOST_EMPTY = 1_000
 """The most conversations without a run."""
 EMPTY_FOR = timedelta(minutes=10)
@@ -80,7 +79,7 @@ class Runtime:
         cls,
         log_path: Path | None,
         models: ModelSource,
-        settings: RuntimeSettings = DEFAULT_SETTINGS,
+        settings: RuntimeSettings = DEFAULTS,
         *,
         attended: bool = True,
     ) -> Self:

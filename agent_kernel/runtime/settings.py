@@ -10,7 +10,6 @@ from agent_kernel.instructions import NO_INSTRUCTIONS, Instructions
 from agent_kernel.protocol.decisions import ScriptedDecision
 from agent_kernel.protocol.kernel import RunDeclaration
 from agent_kernel.protocol.vocabulary import BudgetLimits, Effort, PolicyMode, WallLevel
-from agent_kernel.runtime import defaults
 from agent_kernel.tools.declaration import ToolDeclaration
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
-    """Limits of a host."""
+    """Limits of a host. Their defaults follow mature command-line agents."""
 
     default_model: str | None = None
     policy_cap: PolicyMode | None = None
@@ -129,28 +128,31 @@ class RuntimeSettings:
     """Reads the files that say how to work in the folder of a notebook, by its path. Called in a thread."""
     server_tools: "ServerTools | None" = None
     """The tools of MCP servers, where the host has some."""
-    approval_seconds: float | None = defaults.APPROVAL_SECONDS
+    approval_seconds: float | None = None
     """A waiting call expires after this time; `None` means never."""
-    result_characters: int = defaults.RESULT_CHARACTERS
-    result_lines: int = defaults.RESULT_LINES
-    step_characters: int = defaults.STEP_CHARACTERS
+    result_characters: int = 25_000
+    result_lines: int = 1_000
+    step_characters: int = 200_000
     output_directory: Path | None = None
     """The folder for outputs that are too long for the model; `None` means `tools.truncation.outputs_directory`."""
     client_seconds: float | None = 10.0
     """How long a run that needs a person as a whole waits for a page to show it, before it continues as an unattended
     run does. `None` where the host handles that itself."""
-    stop_seconds: float = defaults.STOP_SECONDS
+    stop_seconds: float = 10.0
     """How long an interrupted call may take to end before its outcome counts as unknown."""
     tool_timeouts: Mapping[str, float] = field(default_factory=dict)
     """Seconds that a call may run, by the tool's name. A shorter time that the tool declares itself applies first."""
-    token_flush_seconds: float = defaults.TOKEN_FLUSH_SECONDS
-    slow_seconds: float = defaults.SLOW_SECONDS
+    token_flush_seconds: float = 0.03
+    slow_seconds: float = 3.0
     """A model that is silent for so long is said to be waited for."""
-    validation_retries: int = defaults.VALIDATION_RETRIES
-    pause_at_repeats: bool = defaults.PAUSE_AT_REPEATS
+    validation_retries: int = 3
+    pause_at_repeats: bool = True
     """Whether a run that repeats itself is paused until a person lets it continue."""
-    send_images: bool = defaults.SEND_IMAGES
+    send_images: bool = True
     """Whether models are given the pictures of calls and prompts."""
-    default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(**defaults.BUDGET))
+    default_budget: BudgetLimits = field(default_factory=lambda: BudgetLimits(tool_calls=100, steps=100))
     conversation_budget: BudgetLimits = field(default_factory=BudgetLimits)
     """Hard limits of all runs of a conversation together. A notebook may set smaller ones."""
+
+
+DEFAULTS = RuntimeSettings()

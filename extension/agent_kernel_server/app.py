@@ -13,7 +13,7 @@ from agent_kernel.approvals.limits import checked_limits
 from agent_kernel.approvals.rules import check_rules
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.protocol.vocabulary import ENVIRONMENT_KEYS, WallLevel
-from agent_kernel.runtime import defaults
+from agent_kernel.runtime.settings import DEFAULTS
 from agent_kernel.tools.declaration import checked_timeouts
 from agent_kernel_server.configuration import make_service, warn_of_broken
 from agent_kernel_server.handlers import FRONT_END, HANDLERS
@@ -75,15 +75,15 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     result_characters = Integer(
-        defaults.RESULT_CHARACTERS, min=1, help="How much of one tool's result the model is given, in characters."
+        DEFAULTS.result_characters, min=1, help="How much of one tool's result the model is given, in characters."
     ).tag(config=True)
 
     result_lines = Integer(
-        defaults.RESULT_LINES, min=1, help="How much of one tool's result the model is given, in lines."
+        DEFAULTS.result_lines, min=1, help="How much of one tool's result the model is given, in lines."
     ).tag(config=True)
 
     step_characters = Integer(
-        defaults.STEP_CHARACTERS, min=1, help="How much all results of one step may hold together, in characters."
+        DEFAULTS.step_characters, min=1, help="How much all results of one step may hold together, in characters."
     ).tag(config=True)
 
     site_rules = List(
@@ -106,7 +106,7 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     approval_seconds = Float(
-        defaults.APPROVAL_SECONDS,
+        DEFAULTS.approval_seconds,
         allow_none=True,
         min=0,
         help="Seconds until a call that waits for an approval expires. Unset: never.",
@@ -120,7 +120,7 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     stop_seconds = Float(
-        defaults.STOP_SECONDS,
+        DEFAULTS.stop_seconds,
         min=0,
         help="How long an interrupted call may take to end before its outcome counts as unknown, in seconds.",
     ).tag(config=True)
@@ -140,11 +140,11 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     token_flush_seconds = Float(
-        defaults.TOKEN_FLUSH_SECONDS, min=0, help="How long tokens are gathered before they are committed, in seconds."
+        DEFAULTS.token_flush_seconds, min=0, help="How long tokens are gathered before they are committed, in seconds."
     ).tag(config=True)
 
     validation_retries = Integer(
-        defaults.VALIDATION_RETRIES,
+        DEFAULTS.validation_retries,
         min=0,
         help="How many steps with only invalid tool calls a model may make before the run ends.",
     ).tag(config=True)
@@ -167,13 +167,13 @@ class AgentKernelServer(ExtensionApp):
     ).tag(config=True)
 
     pause_at_repeats = Bool(
-        defaults.PAUSE_AT_REPEATS,
+        DEFAULTS.pause_at_repeats,
         help="""Whether a run asks before it goes on that repeats itself: three times the same call with the same
         result, or four times the same two in turn.""",
     ).tag(config=True)
 
     send_images = Bool(
-        defaults.SEND_IMAGES,
+        DEFAULTS.send_images,
         help="""Whether models that take images are given the plots that calls show and the pictures that prompts have.
         Where not, the model is told that there was one, and its size.""",
     ).tag(config=True)
@@ -191,7 +191,7 @@ class AgentKernelServer(ExtensionApp):
 
     @default("default_budget")
     def _default_default_budget(self) -> dict[str, Any]:
-        return dict(defaults.BUDGET)
+        return DEFAULTS.default_budget.given()
 
     @validate("site_rules")
     def _validate_site_rules(self, proposal: Any) -> list[str]:
