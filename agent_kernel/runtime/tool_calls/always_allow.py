@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from agent_kernel.approvals.user_rules import UserRule, UserRules
 from agent_kernel.errors import AlreadyDecided, ConfigurationError, IllegalTransition, InvalidArguments
-from agent_kernel.log import client_calls, saved_rules, tool_calls
+from agent_kernel.log import client_calls, saved_rules
 from agent_kernel.log.audit import entries
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.saved_rules import add_rule, revoke_rule, rules_in_force
@@ -13,7 +13,7 @@ from agent_kernel.protocol.lists import ClientView
 from agent_kernel.protocol.vocabulary import DecidedBy, Scope
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy, scope_keys
-from agent_kernel.runtime.tool_calls.policy_check import check_policy
+from agent_kernel.runtime.tool_calls.policy_check import by_policy, check_policy
 from agent_kernel.runtime.tool_calls.tool_call import commit_verdict
 
 DENY_ALL = "deny *"
@@ -109,16 +109,8 @@ async def check_waiting_calls(run: ActiveRun, *, decide: bool = False) -> None:
         )
         if judgement.approval == "ask":
             continue
-        # Bound to the place that the rule covers; when the card was shown the path may have led to another one.
-        verdict = tool_calls.Verdict(
-            judgement.approval == "allow",
-            "policy",
-            judgement.reason,
-            place=judgement.place,
-            source=judgement.source,
-        )
         try:
-            decided = await commit_verdict(run, call, verdict)
+            decided = await commit_verdict(run, call, by_policy(judgement))
         except (AlreadyDecided, IllegalTransition):
             continue
         run.calls.decisions.resolve(decided.approval_id, decided)

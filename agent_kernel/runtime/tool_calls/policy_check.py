@@ -10,9 +10,10 @@ from agent_kernel.approvals.policy import Judgement, Policy
 from agent_kernel.approvals.rules import JudgedCall, leaves_walls
 from agent_kernel.errors import KernelGone
 from agent_kernel.log.saved_rules import rules_in_force
+from agent_kernel.log.tool_calls import Verdict
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict, WallsFound
-from agent_kernel.protocol.vocabulary import DecidedBy, PolicyMode
+from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tasks import read
 from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules, wall_level
@@ -113,9 +114,11 @@ async def _removed_elsewhere(run: ActiveRun) -> Policy | None:
     return policy
 
 
-def permits(judgement: Judgement, by: DecidedBy | None) -> bool:
-    """Whether an approved call may start. Policy is judged again then: a rule may have changed while it waited."""
-    return judgement.approval == "allow" or (judgement.approval == "ask" and by in ("user", "script"))
+def by_policy(judgement: Judgement) -> Verdict:
+    """The verdict on a call that policy allows or denies. It is bound to the place that was judged: the path may have
+    led to another one when the card was shown."""
+    allowed = judgement.approval == "allow"
+    return Verdict(allowed, "policy", judgement.reason, place=judgement.place, source=judgement.source)
 
 
 def asks_executor(run: ActiveRun, tool_name: str) -> bool:

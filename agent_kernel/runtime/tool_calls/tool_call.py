@@ -14,7 +14,7 @@ from agent_kernel.protocol.views import ToolCallView
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.execution import carry_out, finish, is_for_page, turn_of
-from agent_kernel.runtime.tool_calls.policy_check import check_policy, permits
+from agent_kernel.runtime.tool_calls.policy_check import by_policy, check_policy
 from agent_kernel.runtime.tool_calls.previews import with_present_card
 from agent_kernel.runtime.tool_calls.scripted import note_decision, scripted_verdict
 from agent_kernel.tools import outcome_texts
@@ -78,21 +78,15 @@ async def _decide_by_policy(run: ActiveRun, call: ToolCallView) -> ToolCallView:
         if run.policy is policy:  # else the policy was switched while the executor was asked
             break
     call = call.model_copy(update={"place": judgement.place})
-    asks = judgement.approval == "ask" or (judgement.approval == "allow" and is_for_page(run, call.tool_name))
-    if asks and run.script.given:
+    asks = judgement.approval == "ask"
+    if run.script.given and (asks or (judgement.approval == "allow" and is_for_page(run, call.tool_name))):
         said = await scripted_verdict(run, call, judgement)
         return call if said is None else await commit_verdict(run, call, said)
-    match judgement.approval:
-        case "deny":
-            verdict = tool_calls.Verdict(False, "policy", judgement.reason, source=judgement.source)
-            return await commit_verdict(run, call, verdict)
-        case "allow":
-            verdict = tool_calls.Verdict(True, "policy", place=judgement.place, source=judgement.source)
-            return await commit_verdict(run, call, verdict)
-        case "ask" if run.attended:
-            return await _ask(run, call)
-        case "ask":
-            return await commit_verdict(run, call, tool_calls.Verdict(False, "policy", NOBODY, place=judgement.place))
+    if not asks:
+        return await commit_verdict(run, call, by_policy(judgement))
+    if run.attended:
+        return await _ask(run, call)
+    return await commit_verdict(run, call, tool_calls.Verdict(False, "policy", NOBODY, place=judgement.place))
 
 
 async def _refuse(run: ActiveRun, call: ToolCallView, fault: str) -> ToolCallView:
@@ -157,9 +151,11 @@ async def _run_approved(run: ActiveRun, call: ToolCallView) -> None:
 
 
 async def _still_allowed(run: ActiveRun, call: ToolCallView) -> bool:
+    """Whether an approved call may start: a rule, or its path, may have changed while it waited."""
     judgement = await check_policy(run, call.tool_name, call.tool_input, edited=call.edited)
     moved = call.place not in (None, UNKNOWN) and judgement.place not in (call.place, UNKNOWN)
-    if permits(judgement, call.by) and not moved:
+    asked = judgement.approval == "ask" and call.by in ("user", "script")
+    if (judgement.approval == "allow" or asked) and not moved:
         return True
     reason = judgement.reason or (_MOVED if moved else "The rule that allowed this call is no longer in force.")
     denial = outcome_texts.denied("by policy", reason)
