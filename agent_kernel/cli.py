@@ -292,7 +292,7 @@ def _write(target: Path, text: str, *, replace: bool) -> int:
 
 def export_audit(connection: sqlite3.Connection, options: argparse.Namespace) -> int:
     """Print the audit entries. Returns the exit code. Raises `ValueError` for an entry that can't be read."""
-    from agent_kernel.log.audit.chain import export
+    from agent_kernel.log.audit import export
 
     for line in export(connection, conversation_id=options.conversation, since=options.since):
         sys.stdout.buffer.write(line.encode() + b"\n")  # exactly the hashed bytes, whatever the encoding
@@ -302,8 +302,8 @@ def export_audit(connection: sqlite3.Connection, options: argparse.Namespace) ->
 
 def check_audit(log: Path) -> int:
     """Verify the hash chain of the audit trail, and print the result. Returns the exit code: 1 for a broken trail."""
-    from agent_kernel.log.audit.chain import check
-    from agent_kernel.log.audit.head import has_trail, head_path, missing, read_note, trail_head
+    from agent_kernel.log.audit import check
+    from agent_kernel.log.audit_head import has_trail, head_path, missing, read_note, trail_head
 
     try:
         note = read_note(log)  # read first: the trail in the log is never older than it

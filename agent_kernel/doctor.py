@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.errors import LogUnavailable, OtherSchema
-from agent_kernel.log.audit.head import head_path, missing, read_note
+from agent_kernel.log.audit_head import head_path, missing, read_note
 from agent_kernel.log.file_faults import ADVICE
 from agent_kernel.log.opening import LOCAL, one_at_a_time, open_to_read
 from agent_kernel.models.checkup import Finding, check_up

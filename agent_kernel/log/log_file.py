@@ -11,8 +11,8 @@ import sqlite3
 from pathlib import Path
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.audit import chain
-from agent_kernel.log.audit.head import HeadFile, missing
+from agent_kernel.log import audit
+from agent_kernel.log.audit_head import HeadFile, missing
 from agent_kernel.log.file_faults import ADVICE, explained, is_damage
 
 _Seen = tuple[int, int, int, int]
@@ -116,7 +116,7 @@ class LogFile:
         try:
             self._sql.execute("PRAGMA shrink_memory")
             (first,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
-            fault = chain.check(self._sql)
+            fault = audit.check(self._sql)
         except sqlite3.DatabaseError as error:
             self._break(str(error))
         else:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.audit.entries import AuditedEntry
+from agent_kernel.log.audit import AuditedEntry
 from agent_kernel.log.event_rows import Frame, append_event
 from agent_kernel.log.file_faults import ADVICE, explained, is_damage
 from agent_kernel.log.log_file import LogFile

@@ -19,8 +19,8 @@ from typing import Any
 import orjson
 
 from agent_kernel.errors import AlreadyDecided, DigestMismatch, IllegalTransition, UnknownApproval, UnknownToolCall
-from agent_kernel.log.audit import entries
-from agent_kernel.log.audit.entries import AuditedEntry
+from agent_kernel.log import audit
+from agent_kernel.log.audit import AuditedEntry
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.log.runs import one_row
 from agent_kernel.protocol.calls import Place
@@ -141,7 +141,7 @@ def move(
     if moved is None:
         raise _illegal(read_call(sql, conversation, tool_call_id), target)
     if not NEXT[target]:
-        audited.append(entries.record_outcome(sql, moved))
+        audited.append(audit.record_outcome(sql, moved))
     return moved
 
 
@@ -213,9 +213,9 @@ def commit_decision(
         if call.state not in UNDECIDED:
             raise already_decided(call)
         raise DigestMismatch("This decision was made for other arguments than the call has. Nothing was decided.")
-    audited.append(entries.record_decision(sql, decided, verdict.scope))
+    audited.append(audit.record_decision(sql, decided, verdict.scope))
     if not verdict.approved:
-        audited.append(entries.record_outcome(sql, decided))
+        audited.append(audit.record_outcome(sql, decided))
     return decided
 
 

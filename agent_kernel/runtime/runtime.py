@@ -13,7 +13,7 @@ from typing import Self
 from agent_kernel.approvals.rules import Rule
 from agent_kernel.errors import KernelGone, TooManyConversations, UndoRefused, UnknownConversation
 from agent_kernel.log import client_calls, event_rows, runs, stored_images, tool_calls
-from agent_kernel.log.audit.chain import read_entries
+from agent_kernel.log.audit import read_entries
 from agent_kernel.log.measures import read_metrics, read_report
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.saved_rules import all_rules

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.log.audit.chain import Entry
-from agent_kernel.log.audit.entries import AuditedEntry
+from agent_kernel.log.audit import AuditedEntry, Entry
 
 APPROVAL_EVENT = "https://agent-kernel.org/events/approval/v1"
 OUTCOME_EVENT = "https://agent-kernel.org/events/outcome/v1"

@@ -17,7 +17,7 @@ import pytest
 
 from agent_kernel.doctor import fault_of
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log.audit.head import head_path, read_note
+from agent_kernel.log.audit_head import head_path, read_note
 from agent_kernel.log.store import Log
 from agent_kernel.testing import FakeOpenAI, call
 from tests.core.log.audit.test_chain import approve_and_run, connect

@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.log.audit.chain import NO_ENTRY, append
+from agent_kernel.log.audit import NO_ENTRY, append
 from agent_kernel.log.store import Log
 from agent_kernel.notebook.batch.job import AgentRun, CellResult, Job, NotebookResult
 from agent_kernel.notebook.batch.result_file import ResultFile, begun

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import agent_kernel_server
-from agent_kernel.log.audit import chain
+from agent_kernel.log import audit
 from agent_kernel.protocol.vocabulary import Scope
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
@@ -61,8 +61,8 @@ async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
     assert outcome["state"] == "success"
     assert SECRET not in json.dumps(collected)
     with closing(sqlite3.connect(jp_data_dir / "agent-kernel" / "agent-kernel.sqlite")) as sql:
-        entries = {entry.number: entry for entry in chain.read_entries(sql)}
-        assert chain.check(sql) is None
+        entries = {entry.number: entry for entry in audit.read_entries(sql)}
+        assert audit.check(sql) is None
     for event in (approval, outcome):
         assert entries[event["audit_number"]].hash == event["audit_hash"]
     assert SECRET in entries[approval["audit_number"]].text

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import orjson
 
-from agent_kernel.log.audit.chain import check, read_entries
-from agent_kernel.log.audit.head import has_trail, missing, read_note, trail_head
+from agent_kernel.log.audit import check, read_entries
+from agent_kernel.log.audit_head import has_trail, missing, read_note, trail_head
 from agent_kernel.log.opening import open_to_read
 
 FIELD = "notebook"

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from agent_kernel.errors import IllegalTransition, LogUnavailable
-from agent_kernel.log import tool_calls
-from agent_kernel.log.audit import entries
+from agent_kernel.log import audit, tool_calls
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import CallState, DecidedBy, StopCause
@@ -94,7 +93,7 @@ async def supersede(run: ActiveRun, decided_by: str | None) -> None:
 
     def noted(commit: Commit, unfinished: Sequence[ToolCallView]) -> None:
         if replaced := [call.tool_call_id for call in unfinished if call.state != "executing"]:
-            entries.record_message(commit.sql, run.view, decided_by, replaced)
+            audit.record_message(commit.sql, run.view, decided_by, replaced)
 
     await withdraw(run, "superseded", NEW_MESSAGE, noted)
 
@@ -139,7 +138,7 @@ async def cancel_call(run: ActiveRun, tool_call_id: str, stop: Stop) -> None:
 def note(commit: Commit, run: RunView, stop: Stop, tool_call_ids: Sequence[str], *, whole_run: bool = False) -> None:
     """Write the audit entry of a stop, in the transaction that begins it."""
     if stop.by is not None:
-        entries.record_stop(commit.sql, run, tool_call_ids, whole_run=whole_run, by=stop.by, decided_by=stop.decided_by)
+        audit.record_stop(commit.sql, run, tool_call_ids, whole_run=whole_run, by=stop.by, decided_by=stop.decided_by)
 
 
 def _end(commit: Commit, call: ToolCallView, target: CallState, reason: str) -> ToolCallView:

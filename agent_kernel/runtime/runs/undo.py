@@ -7,8 +7,7 @@ from functools import partial
 
 from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.errors import IllegalTransition, ToolFailed, UndoRefused
-from agent_kernel.log import tool_calls
-from agent_kernel.log.audit import entries
+from agent_kernel.log import audit, tool_calls
 from agent_kernel.log.runs import ConversationRow, read_spec
 from agent_kernel.protocol.events import ToolUndoneEvent
 from agent_kernel.protocol.lists import ChangeView, UndoneView
@@ -73,7 +72,7 @@ class Undo:
         await commit_to(log, row, self._write)
 
     def _record(self, commit: Commit, refused: str | None = None) -> None:
-        entries.record_undo(commit.sql, self.call, self.decided_by, by=self.by, redo=self.redo, refused=refused)
+        audit.record_undo(commit.sql, self.call, self.decided_by, by=self.by, redo=self.redo, refused=refused)
 
     def _write(self, commit: Commit) -> None:
         call = self.call

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 from agent_kernel.approvals.user_rules import UserRule, UserRules
 from agent_kernel.errors import AlreadyDecided, ConfigurationError, IllegalTransition, InvalidArguments
-from agent_kernel.log import client_calls, saved_rules
-from agent_kernel.log.audit import entries
+from agent_kernel.log import audit, client_calls, saved_rules
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.saved_rules import add_rule, revoke_rule, rules_in_force
 from agent_kernel.protocol.lists import ClientView
@@ -37,7 +36,7 @@ def save(
             user_rules.add(UserRule(rule_id, text, now, decided_by))
         except ConfigurationError as error:
             raise InvalidArguments(f"{error} Nothing was decided.") from error
-    entries.record_rule(
+    audit.record_rule(
         sql, "saved", rule_id, conversation_id=row.conversation_id, text=text, scope=scope, decided_by=decided_by
     )
 
@@ -58,7 +57,7 @@ def remove(
     rule = revoke_rule(sql, rule_id, scope_keys(row, run_id) if row is not None else None)
     if rule.scope == "user" and user_rules is not None:
         user_rules.remove(rule_id)
-    entries.record_rule(
+    audit.record_rule(
         sql,
         "removed",
         rule_id,

@@ -7,8 +7,7 @@ switch says so.
 
 from agent_kernel.approvals.policy import Policy, exceeds
 from agent_kernel.errors import InvalidArguments
-from agent_kernel.log import runs, tool_calls
-from agent_kernel.log.audit import entries
+from agent_kernel.log import audit, runs, tool_calls
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import PolicyEvent
@@ -93,7 +92,7 @@ def _note(commit: Commit, row: ConversationRow, switched: PolicyEvent) -> None:
     """Write the switch: for the conversation, the audit trail and the clients."""
     runs.choose_policy(commit.sql, commit.number, switched.mode)
     if switched.before != switched.mode or switched.decide_waiting:
-        entries.record_policy(commit.sql, row.conversation_id, switched)
+        audit.record_policy(commit.sql, row.conversation_id, switched)
         commit.emit(switched)
 
 

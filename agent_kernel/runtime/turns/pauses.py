@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, IllegalTransition, InvalidArguments
-from agent_kernel.log import stored_messages, tool_calls
-from agent_kernel.log.audit import entries
+from agent_kernel.log import audit, stored_messages, tool_calls
 from agent_kernel.models.prices import is_priced, may_cost
 from agent_kernel.protocol.events import ErrorEvent, ToolAnsweredEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
@@ -151,7 +150,7 @@ async def raise_budget(
     )
 
     def work(commit: Commit, view: RunView) -> None:
-        entries.record_raise(commit.sql, view, step)
+        audit.record_raise(commit.sql, view, step)
         commit.save_run(view)
 
     # The view changes before the commit, so that a second answer finds the first one.
@@ -189,7 +188,7 @@ def _raised(
 
 async def end_for_new_message(run: ActiveRun, decided_by: str | None) -> None:
     """End a paused run because a new message takes its place."""
-    await end_paused(run, lambda commit: entries.record_message(commit.sql, run.view, decided_by))
+    await end_paused(run, lambda commit: audit.record_message(commit.sql, run.view, decided_by))
 
 
 async def end_paused(run: ActiveRun, noted: Callable[[Commit], None] | None = None) -> None:
@@ -240,7 +239,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
         if not tool_calls.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
             first = tool_calls.read_call(commit.sql, commit.number, call.tool_call_id)
             raise AlreadyDecided("Already decided: somebody has answered for this call.", first.model_dump())
-        entries.record_unknown_answer(commit.sql, call, said, decided_by)
+        audit.record_unknown_answer(commit.sql, call, said, decided_by)
         commit.emit(
             ToolAnsweredEvent(run_id=call.run_id, tool_call_id=call.tool_call_id, answer=said, decided_by=decided_by)
         )

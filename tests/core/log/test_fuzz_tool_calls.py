@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from agent_kernel.errors import AgentKernelError, AlreadyDecided, DigestMismatch, IllegalTransition
-from agent_kernel.log import runs, tool_calls
-from agent_kernel.log.audit import chain
+from agent_kernel.log import audit, runs, tool_calls
 from agent_kernel.log.tables import make_tables
 from agent_kernel.protocol.vocabulary import CallState
 from agent_kernel.tools.arguments import canonical, digest
@@ -223,8 +222,8 @@ class ToolCalls(RuleBasedStateMachine):
 
     @invariant()
     def the_audit_trail_is_whole(self) -> None:
-        assert chain.check(self._sql) is None
-        entries = list(chain.read_entries(self._sql))
+        assert audit.check(self._sql) is None
+        entries = list(audit.read_entries(self._sql))
         hashes = [entry.hash for entry in entries]
         assert hashes[: len(self._noted)] == self._noted  # nothing that was there has changed
         self._noted = hashes

@@ -12,8 +12,7 @@ from agent_kernel.errors import (
     DigestMismatch,
     IllegalTransition,
 )
-from agent_kernel.log import runs, tool_calls
-from agent_kernel.log.audit import chain
+from agent_kernel.log import audit, runs, tool_calls
 from agent_kernel.log.store import Log
 from agent_kernel.log.tables import make_tables
 from agent_kernel.protocol.vocabulary import CallState
@@ -116,7 +115,7 @@ def test_the_first_decision_wins(sql: sqlite3.Connection) -> None:
         tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
     assert second.value.first["state"] == "denied"
     assert second.value.first["reason"] == "Because."
-    assert [one.fields["decision"] for one in chain.read_entries(sql) if one.fields["kind"] == "decision"] == ["denied"]
+    assert [one.fields["decision"] for one in audit.read_entries(sql) if one.fields["kind"] == "decision"] == ["denied"]
 
 
 async def test_the_log_is_readable_by_its_owner_only(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.log.audit import chain
+from agent_kernel.log import audit
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, SeenCell, ToolVerdict, WallsFound
@@ -219,8 +219,8 @@ class Stage:
         """The entries of the audit trail, whose chain is whole."""
 
         def read(sql: sqlite3.Connection) -> list[dict[str, Any]]:
-            assert chain.check(sql) is None
-            return [entry.fields for entry in chain.read_entries(sql)]
+            assert audit.check(sql) is None
+            return [entry.fields for entry in audit.read_entries(sql)]
 
         return await self.log.read(read)
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from agent_kernel import cli
-from agent_kernel.log import runs, tool_calls
-from agent_kernel.log.audit import chain
-from agent_kernel.log.audit.entries import AuditedEntry
+from agent_kernel.log import audit, runs, tool_calls
+from agent_kernel.log.audit import AuditedEntry
 from agent_kernel.log.tables import make_tables
 from agent_kernel.tools.arguments import digest
 
@@ -78,7 +77,7 @@ def tamper(sql: sqlite3.Connection, *statements: str) -> None:
 
 
 def lines(sql: sqlite3.Connection) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in chain.export(sql)]
+    return [json.loads(line) for line in audit.export(sql)]
 
 
 def test_each_decision_and_each_outcome_is_an_entry(sql: sqlite3.Connection) -> None:
@@ -138,7 +137,7 @@ def test_a_move_that_is_rolled_back_leaves_no_entry(sql: sqlite3.Connection) -> 
     tool_calls.commit_decision(sql, "apr_c4", YES, [], denial="")
     sql.execute("ROLLBACK")
     assert len(lines(sql)) == 6
-    assert chain.check(sql) is None
+    assert audit.check(sql) is None
 
 
 def test_the_trail_outlives_its_conversation(sql: sqlite3.Connection) -> None:
@@ -146,7 +145,7 @@ def test_the_trail_outlives_its_conversation(sql: sqlite3.Connection) -> None:
     runs.delete_conversation(sql, "conv")
     assert sql.execute("SELECT count(*) FROM tool_calls").fetchone() == (0,)
     assert len(lines(sql)) == 6
-    assert chain.check(sql) is None
+    assert audit.check(sql) is None
 
 
 @pytest.mark.parametrize(
@@ -195,7 +194,7 @@ def test_tampering_is_noticed_and_the_first_bad_entry_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     tamper(sql, *(_with_hash(statement) for statement in statements))
-    fault = chain.check(sql)
+    fault = audit.check(sql)
     assert fault is not None
     assert fault.number == number
     assert why in fault.why
@@ -223,15 +222,15 @@ def test_an_entry_that_cant_be_read_ends_the_export_in_words(
 
 
 def test_a_whole_new_chain_shows_by_a_hash_that_was_noted(sql: sqlite3.Connection) -> None:
-    noted = chain.read_head(sql).hash
-    tamper(sql, "DELETE FROM audit", f"UPDATE audit_head SET number = 0, hash = '{chain.NO_ENTRY}'")
+    noted = audit.read_head(sql).hash
+    tamper(sql, "DELETE FROM audit", f"UPDATE audit_head SET number = 0, hash = '{audit.NO_ENTRY}'")
     sql.execute(
         "CREATE TRIGGER again AFTER INSERT ON audit BEGIN UPDATE audit_head SET number = NEW.number, "
         "hash = NEW.hash; END"
     )
     approve_and_run(sql, "c9")
-    assert chain.check(sql) is None  # the log alone can't know
-    assert noted not in {entry.hash for entry in chain.read_entries(sql)}
+    assert audit.check(sql) is None  # the log alone can't know
+    assert noted not in {entry.hash for entry in audit.read_entries(sql)}
 
 
 def test_the_export_is_a_chain_that_anybody_can_check(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_kernel.log import runs, tool_calls
-from agent_kernel.log.audit.entries import AuditedEntry
+from agent_kernel.log.audit import AuditedEntry
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.testing import ScriptedModel, call, say

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from agent_kernel.log.audit.chain import NO_ENTRY, Head, read_head
+from agent_kernel.log.audit import NO_ENTRY, Head, read_head
 from agent_kernel.protocol.events import utc_now
 
 logger = logging.getLogger(__name__)
