@@ -200,12 +200,24 @@ def test_tables_in_memory_and_arrays_tell_shape_and_types(monkeypatch: pytest.Mo
             monkeypatch, "xarray", "Dataset", {"sizes": {"x": 2, "y": 3}, "variables": {"t": within, "u": odd}}
         ),
         "blocks": imported(monkeypatch, "dask.array", "Array", {"shape": (4, float("nan")), "dtype": cube.dtype}),
+        "arrow": imported(
+            monkeypatch, "pyarrow", "Table", {"schema": [FIELDS(name="price", type="int64")], "shape": (3, 1)}
+        ),
+        "places": imported(
+            monkeypatch,
+            "geopandas",
+            "GeoDataFrame",
+            {"columns": EMPTY.columns, "dtypes": EMPTY.dtypes, "iloc": EMPTY.iloc, "shape": (1, 2)},
+        ),
     }
     assert inspect_variables(values, {}).split("\n") == [
         "eager: polars.DataFrame 3 x 2, columns: price (Int64), name (String)",
         "tensor: torch.Tensor 2 x 3, dtype float32, on cpu",
         "cube: xarray.Dataset (x: 2, y: 3), variables: t (float64 (x, y)), u (numpy.DataFrame (x))",
         "blocks: dask.Array 4 x nan, dtype float64",
+        "arrow: pyarrow.Table 3 x 1, columns: price (int64)",
+        "places: geopandas.GeoDataFrame 1 x 2, columns: price (int64), name (str)",
+        "  1 | 'x'",
     ]
 
 

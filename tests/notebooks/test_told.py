@@ -5,12 +5,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_kernel.protocol.calls import source_digest
 from tests.notebooks.conftest import SERVED
 from tests.notebooks.kernel import TestKernel
+from tests.programs import wait_until
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
@@ -65,7 +67,7 @@ NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
     "a shell": (
         ["print('before')", "%%bash\necho loading\nls /nowhere-at-all >&2\nexit 3"],
         ["%%bash", "stdout: loading", "stderr: ls: cannot access '/nowhere-at-all'", "CalledProcessError", "status 3"],
-        [],
+        ["echo loading\\n"],
     ),
     "an exception group of 200": (
         [GROUP],
@@ -96,6 +98,26 @@ NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["RecursionError: maximum recursion depth exceeded", "return down(n + 1) (9"],
         [],
     ),
+    "too deep in two functions": (
+        ["def even(n):\n    return odd(n - 1)\ndef odd(n):\n    return even(n - 1)\neven(9)"],
+        ["], line 5\n        even(9)\n    [... 9", "more of the user's code ...]\n    Cell In[", "in odd\n"],
+        [],
+    ),
+    "a script that a magic runs": (
+        ["%run failing.py"],
+        ["failed: KeyError: 'cost'\n    failing.py, line 2\n", "        print(rows[0]['cost'])"],
+        [],
+    ),
+    "a value that can't be shown": (
+        ["class Odd:\n    def __repr__(self):\n        return 1 / 0\nOdd()"],
+        ["failed: ZeroDivisionError: division by zero", "in __repr__\n        return 1 / 0"],
+        [],
+    ),
+    "a long message": (
+        ["found, wanted = list(range(900)), list(range(899))\nassert found == wanted, f'{found} is not {wanted}'"],
+        ["AssertionError: [0, 1, 2,", " [...] ", "897, 898]\n", "assert found == wanted"],
+        [" 400,"],
+    ),
     "keys": (
         [f"import os\nkey = '{KEY}'", f"print(os.environ['DB_PASSWORD'])\nraise ValueError('{JWT} and {KEY}')"],
         ["key = '[API key]'", "stdout: [API key]", "ValueError: [API key] and [API key]"],
@@ -108,6 +130,7 @@ NOTEBOOKS: dict[str, tuple[list[str], list[str], list[str]]] = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("notebook")
     (folder / "helpers.py").write_text(HELPERS)
+    (folder / "failing.py").write_text("rows = [{'price': 2}]\nprint(rows[0]['cost'])\n")
     return folder
 
 
@@ -161,6 +184,23 @@ def test_a_prompt_names_cells_and_whole_sources_and_leaves_out_its_own(start_ker
     assert "failed: JSONDecodeError: Expecting property name" in told["text"]
     assert [text for text in ("x = 1", "of a call") if text in told["text"]] == []
     assert told["cells"] == [{"cell_id": "a", "digest": source_digest("x = 2\n")}]
+
+
+def test_a_cell_beside_which_one_runs_in_a_subshell_is_told_with_its_error(kernel: TestKernel, tmp_path: Path) -> None:
+    began, other = tmp_path / "began", tmp_path / "other"
+    kernel.run("%load_ext agent_kernel\nimport pathlib, time")
+    wait = f"pathlib.Path({str(began)!r}).touch()\nwhile not pathlib.Path({str(other)!r}).exists(): time.sleep(0.01)\n"
+    first = kernel.send_cell("first", wait + "first = 1 / 0")
+    wait_until(began.exists, "the first cell to begin")
+    content: dict[str, Any] = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+    second = kernel.post("execute_request", subshell=kernel.subshell(), code="{}['second']", **content)
+    kernel.result(second)
+    other.touch()
+    assert kernel.result(first).reply["ename"] == "ZeroDivisionError"
+    told = kernel.request("environment")["text"]
+    assert "cell:first" in told
+    assert "failed: ZeroDivisionError: division by zero" in told, told
+    assert "failed: KeyError: 'second'" in told, told
 
 
 TOLD = """import agent_kernel as ak

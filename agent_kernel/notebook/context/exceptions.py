@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from subprocess import CalledProcessError
 from types import TracebackType
 from typing import Any
 
@@ -18,8 +19,10 @@ from agent_kernel.notebook.plain_values import safe_text, type_name
 
 MAX_CHARACTERS = 2_400
 """Of one exception, with its causes."""
-MESSAGE_CHARACTERS = 800
+MESSAGE_CHARACTERS, _MESSAGE_BEGINS = 800, 500
 _LINE_CHARACTERS = 200
+_CELL_MAGIC = "get_ipython().run_cell_magic("
+"""What IPython makes of a cell such as `%%bash`: the line has the whole cell again."""
 _OWN_FRAMES, _MEMBERS_FRAMES, _LIBRARY_FRAMES = 8, 2, 3
 """The most frames of the user's own code; of that in a member of a group; and of libraries between two of these."""
 _MOST_FRAMES = 20_000
@@ -67,8 +70,8 @@ def error_text(error: BaseException, places: Places, message: str | None = None)
     text = "\n".join(_lines(error, places, message, _DEPTH))
     if len(text) <= MAX_CHARACTERS:
         return text
-    end = MAX_CHARACTERS // 2
-    return f"{text[: MAX_CHARACTERS - end - 40]}\n[... cut ...]\n{text[-end:]}"
+    half = MAX_CHARACTERS // 2 - 20
+    return f"{text[:half].rpartition(chr(10))[0]}\n[... cut ...]\n{text[-half:].partition(chr(10))[2]}"
 
 
 def _lines(error: BaseException, places: Places, message: str | None, depth: int) -> Iterator[str]:
@@ -78,7 +81,8 @@ def _lines(error: BaseException, places: Places, message: str | None, depth: int
     most = _OWN_FRAMES if depth == _DEPTH else _MEMBERS_FRAMES
     while following is not None and not any(following is one for one in seen) and len(seen) < _CAUSES:
         is_syntax = issubclass(type(following), SyntaxError)  # IPython's message names a file that nobody knows
-        said = _message(following) if message is None or is_syntax else message[:MESSAGE_CHARACTERS]
+        said = _message(following) if message is None or is_syntax else _bounded(message)
+        said = _of_script(following) or said
         yield f"{link}{type_name(following)}: {said}".removesuffix(": ")
         yield from _notes(following)
         yield from _syntax(following, places)
@@ -103,17 +107,33 @@ def _message(error: BaseException) -> str:
     if issubclass(kind, OSError) and type(_read(OSError, "strerror", error)) is str:
         named = safe_text(_read(OSError, "filename", error))
         problem = f"[Errno {safe_text(_read(OSError, 'errno', error))}] {_read(OSError, 'strerror', error)}"
-        return f"{problem}: {named}"[:MESSAGE_CHARACTERS] if named != "None" else problem[:MESSAGE_CHARACTERS]
+        return _bounded(f"{problem}: {named}" if named != "None" else problem)
     if issubclass(kind, BaseExceptionGroup):
         return _plain(_read(BaseExceptionGroup, "message", error))
     if len(arguments) == 1 and type(arguments[0]) is str and not issubclass(kind, KeyError):
         return _plain(arguments[0])
-    told = ", ".join(safe_text(one) for one in arguments[:6])
-    return told[:MESSAGE_CHARACTERS]
+    return _bounded(", ".join(safe_text(one) for one in arguments[:6]))
+
+
+def _of_script(error: BaseException) -> str:
+    """Of a magic such as `%%bash`, whose message has the whole script; else empty."""
+    held = _read(BaseException, "__dict__", error)
+    if type(error) is not CalledProcessError or type(held) is not dict or type(held.get("cmd")) is not bytes:
+        return ""
+    return f"The script ended with exit status {safe_text(held.get('returncode'))}."
 
 
 def _plain(text: Any) -> str:
-    return text[:MESSAGE_CHARACTERS] if type(text) is str else ""
+    return _bounded(text) if type(text) is str else ""
+
+
+def _bounded(message: str) -> str:
+    """Its beginning and its end, of whole words: half of a key would not be known as one."""
+    if len(message) <= MESSAGE_CHARACTERS:
+        return message
+    first, last = message[:_MESSAGE_BEGINS], message[_MESSAGE_BEGINS + 8 - MESSAGE_CHARACTERS :]
+    first, last = first[: max(first.rfind(" "), first.rfind("\n"))], last[max(last.find(" "), last.find("\n"), 0) :]
+    return f"{first} [...] {last.lstrip()}"
 
 
 def _notes(error: BaseException) -> Iterator[str]:
@@ -137,16 +157,22 @@ def _syntax(error: BaseException, places: Places) -> Iterator[str]:
 
 
 def _frames(error: BaseException, places: Places, most: int) -> Iterator[str]:
-    """The frames in the order of the calls: the last of the user's own, and of libraries where they were entered and
-    where they ended."""
+    """The frames in the order of the calls: the first and the last of the user's own, and of libraries where they were
+    entered and where they ended."""
     told = [
         (frame, len(list(same))) for frame, same in groupby(_walk(_read(BaseException, "__traceback__", error), places))
     ]
     own = [number for number, (frame, _) in enumerate(told) if frame.own]
-    if len(own) > most:
-        yield f"  [... {len(own) - most} more of the user's code ...]"
-        told = told[own[-most] :]
-    for is_own, group in groupby(told, lambda one: one[0].own):
+    left_out = len(own) - most
+    if left_out > 0:  # the first one is where the cell began
+        yield from _frame_lines(told[: own[0] + 1])
+        yield f"  [... {left_out} more of the user's code ...]"
+        told = told[own[1 - most] :]
+    yield from _frame_lines(told)
+
+
+def _frame_lines(frames: Sequence[tuple[_Frame, int]]) -> Iterator[str]:
+    for is_own, group in groupby(frames, lambda one: one[0].own):
         lines = [frame.text + (f" ({times:,} times)" if times > 1 else "") for frame, times in group]
         if not is_own and len(lines) > _LIBRARY_FRAMES:
             lines[1:-1] = [f"[... {len(lines) - 2} more of libraries ...]"]
@@ -162,6 +188,8 @@ def _walk(trace: TracebackType | None, places: Places) -> Iterator[_Frame]:
         if not is_ours(path):
             place, own = places.name(path)
             source = linecache.getline(path, line).strip()[:_LINE_CHARACTERS] if own else ""
+            if source.startswith(_CELL_MAGIC):
+                source = ""
             yield _Frame(place, own, line, code.co_name, source)
         trace = trace.tb_next
 

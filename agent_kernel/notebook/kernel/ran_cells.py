@@ -41,6 +41,15 @@ class _Outputs:
 
 
 @dataclass(frozen=True, slots=True)
+class _Begun:
+    info: Any
+    """What IPython says of the cell."""
+    number: int
+    last_error: Any
+    """Before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Ended:
     source: str
     cell_id: str | None
@@ -57,8 +66,8 @@ class RanCells:
         self._outputs: OrderedDict[str, _Outputs] = OrderedDict()
         """By the message that runs a cell."""
         self._lock = threading.Lock()
-        self._begun: tuple[Any, int] | None = None
-        """What IPython says of the cell that runs, and the id of the last error before it."""
+        self._begun: dict[int, _Begun] = {}
+        """The cells that run, by thread: beside the one of the notebook there may be one in each subshell."""
         self._before = self._last_error()
         shell.events.register("pre_run_cell", self._on_start)
         shell.events.register("post_run_cell", self._on_end)
@@ -100,25 +109,27 @@ class RanCells:
 
     def _on_start(self, info: Any) -> None:
         if info.store_history and current_entry.get() is None:
-            self._begun = (info, id(getattr(sys, "last_value", None)))
+            number = len(self._shell.history_manager.input_hist_raw)
+            self._begun[threading.get_ident()] = _Begun(info, number, getattr(sys, "last_value", None))
             self._outputs[self._message_id()] = _Outputs()
             while len(self._outputs) > _KEPT:
                 self._outputs.popitem(last=False)
 
     def _on_end(self, result: Any) -> None:
         """A hook of IPython's, which calls it after nested code and that of a call too. There is no result where the
-        cell was interrupted, and another one where IPython failed to show its exception."""
-        if self._begun is None or (result is not None and result.info.raw_cell != self._begun[0].raw_cell):
+        cell was interrupted, and another one where IPython failed to show its exception. Magics such as `%run` show an
+        exception and end the cell without one."""
+        begun = self._begun.get(threading.get_ident())
+        if begun is None or (result is not None and result.info.raw_cell != begun.info.raw_cell):
             return
-        (info, last), self._begun = self._begun, None
-        number = len(self._shell.history_manager.input_hist_raw) - 1
+        del self._begun[threading.get_ident()]
+        info, number, error = begun.info, begun.number, None
         if (kept := self._shell.last_execution_result) is not None and kept.info is info:
             result = kept
-        if result is None:
-            value = getattr(sys, "last_value", None)
-            error = value if id(value) != last else None
-        else:
+        if result is not None:
             error = result.error_in_exec if result.error_in_exec is not None else result.error_before_exec
+        if error is None and (shown := getattr(sys, "last_value", None)) is not begun.last_error:
+            error = shown
         self._ended[number] = _Ended(
             source=info.raw_cell,
             cell_id=info.cell_id,
