@@ -145,6 +145,17 @@ def test_errors_cells_and_outputs_are_asked_about_from_buttons_toolbar_menu_and_
     expect_typing_goes_to(notebook, 1, f"%%agent\nAbout the output of @cell:{first}\n")
 
 
+def test_an_exception_group_which_has_no_output_of_its_own_is_asked_about_too(
+    open_notebook: OpenNotebook, model: WrittenModel
+) -> None:
+    model.says(say("Two tasks failed."))
+    notebook = open_notebook(["raise ExceptionGroup('two', [ValueError('a'), TypeError('b')])"])
+    notebook.run(0)
+    button(notebook, "Fix").click()
+    expect(notebook.record()).to_contain_text("Two tasks failed.")
+    assert "1 of 2:" in model.requests()[0][-1]["content"]
+
+
 def test_a_kernel_that_can_have_no_agent_is_told_from_one_that_lacks_the_package(lab: LabServer, page: Page) -> None:
     add_kernel(lab, "bare", WITHOUT_THE_PACKAGE, "python")
     add_kernel(lab, "other", ANOTHER_LANGUAGE, "R")
