@@ -1,10 +1,12 @@
 """`CellChanges`: the ways back from the changes of cells that calls have made, kept in the server's memory."""
 
 import asyncio
+import json
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal, assert_never
+from functools import cached_property
+from typing import Any, Literal, assert_never
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.kernel import KeptChange
@@ -22,7 +24,7 @@ NO_PLACE = "The cell that {cell} stood below is no longer there. Nothing was put
 GONE = "There is no cell {cell} in the notebook now. Nothing was put back."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WayBack:
     """What undoes a call's change; once that is done, what does it again."""
 
@@ -33,9 +35,10 @@ class WayBack:
     """For a move: the id of the cell that it stands below; `None` for the notebook's beginning."""
     state: ChangeState = "as_left"
 
-    @property
+    @cached_property
     def characters(self) -> int:
-        return len(self.change.expected or "") + len(self.change.source)
+        whole = len(json.dumps(self.change.cell)) if self.change.cell is not None else 0
+        return len(self.change.expected or "") + len(self.change.source) + whole
 
 
 class _NotAsLeft(ToolFailed):
@@ -98,7 +101,7 @@ async def _put_back(kept: WayBack) -> WayBack:
     answer = (await kept.notebook.ask(change)).answer
     match answer.refusal:
         case None:
-            return _opposite(kept, found, above)
+            return _opposite(kept, found, above, answer.removed)
         case "changed":
             raise _NotAsLeft(CHANGED.format(cell=change.cell_id))
         case "gone":
@@ -108,7 +111,9 @@ async def _put_back(kept: WayBack) -> WayBack:
             raise ToolFailed(refused(refusal, change.cell_id, answer.detail))
 
 
-def _opposite(kept: WayBack, found: tuple[CellState, ...], above: str | None) -> WayBack:
+def _opposite(
+    kept: WayBack, found: tuple[CellState, ...], above: str | None, removed: dict[str, Any] | None
+) -> WayBack:
     """`found` is the cell as it was before the change, `above` the one that it stood below."""
     change = kept.change
     match change.action:
@@ -117,14 +122,21 @@ def _opposite(kept: WayBack, found: tuple[CellState, ...], above: str | None) ->
         case "insert":
             back = CellChange(action="delete", cell_id=change.cell_id, expected=change.source)
         case "delete":
-            kind: Literal["code", "markdown"] = "markdown" if found and found[0].cell_type == "markdown" else "code"
-            source = change.expected or ""
-            back = CellChange(action="insert", cell_id=change.cell_id, source=source, cell_type=kind, after=above)
+            gone = CellState(cell_id=change.cell_id, cell_type="code", index=0, source=change.expected or "")
+            back = as_it_was(found[0] if found else gone, removed, above)
         case "move":
             return replace(kept, change=change.model_copy(update={"after": above}), below=change.after)
         case _:
             assert_never(change.action)
     return replace(kept, change=back)
+
+
+def as_it_was(cell: CellState, whole: dict[str, Any] | None, after: str | None) -> CellChange:
+    """What adds a deleted cell again: the whole of it, where that is known, or its source alone."""
+    kind: Literal["code", "markdown"] = "markdown" if cell.cell_type == "markdown" else "code"
+    return CellChange(
+        action="insert", cell_id=cell.cell_id, source=cell.source, cell_type=kind, cell=whole, after=after
+    )
 
 
 async def cell_above(notebook: NotebookEditor, index: int) -> str | None:

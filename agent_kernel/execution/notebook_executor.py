@@ -6,18 +6,19 @@ A change is bound to the digest of the source that the model has seen, and is ma
 import asyncio
 import json
 import posixpath
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from agent_kernel.errors import ToolFailed
-from agent_kernel.execution.cell_changes import CellChanges, WayBack, cell_above
+from agent_kernel.execution.cell_changes import CellChanges, WayBack, as_it_was, cell_above
 from agent_kernel.execution.kernel_executor import KernelExecutor
 from agent_kernel.execution.link import RequestFailed
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, SeenCell, ToolVerdict, source_digest
 from agent_kernel.protocol.file_cards import CellCard
 from agent_kernel.protocol.kernel import MENTION_CHARACTERS, AskWhetherCellWaits, Mention
-from agent_kernel.protocol.pages import CellChange, CellState, ReadCells, RunCell
+from agent_kernel.protocol.pages import CellChange, CellState, PageAnswer, ReadCells, RunCell
 from agent_kernel.protocol.views import Preview
 from agent_kernel.tools.builtin.cells import (
     NEVER_TOLD,
@@ -38,7 +39,10 @@ from agent_kernel.tools.review.preview import diff, warnings
 WAITS_SECONDS = 3.0
 KNOWN_SOURCES = 200
 """How many sources are kept to tell the difference to a changed one."""
+DELETED = "The cell {cell} was deleted while it ran. The kernel may have run it to its end, or run it still."
 OWN_CELL = "The cell {cell} is the one of the prompt itself. Nothing was done."
+RUNS_PROMPT = "This cell is a prompt for an agent, whose run begins when this one has ended. Nothing was done."
+_PROMPT = re.compile(r"\s*%%agent(?!\S)")
 RUNS_HERE = (
     "A cell waits for the end of this run, so no other cell can run before that. Nothing ran. Use run_python, which "
     "runs inside of the cell that waits."
@@ -116,15 +120,17 @@ class NotebookExecutor(KernelExecutor):
             if _runs(tool_name, arguments):
                 await self._refuse_if_a_cell_waits()
             if tool_name == "insert_cell":
-                cell, language = None, "python"
+                cell, (place, language) = None, await self._place(arguments)
             else:
                 cell, language = await self._cell(tool_name, arguments, seen)
-            facts = [await self._place(arguments)] if tool_name in ("insert_cell", "move_cell") else []
+                place = (await self._place(arguments))[0] if tool_name == "move_cell" else ""
+            if _runs(tool_name, arguments) and self._cell_id is not None:
+                _refuse_prompts(arguments.get("source", cell.source if cell is not None else ""))
         except _Stale as stale:
             return CellCard(refusal=str(stale), cells=stale.cells)
         except (ToolFailed, NobodyKnows) as refusal:
             return CellCard(refusal=str(refusal))
-        preview = _preview(tool_name, arguments, cell, language, facts)
+        preview = _preview(tool_name, arguments, cell, language, [place] if place else [])
         runs = tool_name == "run_cell" and cell is not None and cell.cell_type == "code"
         found = warnings("run_python", {"code": cell.source}) if runs and cell is not None else []
         return CellCard(preview, tuple(found))
@@ -183,7 +189,7 @@ class NotebookExecutor(KernelExecutor):
             change = self._change_of(name, before, arguments)
         stood_below = await self._stood_below(change, before)
         changed = await self._ask(change, cell_id)
-        undo = await self._keep_way_back(call.approval_id, change, before, stood_below, changed.answer.cells)
+        undo = await self._keep_way_back(call.approval_id, change, before, stood_below, changed.answer)
         done = {"insert": "Added", "edit": "Edited", "delete": "Deleted", "move": "Moved"}[change.action]
         text = f"{done} cell:{cell_id} of {changed.path} ({changed.place})."
         if change.action == "delete":
@@ -195,7 +201,7 @@ class NotebookExecutor(KernelExecutor):
         seen = tuple(map(seen_cell, changed.answer.cells))
         if not arguments.get("run", False):
             return Outcome("success", text, undo, cells=seen)
-        ran = await self._run(call, cell_id, change.source)
+        ran = await self._run_changed(call, cell_id, change.source)
         return Outcome(ran.status, f"{text}\n{ran.content}", undo, cells=ran.cells or seen)
 
     async def _stood_below(self, change: CellChange, before: CellState | None) -> str | None:
@@ -209,21 +215,23 @@ class NotebookExecutor(KernelExecutor):
         change: CellChange,
         before: CellState | None,
         stood_below: str | None,
-        now: Sequence[CellState],
+        now: PageAnswer,
     ) -> str | None:
         """What `Outcome.undo` is; `None` where there is no way back."""
         cell_id, below = change.cell_id, None
-        match change.action, before, now:
+        match change.action, before, now.cells:
             case "insert", _, [CellState(source=left)]:
                 back = CellChange(action="delete", cell_id=cell_id, expected=left)
             case "edit", CellState(source=source), [CellState(source=left)]:
                 back = CellChange(action="edit", cell_id=cell_id, expected=left, source=source)
-            case "delete", CellState(source=source, cell_type="code" | "markdown" as cell_type), _:
-                kind: Literal["code", "markdown"] = "markdown" if cell_type == "markdown" else "code"
-                back = CellChange(action="insert", cell_id=cell_id, source=source, cell_type=kind, after=stood_below)
+            case "delete", CellState(), _ if before.cell_type in ("code", "markdown") or now.removed is not None:
+                back = as_it_was(before, now.removed, stood_below)
             case "move", CellState(source=source), [CellState(index=index)]:
                 back = CellChange(action="move", cell_id=cell_id, expected=source, source=source, after=stood_below)
-                below = await cell_above(self._notebook, index)
+                try:
+                    below = await cell_above(self._notebook, index)
+                except ToolFailed:  # neither page nor file is there any more, but the cell was moved
+                    return None
             case _:
                 return None
         return self._changes.keep(approval_id, WayBack(back, self._notebook, below))
@@ -251,29 +259,41 @@ class NotebookExecutor(KernelExecutor):
         if waits:
             raise ToolFailed(RUNS_HERE)
 
-    async def _run(self, call: ApprovedCall, cell_id: str, source: str) -> Outcome:
+    async def _run(self, call: ApprovedCall, cell_id: str, source: str, *, changed: bool = False) -> Outcome:
         self._running.add(call.approval_id)
         try:
-            ran = await self._ask(RunCell(cell_id=cell_id, expected=source), cell_id)
+            ran = await self._ask(RunCell(cell_id=cell_id, expected=source), cell_id, changed=changed)
         except asyncio.CancelledError:
             await self._notebook.interrupt()
             raise
         finally:
             self._running.discard(call.approval_id)
-        [cell] = ran.answer.cells
+        cell = next(iter(ran.answer.cells), None)
+        if cell is None:
+            raise NobodyKnows(DELETED.format(cell=cell_id))
         number = f" as [{cell.execution_count}]" if cell.execution_count is not None else ""
         head = f"Ran cell:{cell_id}{number}" + (":" if cell.outputs else ", without outputs.")
-        return Outcome(
-            "success" if ran.answer.success else "error", "\n".join([head, *outputs_of(cell)]), cells=(seen_cell(cell),)
-        )
+        text = "\n".join(part for part in (head, *outputs_of(cell), ran.answer.detail) if part)
+        return Outcome("success" if ran.answer.success else "error", text, cells=(seen_cell(cell),))
 
-    async def _ask(self, request: CellChange | RunCell, cell_id: str) -> Answered:
+    async def _run_changed(self, call: ApprovedCall, cell_id: str, source: str) -> Outcome:
+        """Run a cell that the same call has changed: whatever becomes of that, the change was made."""
+        try:
+            return await self._run(call, cell_id, source, changed=True)
+        except _Stale as stale:
+            return Outcome("error", f"It was not run. {stale}", cells=stale.cells)
+        except ToolFailed as error:
+            return Outcome("error", f"It was not run. {error}")
+        except NobodyKnows as unknown:
+            return Outcome("unknown", str(unknown))
+
+    async def _ask(self, request: CellChange | RunCell, cell_id: str, *, changed: bool = False) -> Answered:
         """Raises `ToolFailed` with the cell as it is, if it was changed."""
         found = await self._notebook.ask(request)
         answer = found.answer
         if answer.refusal is None:
             return found
-        message = refused(answer.refusal, cell_id, answer.detail)
+        message = refused(answer.refusal, cell_id, answer.detail, changed=changed)
         if answer.refusal == "changed" and answer.cells and request.expected is not None:
             text, seen = as_it_is_now(answer.cells[0], request.expected)
             raise _Stale(f"{text}\n{message}", seen)
@@ -289,11 +309,8 @@ class NotebookExecutor(KernelExecutor):
             raise ToolFailed(OWN_CELL.format(cell=cell_id))
         if seen is None:
             raise ToolFailed(NEVER_TOLD.format(cell=cell_id))
-        found = await self._notebook.ask(ReadCells(cell_ids=(cell_id,)))
-        cells = found.answer.cells
-        if len(cells) != 1:
-            raise ToolFailed(refused("twice" if cells else "gone", cell_id))
-        cell = cells[0]
+        answer = await self._look(name, cell_id)
+        cell = answer.cells[0]
         if source_digest(cell.source) != seen:
             text, now = as_it_is_now(cell, self._known.get(seen))
             self._keep(cell)
@@ -301,20 +318,31 @@ class NotebookExecutor(KernelExecutor):
         self._keep(cell)
         if is_locked(name.removesuffix("_cell"), cell.locks):
             raise ToolFailed(refused("locked", cell_id))
-        return cell, found.answer.language if cell.cell_type == "code" else cell.cell_type
+        if _runs(name, arguments) and cell.cell_type not in ("code", "markdown"):
+            raise ToolFailed(refused("kind", cell_id))
+        return cell, answer.language if cell.cell_type == "code" else cell.cell_type
 
-    async def _place(self, arguments: dict[str, Any]) -> str:
-        """Where a cell goes, for its card. Raises `ToolFailed` where there is no such place."""
+    async def _place(self, arguments: dict[str, Any]) -> tuple[str, str]:
+        """Where a cell goes, for its card, and the language of the notebook's code. Raises `ToolFailed` where there is
+        no such place."""
         after = self._after(arguments)
+        answer = await self._look("insert_cell", after)
         if not after:
-            return "At the top of the notebook." if after is None else "At the end of the notebook."
-        found = await self._notebook.ask(ReadCells(cell_ids=(after,)))
-        if len(found.answer.cells) != 1:
-            raise ToolFailed(refused("twice" if found.answer.cells else "gone", after))
+            return "At the top of the notebook." if after is None else "At the end of the notebook.", answer.language
         if "after" not in arguments:
-            return "Below the prompt's cell."
-        first = next(iter(found.answer.cells[0].source.strip().splitlines()), "")
-        return f"Below the cell that begins with: {first[:80]}" if first else "Below an empty cell."
+            return "Below the prompt's cell.", answer.language
+        first = next(iter(answer.cells[0].source.strip().splitlines()), "")
+        return f"Below the cell that begins with: {first[:80]}" if first else "Below an empty cell.", answer.language
+
+    async def _look(self, name: str, cell_id: str | None) -> PageAnswer:
+        """The cell with this id, if one is named, for a call of this tool. Raises `ToolFailed` where the notebook takes
+        no such call, or has no such cell."""
+        answer = (await self._notebook.ask(ReadCells(cell_ids=(cell_id,) if cell_id else ()))).answer
+        if ("run" if name == "run_cell" else "change") in answer.refuses:
+            raise ToolFailed(refused("read_only", ""))
+        if cell_id and len(answer.cells) != 1:
+            raise ToolFailed(refused("twice" if answer.cells else "gone", cell_id))
+        return answer
 
     def _after(self, arguments: dict[str, Any]) -> str | None:
         """As `CellChange.after`: below the run's own cell where nothing is said, and at the end where it has none."""
@@ -330,6 +358,12 @@ class NotebookExecutor(KernelExecutor):
 
 def _runs(name: str, arguments: dict[str, Any]) -> bool:
     return name == "run_cell" or (arguments.get("run") is True and arguments.get("cell_type") != "markdown")
+
+
+def _refuse_prompts(source: str) -> None:
+    """A prompt's cell may wait for its run, which waits for this one."""
+    if _PROMPT.match(source):
+        raise ToolFailed(RUNS_PROMPT)
 
 
 def _preview(name: str, arguments: dict[str, Any], cell: CellState | None, language: str, facts: list[str]) -> Preview:

@@ -19,11 +19,14 @@ MOST_OUTPUTS = 50
 """The most outputs of a cell that a page sends, each cut to `OUTPUT_CHARACTERS`."""
 OUTPUT_CHARACTERS = 20_000
 SOURCE_CHARACTERS = 5_000_000
+REMOVED_CHARACTERS = 5_000_000
+"""Of a deleted cell that can come back whole."""
 
 Refusal = Literal["gone", "twice", "changed", "locked", "read_only", "running", "kind", "no_kernel", "closed", "failed"]
 """Why a page, or a file, did not do what it was asked: there is no such cell, or more than one; its source is another
 one; it may not be edited or deleted; the notebook can't be saved; the cell runs; it can't run; there is no kernel; the
 page has the notebook no more; or something broke."""
+Act = Literal["change", "run"]
 Lock = Literal["editable", "deletable"]
 """A field of a cell's metadata that locks it where it is false."""
 
@@ -72,11 +75,16 @@ class PageAnswer(PageModel):
     request_id: str = Field(max_length=100)
     refusal: Refusal | None = None
     detail: str = Field(default="", max_length=2_000)
+    """More about a refusal, or about what was done."""
     cells: tuple[CellState, ...] = Field(default=(), max_length=MOST_READ)
     total: int = Field(default=0, ge=0)
     """The number of the notebook's cells."""
+    removed: dict[str, Any] | None = None
+    """The cell that was deleted, in nbformat, where it is not too long."""
     language: str = Field(default="python", max_length=100)
     """Of the notebook's code."""
+    refuses: tuple[Act, ...] = ()
+    """What can't be done with cells of this notebook, because it is read-only: in a page they run all the same."""
     success: bool = True
     """Whether a cell that ran did so without an error."""
 
@@ -100,6 +108,8 @@ class CellChange(PageModel):
     """The source that the cell must have; `None` for a cell that is new."""
     source: str = ""
     cell_type: Literal["code", "markdown"] = "code"
+    cell: dict[str, Any] | None = None
+    """For `insert`: the cell in nbformat, as `PageAnswer.removed`, in place of its source and type."""
     after: CellId | None = None
     """For `insert` and `move`; `None`: the notebook's beginning; an empty text: its end."""
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from agent_kernel.testing import call, calls, say
 from tests.e2e.lab import LOAD_READY, LabServer, NotebookPage, close_notebooks
-from tests.e2e.model import WrittenModel
+from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
 
 SOURCE = "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getSource()"
@@ -99,7 +99,9 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_
         call("run_cell", cell_id="c3"),
         say("Done."),
     )
-    notebook = open_cells("x = 1 / 0", "# to be deleted", "%%agent --policy allow\nTidy up.")
+    plot = nbformat.v4.new_output("display_data", {"text/html": "<p id=drawn>A plot</p>", "text/plain": "A plot"})
+    plotted = nbformat.v4.new_code_cell("# to be deleted", outputs=[plot], metadata={"tags": ["plot"]})
+    notebook = open_cells("x = 1 / 0", plotted, "%%agent --policy allow\nTidy up.")
     notebook.run(0)
     notebook.page.evaluate(RUN_LAST)
     expect(notebook.record()).to_contain_text("Done.")
@@ -119,6 +121,9 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_
     expect(notebook.record()).to_contain_text(" was changed since. Undo would lose that, so it is not offered.")
     assert notebook.page.evaluate(SOURCES)[:4] == [LOAD_READY, "x = 1 / 0", "first = 2", "# to be deleted"]
     assert notebook.page.evaluate(IDS)[3] == "c2"
+    [back] = [cell for cell in notebook.save().cells if cell.id == "c2"]
+    assert (back.outputs, back.metadata.tags) == ([plot], ["plot"])
+    assert notebook.page.evaluate(TRUSTED, 3) is False
     notebook.page.evaluate(SET_SOURCE, [2, "%agent undo run"])
     notebook.run(2)
     deleted, moved, inserted, stays = notebook.outputs(2)[0]["text"].splitlines()
@@ -127,11 +132,12 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_
     assert stays == "What the kernel computed stays as it is."
 
 
-def test_run_cell_runs_no_raw_cell_and_none_where_the_prompt_waits_and_is_interrupted_by_stop(
+def test_run_cell_runs_no_raw_cell_no_prompt_and_none_where_the_prompt_waits_and_is_interrupted_by_stop(
     open_cells: OpenCells, model: WrittenModel
 ) -> None:
     run_it, raw = call("run_cell", cell_id="c1"), call("run_cell", cell_id="c2")
-    model.says(call("read_notebook"), raw, say("No code."), run_it, say("I see."), run_it)
+    prompts = calls(call("run_cell", cell_id="c4"), call("insert_cell", call_id="b", source="%%agent\nGo.", run=True))
+    model.says(call("read_notebook"), raw, prompts, say("No code."), run_it, say("I see."), run_it)
     notebook = open_cells(
         "import time\nprint('begun')\ntime.sleep(600)",
         nbformat.v4.new_raw_cell("no code"),
@@ -142,7 +148,9 @@ def test_run_cell_runs_no_raw_cell_and_none_where_the_prompt_waits_and_is_interr
     notebook.run(0)
     notebook.run(3)
     expect(notebook.record()).to_contain_text("No code.")
-    assert "The cell c2 is of a type that can't be run." in model.tool_results()[-1]
+    _, of_raw, *of_prompts = model.tool_results()
+    assert "The cell c2 is of a type that can't be run." in of_raw
+    assert ["This cell is a prompt for an agent" in text for text in of_prompts] == [True, True]
     notebook.run(4)
     expect(notebook.record().last).to_contain_text("I see.")
     assert "Use run_python" in model.tool_results()[-1]
@@ -152,6 +160,46 @@ def test_run_cell_runs_no_raw_cell_and_none_where_the_prompt_waits_and_is_interr
     expect(notebook.record()).to_have_count(3)
     notebook.wait_until_idle()
     assert notebook.outputs(1)[-1]["ename"] == "KeyboardInterrupt"
+
+
+def test_the_notebook_is_read_as_it_stands_in_the_page_where_cells_run_and_were_changed(
+    open_cells: OpenCells, model: WrittenModel
+) -> None:
+    read = Gate(call("read_notebook"))
+    model.says(read, say("I see."))
+    notebook = open_cells("x = 1\nx", "import time\nprint('begun', flush=True)\ntime.sleep(600)", "%%agent\nRead it.")
+    for index in (0, 1, 3):
+        notebook.run(index)
+    notebook.run(2, wait=False)
+    wait_until(lambda: notebook.text(2) == "begun", "the cell to begin")
+    notebook.page.evaluate(SET_SOURCE, [1, "x = 2\nx"])
+    read.open()
+    expect(notebook.record()).to_contain_text("I see.")
+    [told] = model.tool_results()
+    assert ", as the page shows it now: 4 cells" in told
+    assert "[2] cell:c1 (code, number 1, changed since it ran)\nx = 2\nx\n--- output: 1\n" in told
+    assert "cell:c2 (code, number 2, runs now)\nimport time\n" in told
+    assert "\n--- output: begun\n" in told
+    notebook.start("notebook:interrupt-kernel")
+    notebook.wait_until_idle()
+
+
+def test_in_a_notebook_that_is_read_only_cells_run_and_nobody_is_asked_to_change_one(
+    open_cells: OpenCells, model: WrittenModel
+) -> None:
+    edit = call("edit_cell", cell_id="c1", source="mended = 1")
+    model.says(call("read_notebook"), edit, call("run_cell", cell_id="c1"), say("I see."))
+    notebook = open_cells("6 * 7", "%%agent\nMend the cell above.")
+    notebook.run(0)
+    notebook.page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.model.readOnly = true }")
+    notebook.page.evaluate(RUN_LAST)
+    notebook.wait_for_state("awaiting_approval", card=2)
+    notebook.press("Approve", card=2)
+    expect(notebook.record()).to_contain_text("I see.")
+    _, edited, ran = model.tool_results()
+    assert "This notebook is read-only. Nothing was changed." in edited
+    assert "--- output: 42" in ran
+    assert source(notebook, 1) == "6 * 7"
 
 
 @pytest.mark.parametrize(("event", "of"), [("visibilitychange", "document"), ("focus", "window")])

@@ -122,9 +122,9 @@ class OpenPage:
 OpenPages = Callable[..., Awaitable[OpenPage]]
 
 
-async def edited_in(page: OpenPage, notebook: Notebook) -> tuple[str, Any]:
+async def edited_in(page: OpenPage, notebook: Notebook, turn: ModelTurn = EDIT) -> tuple[str, Any]:
     """Until the page has been asked to change the cell: the conversation's id, and the request."""
-    conversation_id = await notebook.ask(EDIT, decides=False)
+    conversation_id = await notebook.ask(turn, decides=False)
     for _ in range(2):  # read_notebook, and the card
         await page.shows("typed = 1")
     await notebook.approve()

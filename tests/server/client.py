@@ -154,14 +154,11 @@ class Kernel:
         self._client = cast(AsyncKernelClient, kernel_manager.get_kernel(kernel_id).client())
         self._client.start_channels(stdin=False, hb=False)
 
-    async def run(
-        self, code: str, seconds: float = 60.0, cell_id: str | None = None, page: str | None = None
-    ) -> list[Any]:
-        """Run a cell to its end; its outputs as IOPub messages. `cell_id`: as JupyterLab names it; `page`: as each
-        notebook of a page names itself."""
+    async def run(self, code: str, seconds: float = 60.0, **options: Any) -> list[Any]:
+        """Run a cell to its end; its outputs as IOPub messages. `options` are those of `start`."""
         if not self._heard:
             await self.ready()
-        message_id = self.start(code, cell_id, page)
+        message_id = self.start(code, **options)
         outputs: list[Any] = []
         async with asyncio.timeout(seconds):
             while True:
@@ -172,13 +169,15 @@ class Kernel:
                     return outputs
                 outputs.append(message)
 
-    def start(self, code: str, cell_id: str | None = None, page: str | None = None) -> str:
+    def start(self, code: str, cell_id: str | None = None, page: str | None = None, subshell: str | None = None) -> str:
+        """`cell_id`: as JupyterLab names it; `page`: as each notebook of a page names itself."""
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
         metadata = {} if cell_id is None else {"cellId": cell_id, "deletedCells": []}
         message = self._client.session.msg(
             "execute_request", content | {"allow_stdin": True, "stop_on_error": True}, metadata=metadata
         )
         message["header"]["session"] = page or message["header"]["session"]
+        message["header"] |= {} if subshell is None else {"subshell_id": subshell}
         self._client.shell_channel.send(message)
         message_id: str = message["header"]["msg_id"]
         return message_id
@@ -193,6 +192,12 @@ class Kernel:
                 messages.append(message)
             elif message["content"].get("execution_state") == "idle":
                 return messages
+
+    async def subshell(self) -> str:
+        """The id of a new one."""
+        self._client.control_channel.send(self._client.session.msg("create_subshell_request", {}))
+        reply = await self._client.get_control_msg(timeout=60)
+        return str(reply["content"]["subshell_id"])
 
     def ask_for_interrupt(self) -> None:
         """By a message, as a client of the kernel's own may."""

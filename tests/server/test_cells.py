@@ -57,6 +57,18 @@ async def test_an_error_of_a_cell_that_ran_goes_back_to_the_model(notebook: Note
     assert notebook.cells()[0].outputs[-1].ename == "ZeroDivisionError"
 
 
+async def test_outputs_that_the_file_can_not_have_are_told_and_the_cell_has_run_once(
+    notebook: Notebook, kernel: Kernel
+) -> None:
+    deletes = "whole = json.load(open(path))\ndel whole['cells'][0]\njson.dump(whole, open(path, 'w'))\ntimes.append(1)"
+    await kernel.run(f"import json; path, times = {str(notebook.path)!r}, []")
+    notebook.write(c1={"source": f"{deletes}\nprint('ran')"})
+    [done] = await notebook.ended(await notebook.ask(call("run_cell", cell_id="c1")))
+    assert done["state"] == "success"
+    assert "--- output: ran\nWhat it has put out is not in the notebook's file. The cell is not there" in done["result"]
+    assert await kernel.text("print(times)") == "[1]\n"
+
+
 @pytest.mark.parametrize(
     ("turn", "order"),
     [
@@ -175,12 +187,27 @@ async def test_an_edit_in_the_file_gives_no_trust_to_what_others_have_put_there(
     assert [cell.metadata for cell in notebook.cells()] == [{}, {}]
 
 
-async def test_a_file_that_may_not_be_written_is_left_as_it_is(
-    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("turn", [EDIT, call("insert_cell", source="new"), call("run_cell", cell_id="c1")])
+async def test_a_notebook_that_may_not_be_written_is_refused_without_asking_anybody(
+    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch, turn: ModelTurn
 ) -> None:
     before = notebook.path.read_bytes()
     monkeypatch.setattr(type(server.app.contents_manager), "is_writable", lambda *_: False)
-    [done] = await notebook.ended(await notebook.ask(EDIT))
+    [done] = await notebook.ended(await notebook.ask(turn, decides=False))
+    assert (done["state"], done["decided_at"]) == ("invalid", None)
+    assert "This notebook is read-only. Nothing was changed." in done["result"]
+    assert notebook.path.read_bytes() == before
+
+
+async def test_a_notebook_that_may_not_be_written_any_more_when_a_card_is_approved_is_left_as_it_is(
+    notebook: Notebook, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = notebook.path.read_bytes()
+    conversation_id = await notebook.ask(EDIT, decides=False)
+    await until_asked(notebook)
+    monkeypatch.setattr(type(server.app.contents_manager), "is_writable", lambda *_: False)
+    await notebook.approve()
+    [done] = await notebook.ended(conversation_id)
     assert (done["state"], "This notebook is read-only. Nothing was changed." in done["result"]) == ("error", True)
     assert notebook.path.read_bytes() == before
 
@@ -188,8 +215,8 @@ async def test_a_file_that_may_not_be_written_is_left_as_it_is(
 @pytest.mark.parametrize("cell_type", ["raw", "sql"])
 async def test_a_cell_of_another_kind_is_not_run(notebook: Notebook, cell_type: str) -> None:
     notebook.path.write_text(notebook.path.read_text().replace('"markdown"', f'"{cell_type}"'))
-    [done] = await notebook.ended(await notebook.ask(call("run_cell", cell_id="c2")))
-    assert (done["state"], "The cell c2 is of a type that can't be run." in done["result"]) == ("error", True)
+    [done] = await notebook.ended(await notebook.ask(call("run_cell", cell_id="c2"), decides=False))
+    assert (done["state"], "The cell c2 is of a type that can't be run." in done["result"]) == ("invalid", True)
 
 
 @pytest.mark.filterwarnings("ignore:Non-unique cell id")
@@ -233,6 +260,9 @@ async def test_a_contents_manager_that_another_extension_puts_in_place_is_the_on
 
 
 async def test_a_run_is_undone_in_cells_and_files_the_last_change_first(notebook: Notebook, api: Api) -> None:
+    shown = {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo="}, "metadata": {}}
+    plot = {"cell_type": "code", "metadata": {"tags": ["plot"]}, "outputs": [shown], "execution_count": 7}
+    notebook.write(c2=plot)
     written = notebook.path.with_name("written.md")
     turns = [
         EDIT,

@@ -118,6 +118,38 @@ async def test_a_page_that_is_loading_again_when_its_card_is_approved_is_waited_
     assert notebook.cells()[0].source == "x = 20", "its file is the page's to save"
 
 
+@pytest.mark.parametrize(
+    ("becomes", "state", "text"),
+    [
+        ("refused", "error", "It was not run. The cell c1 is running."),
+        ("deleted", "unknown", "The cell c1 was deleted while it ran."),
+        ("lost", "unknown", "The page that ran the cell c1 went away."),
+    ],
+)
+async def test_what_becomes_of_running_a_changed_cell_is_told_with_the_change_which_can_be_undone(
+    notebook: Notebook, open_page: OpenPages, becomes: str, state: str, text: str
+) -> None:
+    page = await open_page("cells.ipynb")
+    edit = call("edit_cell", cell_id="c1", source="x = 21", run=True)
+    conversation_id, request = await edited_in(page, notebook, edit)
+    cell = {"cell_id": "c1", "cell_type": "code", "index": 0, "source": "x = 21"}
+    await page.answers(request, cells=[cell], total=1)
+    request = await page.asked()
+    assert request["ask"]["type"] == "run"
+    if becomes == "lost":
+        await page.leave()
+    elif becomes == "refused":
+        await page.answers(request, cells=[cell], refusal="running")
+    else:
+        await page.answers(request, cells=[], success=False)
+    [done] = await notebook.ended(conversation_id)
+    told = done["result"] or done["reason"]
+    assert (done["state"], bool(done["undo"])) == (state, True), told
+    assert "Edited cell:c1 of cells.ipynb (as the page shows it now)." in told
+    assert text in told
+    assert "Nothing was" not in told
+
+
 @pytest.mark.parametrize("said", ["no JSON", '{"type": "other"}', '{"type": "notebooks", "notebooks": [{}]}'])
 async def test_a_page_that_says_what_is_no_message_is_disconnected(server: Server, said: str) -> None:
     socket = await server.open_socket("agent-kernel", "api", "pages")
@@ -157,19 +189,37 @@ async def test_what_a_page_does_not_do_is_told_with_its_reason(
     assert (done["state"], text in done["result"]) == ("error", True), done["result"]
 
 
-async def test_the_card_shows_the_difference_in_the_language_of_the_notebook(
-    notebook: Notebook, open_page: OpenPages, api: Api
+@pytest.mark.parametrize("turn", [{"cell_id": "c1"}, {"after": "c1"}], ids=["edit", "insert"])
+async def test_the_card_shows_a_cell_in_the_language_of_the_notebook(
+    notebook: Notebook, open_page: OpenPages, api: Api, turn: dict[str, str]
 ) -> None:
     page = await open_page("cells.ipynb")
-    conversation_id = await notebook.ask(call("edit_cell", cell_id="c1", source="x <- 21"), decides=False)
+    tool = "edit_cell" if "cell_id" in turn else "insert_cell"
+    conversation_id = await notebook.ask(call(tool, source="x <- 21", **turn), decides=False)
     for _ in range(2):
         await page.shows("x <- 20", language="R")
     assert (await api.next_approval())["preview"]["language"] == "R"
     await notebook.approve()
-    await page.shows("x <- 20", language="R")
+    if tool == "edit_cell":
+        await page.shows("x <- 20", language="R")
     await page.shows("x <- 21", language="R")
     [done] = await notebook.ended(conversation_id)
     assert done["state"] == "success"
+
+
+async def test_in_a_page_whose_notebook_is_read_only_cells_run_and_nobody_is_asked_to_change_one(
+    notebook: Notebook, open_page: OpenPages
+) -> None:
+    page = await open_page("cells.ipynb")
+    conversation_id = await notebook.ask(EDIT, call("run_cell", cell_id="c1"), decides=False)
+    for _ in range(3):  # read_notebook, and the cards
+        await page.shows("x = 20", refuses=["change"])
+    await notebook.approve()
+    await page.shows("x = 20", refuses=["change"])
+    await page.shows("x = 20", refuses=["change"])
+    edited, ran = await notebook.ended(conversation_id)
+    assert (edited["state"], edited["decided_at"], ran["state"]) == ("invalid", None, "success")
+    assert "This notebook is read-only. Nothing was changed." in edited["result"]
 
 
 async def test_a_notebook_that_is_renamed_while_a_card_waits_is_changed_under_its_new_name(

@@ -30,23 +30,26 @@ _LIBRARY = re.compile(
     r"File (?:\S*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]|(?=\S+\.p(?:yx|xi):\d))"
 )
 
-_REFUSALS: Mapping[Refusal, str] = {
-    "gone": "There is no cell {cell} in the notebook now. Read the notebook again.",
-    "twice": "Several cells have the id {cell}, so it is not clear which is meant. Nothing was changed.",
-    "changed": "The cell {cell} was changed since you saw it. Nothing was done.",
-    "locked": "The cell {cell} is locked (its metadata has editable or deletable false). Nothing was changed.",
-    "read_only": "This notebook is read-only. Nothing was changed.",
-    "running": "The cell {cell} is running. Nothing was done.",
-    "kind": "The cell {cell} is of a type that can't be run.",
-    "no_kernel": "The notebook has no kernel that the cell could run in. Nothing ran.",
-    "closed": "The page has closed the notebook. Nothing was done.",
-    "failed": "It could not be done.",
+_REFUSALS: Mapping[Refusal, tuple[str, str]] = {
+    "gone": ("There is no cell {cell} in the notebook now.", "Read the notebook again."),
+    "twice": ("Several cells have the id {cell}, so it is not clear which is meant.", "Nothing was changed."),
+    "changed": ("The cell {cell} was changed since you saw it.", "Nothing was done."),
+    "locked": ("The cell {cell} is locked (its metadata has editable or deletable false).", "Nothing was changed."),
+    "read_only": ("This notebook is read-only.", "Nothing was changed."),
+    "running": ("The cell {cell} is running.", "Nothing was done."),
+    "kind": ("The cell {cell} is of a type that can't be run.", "Nothing was done."),
+    "no_kernel": ("The notebook has no kernel that the cell could run in.", "Nothing ran."),
+    "closed": ("The page has closed the notebook.", "Nothing was done."),
+    "failed": ("It could not be done.", ""),
 }
+"""Why, and what is said beside it where nothing was done."""
 NEVER_TOLD = "You have not seen the source of the cell {cell}: read the notebook first (read_notebook)."
 
 
-def refused(refusal: Refusal, cell_id: str, detail: str = "") -> str:
-    return " ".join(part for part in (_REFUSALS[refusal].format(cell=cell_id), detail) if part)
+def refused(refusal: Refusal, cell_id: str, detail: str = "", *, changed: bool = False) -> str:
+    """`changed`: the same call has changed the cell before."""
+    why, nothing_done = _REFUSALS[refusal]
+    return " ".join(part for part in (why.format(cell=cell_id), "" if changed else nothing_done, detail) if part)
 
 
 def added_cell_id(approval_id: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.protocol.pages import AnyPageRequest, CellChange, CellState, PageAnswer, ReadCells, RunCell
+from agent_kernel.tools.builtin.cells import cell_states
 from agent_kernel.tools.executor import Answered, NobodyKnows
 from agent_kernel_server.notebooks.cell_files import CellFiles
 from agent_kernel_server.notebooks.pages import OpenPages, PageGone
@@ -19,6 +20,7 @@ RUN_LOST = (
     "are not known."
 )
 UNKNOWN = "The page went away before it answered, and nobody can say whether the cell {cell} was changed."
+NOT_WRITTEN = "What it has put out is not in the notebook's file."
 NOT_APPLIED = "The page went away before it changed the cell {cell}. Nothing was changed: send the call again."
 
 
@@ -101,8 +103,14 @@ class ServedNotebook:
         if answer.cells[0].cell_type != "code":
             return answer if answer.cells[0].cell_type == "markdown" else answer.model_copy(update={"refusal": "kind"})
         ran = await self.run_in_kernel(request.expected, request.cell_id)
-        answer = await self.files.put_outputs(path, request.cell_id, ran.outputs, ran.count)
-        return answer.model_copy(update={"success": ran.success})
+        left = ""
+        try:
+            await self.files.put_outputs(path, request.cell_id, ran.outputs, ran.count)
+        except ToolFailed as reason:
+            left = f"{NOT_WRITTEN} {reason}"
+        now = {"id": request.cell_id, "cell_type": "code", "source": request.expected, "outputs": ran.outputs}
+        cells = cell_states([now | {"execution_count": ran.count}], answer.cells[0].index)
+        return answer.model_copy(update={"cells": tuple(cells), "success": ran.success, "detail": left})
 
 
 def _was_applied(change: CellChange, cells: tuple[CellState, ...]) -> bool:
@@ -114,5 +122,5 @@ def _was_applied(change: CellChange, cells: tuple[CellState, ...]) -> bool:
 
 def _known(path: str | None) -> str:
     if path is None:
-        raise ToolFailed("It is not known which notebook this run is in. Nothing was done.")
+        raise ToolFailed("It is not known which notebook this run is in.")
     return path

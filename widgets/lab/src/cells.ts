@@ -11,6 +11,7 @@ type Output = Record<string, unknown>;
 
 const MOST_OUTPUTS = 50;
 const OUTPUT_CHARACTERS = 20_000;
+const REMOVED_CHARACTERS = 5_000_000;
 /** Of all cells in one answer. */
 const ANSWER_CHARACTERS = 8_000_000;
 const TEXTS = /^(text\/|application\/json$)/;
@@ -29,7 +30,8 @@ export function readCells(panel: NotebookPanel, ask: ReadCells): Answer {
     if (room < 0 && cells.length > 0) break;
     cells.push(state);
   }
-  return { cells, total: all.length, language: languageOf(panel) };
+  // The user runs cells of a notebook that is read-only, too.
+  return { cells, total: all.length, language: languageOf(panel), refuses: isReadOnly(panel) ? ["change"] : [] };
 }
 
 function isOneOf(ids: readonly (string | number)[], model: ICellModel): boolean {
@@ -39,8 +41,17 @@ function isOneOf(ids: readonly (string | number)[], model: ICellModel): boolean 
 }
 
 export function changeCell(panel: NotebookPanel, change: CellChange): Answer {
+  const removed = change.action === "delete" ? wholeCell(panel, change.cell_id) : null;
   const refusal = isReadOnly(panel) ? "read_only" : applied(panel, change);
-  return { ...readOne(panel, change.cell_id), refusal };
+  return { ...readOne(panel, change.cell_id), refusal, removed };
+}
+
+/** In nbformat, with whether its outputs are trusted. */
+function wholeCell(panel: NotebookPanel, id: string): Record<string, unknown> | null {
+  const model = modelsOf(panel).find((one) => one.id === id);
+  const cell = model?.sharedModel.toJSON();
+  if (model === undefined || cell === undefined || JSON.stringify(cell).length > REMOVED_CHARACTERS) return null;
+  return { ...cell, metadata: { ...cell.metadata, ...(isCode(model) && { trusted: model.trusted }) } };
 }
 
 /** Runs it as the user would, and leaves the user's place and focus where they are. */
@@ -92,7 +103,8 @@ function applied(panel: NotebookPanel, change: CellChange): Refusal | null {
     if (modelsOf(panel).some((model) => model.id === id)) return null;
     const index = below(panel, after);
     if (typeof index === "string") return index;
-    notebook.insertCell(index, { cell_type: type, id, source, metadata: type === "code" ? { trusted: true } : {} });
+    const added = { cell_type: type, id, source, metadata: type === "code" ? { trusted: true } : {} };
+    notebook.insertCell(index, { ...added, ...change.cell });
     return null;
   }
   const found = find(panel, id, change.expected ?? "");
