@@ -24,7 +24,7 @@ from agent_kernel.tools.walls.room import Room, make_room
 _MET = re.compile(
     r"permission denied|operation not permitted|read-only file system|network is unreachable|connection refused|"
     r"could not resolve|failed to connect|name resolution|name or service not known|cannot assign requested address|"
-    r"invalid cross-device link|resource temporarily unavailable",
+    r"invalid cross-device link|resource temporarily unavailable|operation not supported",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"'([^']+)'|(\S+): permission denied", re.IGNORECASE)
@@ -84,7 +84,7 @@ def put_inside(found: WallsFound, room: Room, command: Sequence[str]) -> Iterato
             program = bubblewrap.find()
             if program is None:
                 raise FileNotFoundError("bwrap")
-            with _in_memory(seccomp.program(for_landlock=False)) as file:
+            with _in_memory(seccomp.program(found.kind, writable=room.writable)) as file:
                 yield bubblewrap.command_line(program, room, command, file), (file,)
         case "Landlock":
             yield _landlock_line(room, command), ()
@@ -153,7 +153,7 @@ def _landlock_line(room: Room, command: Sequence[str]) -> list[str]:
         "scratch": tempfile.gettempdir() if room.writable else None,
         "hidden": list(map(str, _hidden_by_landlock(room))),
         "kept": list(map(str, room.kept)),
-        "filter": seccomp.program(for_landlock=True).hex(),
+        "filter": seccomp.program("Landlock", writable=room.writable).hex(),
     }
     return [sys.executable, "-I", "-S", "-B", str(LAUNCHER), json.dumps(described), *command]
 
