@@ -7,6 +7,7 @@ import time
 import uuid
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +17,14 @@ from hypothesis import strategies as st
 from agent_kernel.approvals.scripted import script
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.events import ToolCompleteEvent
+from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.tools import MOST_SECONDS, ToolDeclaration
 from agent_kernel.protocol.views import OutputView, ToolCallView
 from agent_kernel.protocol.vocabulary import ExecutionStatus
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages
+from tests.core.runtime.runtime_fixtures import RUN_PYTHON, FunctionExecutor, Stage, Stages, second_life
 from tests.core.runtime.runtime_fixtures import stage as make_stage
 from tests.core.tools.builtin.pictures import png_bytes
 
@@ -106,6 +109,30 @@ async def test_a_call_that_asks_neither_takes_nor_leaves_an_outcome(stage: Stage
     assert len(stage.executor.ran) == 2
     allowed = await go(stage, A, read=READ, policy="ask")
     assert [(one.by, one.cached_at) for one in allowed] == [("policy", None)]
+
+
+@pytest.mark.parametrize("kernel_id", ["k", "another", None], ids=["same kernel", "another kernel", "no kernel"])
+async def test_no_other_conversation_has_an_outcome(stage: Stage, kernel_id: str | None) -> None:
+    """So no other user: a conversation is of one kernel, whose version is the same here all the time."""
+    await go(stage, A)
+    mine = stage.conversation
+    stage.conversation = await stage.runtime.create_conversation(kernel_id=kernel_id, notebook_path="work/test.ipynb")
+    stage.conversation.client_came()
+    assert [one.cached_at for one in await go(stage, A)] == [None]
+    assert len(stage.executor.ran) == 2
+    stage.conversation = mine
+    assert [one.cached_at is not None for one in await go(stage, A)] == [True]
+
+
+async def test_a_conversation_has_none_after_a_restart_of_its_server(stages: Stages, tmp_path: Path) -> None:
+    before = await stages(ScriptedModel([]), path=tmp_path / "log.sqlite", executor=Kernel())
+    await go(before, A)
+    with ScriptedModel([A, say("Done.")]) as model:
+        async with second_life(tmp_path / "log.sqlite", model, before, None) as (conversation, _):
+            spec = RunSpec(run_id=new_run_id(), prompt="Go", tools=(READ,), policy="allow")
+            run = await (await conversation.start_run(spec, before.executor)).wait()
+    assert [(one.state, one.cached_at) for one in run.tool_calls] == [("success", None)]
+    assert len(before.executor.ran) == 2
 
 
 @pytest.mark.parametrize("change", [{"cache_seconds": None}, {"read_only": False}], ids=["no cache", "not read-only"])
