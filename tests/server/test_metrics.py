@@ -1,18 +1,21 @@
 """The measures of a server: as JSON for those who may look, and for Prometheus on Jupyter Server's own page."""
 
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from jupyter_server.auth.authorizer import Authorizer
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent_kernel.log.measures import CallMeasure, Turn
+from agent_kernel.log.measures import CallMeasure, RunMeasure, Turn
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server import prometheus
 from tests.server.client import Api, Fetch, Kernel
 
 Samples = dict[str, float]
-"""Values by name and labels; buckets are left out, and the times of creation."""
+"""Values by name and labels; the times of creation are left out."""
 
 CELL = """%load_ext agent_kernel
 import agent_kernel as ak
@@ -24,19 +27,24 @@ def count_secret_rows() -> int:
 
 
 async def scrape(fetch: Fetch) -> Samples:
-    page = (await fetch("metrics")).body.decode()
+    """Without buckets."""
+    samples = read_page((await fetch("metrics")).body.decode())
+    return {key: value for key, value in samples.items() if "_bucket" not in key}
+
+
+def read_page(page: str) -> Samples:
     found: Samples = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples if family.name.startswith("agent_kernel_") else ():
             labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
-            if not sample.name.endswith(("_bucket", "_created")):
+            if not sample.name.endswith("_created"):
                 found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
     return found
 
 
 def grown(before: Samples, after: Samples) -> Samples:
     """What became more: the tests of a process share the page."""
-    return {key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)}
+    return {key: round(value - before.get(key, 0), 6) for key, value in after.items() if value != before.get(key, 0)}
 
 
 @pytest.mark.kernel
@@ -116,6 +124,64 @@ async def test_labels_are_few_whatever_tools_and_models_are_named(
     models = [key for key in after if key.startswith("agent_kernel_tokens_total")]
     assert (len(models), max(map(len, models)) < 200) == (prometheus.MOST_MODELS + 1, True)
     assert after["agent_kernel_tokens_total{kind=input,model=other}"] == 99 - prometheus.MOST_MODELS
+
+
+def test_each_measure_has_its_lines_with_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "_models", set())
+    before = read_page(generate_latest().decode())
+    ran = CallMeasure("run_shell", "m", "success", "user", None, 40_000, 2_500, 900, truncated=False, cached=False)
+    timed_out = replace(ran, outcome="error", error="timed_out", call_ms=400_000, result_bytes=123_456, truncated=True)
+    denied = replace(ran, outcome="denied", wait_ms=500, call_ms=None, result_bytes=None)
+    unknown = replace(ran, tool="peer__add", of_server=True, outcome="unknown", error="unknown", decided_by="policy")
+    stored = CallMeasure("read_file", "m", "success", "rule", None, None, None, 80, truncated=False, cached=True)
+    prometheus._count([ran, timed_out, denied, unknown, stored])
+    prometheus._count([Turn("priced", "", 1_000, 400, 0, 100, 30, Decimal("0.25"), partial=False)])
+    prometheus._count([RunMeasure("m", "complete", 3, 750), RunMeasure("m", "cancelled", 0, None)])
+    after = grown(before, read_page(generate_latest().decode()))
+    buckets = {key: after.pop(key) for key in list(after) if "_bucket" in key}
+    assert after == {
+        "agent_kernel_calls_total{decided_by=user,status=success,tool=run_shell}": 1,
+        "agent_kernel_calls_total{decided_by=user,status=error,tool=run_shell}": 1,
+        "agent_kernel_calls_total{decided_by=user,status=denied,tool=run_shell}": 1,
+        "agent_kernel_calls_total{decided_by=policy,status=unknown,tool=mcp}": 1,
+        "agent_kernel_calls_total{decided_by=rule,status=success,tool=read_file}": 1,
+        "agent_kernel_call_errors_total{kind=timed_out,tool=run_shell}": 1,
+        "agent_kernel_call_errors_total{kind=unknown,tool=mcp}": 1,
+        "agent_kernel_wait_seconds_count{tool=run_shell}": 3,
+        "agent_kernel_wait_seconds_sum{tool=run_shell}": 40 + 40 + 0.5,
+        "agent_kernel_wait_seconds_count{tool=mcp}": 1,
+        "agent_kernel_wait_seconds_sum{tool=mcp}": 40,
+        "agent_kernel_call_seconds_count{tool=run_shell}": 2,
+        "agent_kernel_call_seconds_sum{tool=run_shell}": 2.5 + 400,
+        "agent_kernel_call_seconds_count{tool=mcp}": 1,
+        "agent_kernel_call_seconds_sum{tool=mcp}": 2.5,
+        "agent_kernel_result_bytes_count{tool=run_shell}": 2,
+        "agent_kernel_result_bytes_sum{tool=run_shell}": 900 + 123_456,
+        "agent_kernel_result_bytes_count{tool=mcp}": 1,
+        "agent_kernel_result_bytes_sum{tool=mcp}": 900,
+        "agent_kernel_result_bytes_count{tool=read_file}": 1,
+        "agent_kernel_result_bytes_sum{tool=read_file}": 80,
+        "agent_kernel_truncated_results_total{tool=run_shell}": 1,
+        "agent_kernel_cache_hits_total{tool=read_file}": 1,
+        "agent_kernel_tokens_total{kind=input,model=priced}": 1_000,
+        "agent_kernel_tokens_total{kind=cached,model=priced}": 400,
+        "agent_kernel_tokens_total{kind=output,model=priced}": 100,
+        "agent_kernel_tokens_total{kind=reasoning,model=priced}": 30,
+        "agent_kernel_cost_usd_total{model=priced}": 0.25,
+        "agent_kernel_runs_total{status=complete}": 1,
+        "agent_kernel_runs_total{status=cancelled}": 1,
+        "agent_kernel_first_token_seconds_count": 1,
+        "agent_kernel_first_token_seconds_sum": 0.75,
+    }
+    shell = {key: value for key, value in buckets.items() if key.endswith("tool=run_shell}") and "wait_seconds" in key}
+    edges = ("1.0", "5.0", "10.0", "30.0", "60.0", "300.0", "1800.0", "3600.0", "14400.0", "86400.0", "+Inf")
+    assert shell == {
+        f"agent_kernel_wait_seconds_bucket{{le={edge},tool=run_shell}}": 1 if index < 4 else 3
+        for index, edge in enumerate(edges)
+    }
+    assert buckets["agent_kernel_call_seconds_bucket{le=300.0,tool=run_shell}"] == 1
+    assert buckets["agent_kernel_first_token_seconds_bucket{le=1.0}"] == 1
+    assert "agent_kernel_first_token_seconds_bucket{le=0.5}" not in buckets
 
 
 async def test_metrics_are_typed_and_named_as_the_conventions_ask(api: Api, jp_fetch: Fetch) -> None:
