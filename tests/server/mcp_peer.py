@@ -17,6 +17,7 @@ from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.shared.auth import OAuthToken
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import AnyHttpUrl, BaseModel
 
 NOW = int(datetime.now(UTC).timestamp())
@@ -140,11 +141,28 @@ def ask_secret(found: Annotated[Secret, Resolve(asked_secret)]) -> str:
     return f"got {found.api_key}"
 
 
+ADDRESS = types.ElicitRequestURLParams(message="Sign in there.", url="https://else.example/sign-in", elicitation_id="e")
+
+
 @server.tool()
-async def ask_address(ctx: Context) -> str:
+async def ask_address(ctx: Context) -> str | types.InputRequiredResult:
     """Ask the person to open an address."""
-    found = await ctx.elicit_url("Sign in there.", "https://else.example/sign-in", "e1")
+    if ERA == "modern":
+        return types.InputRequiredResult(input_requests={"address": types.ElicitRequest(params=ADDRESS)})
+    found = await ctx.elicit_url(ADDRESS.message, ADDRESS.url, "e")
     return f"it was {found.action}"
+
+
+@server.tool()
+def require_address() -> str:
+    """Have the person open an address first."""
+    raise UrlElicitationRequiredError([ADDRESS])
+
+
+@server.tool()
+def ask_forever() -> str | types.InputRequiredResult:
+    """Want to be called again, whatever the answer."""
+    return types.InputRequiredResult(request_state="again")
 
 
 @server.tool()

@@ -221,14 +221,22 @@ async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, m
     assert [one["role"] for one in messages][-3:] == ["assistant", "tool", "tool"]  # the model hears of its own calls
 
 
-async def test_a_server_can_not_have_an_address_opened(api: Api, model: FakeOpenAI) -> None:
+@pytest.mark.parametrize("tool", ["ask_address", "require_address"])
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_server_can_not_have_an_address_opened(api: Api, model: FakeOpenAI, era: str, tool: str) -> None:
     """Elicitation of an address: it is shown on the call's card, and the server is told that it was refused."""
-    view = await run_calls(api, model, call("legacy__ask_address"))
+    view = await run_calls(api, model, call(f"{era}__{tool}"))
     [asked] = view["tool_calls"]
     assert asked["state"] == "error"
     assert "can't have a page opened" in asked["result"]
     assert any("It wanted https://else.example/sign-in" in output["text"] for output in asked["outputs"])
-    assert all(one["tool_name"] != "ask_user" for one in view["tool_calls"])
+
+
+async def test_a_server_that_wants_to_be_called_again_and_again_is_left(api: Api, model: FakeOpenAI) -> None:
+    view = await run_calls(api, model, call("modern__ask_forever"), call("modern__add", a=1, b=2))
+    left, added = view["tool_calls"]
+    assert (left["state"], added["result"]) == ("error", "3")
+    assert "The server gave no result, and wanted to be asked again more than 10 times." in left["result"]
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])

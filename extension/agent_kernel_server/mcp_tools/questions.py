@@ -27,7 +27,7 @@ async def answer_to(
 ) -> types.ElicitResult | types.ErrorData:
     """The person's answer. `say` tells them on the call's card what was refused."""
     if isinstance(params, types.ElicitRequestURLParams):
-        say(f"{NO_ADDRESSES} It wanted {params.url[:500]}")
+        refuse_address(params, say)
         return types.ErrorData(code=types.INVALID_REQUEST, message=NO_ADDRESSES)
     fields = params.requested_schema.get("properties")
     fields = fields if isinstance(fields, Mapping) else {}
@@ -59,6 +59,10 @@ async def answer_to(
             say(f"The answer {said[:100]!r} is no {described.get('type')}: the server was told that there is none.")
             return types.ElicitResult(action="cancel")
     return types.ElicitResult(action="accept", content=content)
+
+
+def refuse_address(params: types.ElicitRequestURLParams, say: Callable[[str], None]) -> None:
+    say(f"{NO_ADDRESSES} It wanted {params.url[:500]}")
 
 
 def asks_for_secret(message: str, fields: Mapping[Any, Any]) -> bool:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import mcp_types as types
+from mcp.client._input_required import InputRequiredRoundsExceededError
 from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl, ValidationError
 
@@ -29,7 +30,7 @@ from agent_kernel.tools.executor import Ask, OutputSink
 from agent_kernel.tools.server_tools import declared, definition_digest
 from agent_kernel.version import __version__
 from agent_kernel_server.mcp_tools.configuration import ServerConfig
-from agent_kernel_server.mcp_tools.questions import answer_to
+from agent_kernel_server.mcp_tools.questions import NO_ADDRESSES, answer_to, refuse_address
 from agent_kernel_server.mcp_tools.results import CallDisplay, outcome_of
 from agent_kernel_server.mcp_tools.sign_in import PERSON_SECONDS, SignIn
 from agent_kernel_server.mcp_tools.transport import opened
@@ -42,6 +43,7 @@ ROOTS_SECONDS = 1.0
 MOST_TOOLS, MOST_PAGES = 500, 50
 MOST_SAID = 500
 _LOST = "The server was lost while it had the call."
+_ENDLESS = "The server gave no result, and wanted to be asked again"
 _REDEFINED = (
     "The server has changed or removed this tool since the run began. Nothing ran; the next run has it as it is."
 )
@@ -240,7 +242,9 @@ class McpServer:
             on_progress = opened_call.display.on_progress
             result = await client.call_tool(name, parse(call.arguments_json), progress_callback=on_progress)
         except MCPError as error:
-            return self._failed(error)
+            return self._failed(error, opened_call.display)
+        except InputRequiredRoundsExceededError as error:
+            return Outcome("error", f"{_ENDLESS} more than {error.max_rounds} times.")
         except ValidationError:
             return Outcome("error", "The server's answer is not one that the protocol has.")
         except (RuntimeError, OSError) as error:
@@ -252,12 +256,17 @@ class McpServer:
                 question.cancel()
         return outcome_of(result, emit)
 
-    def _failed(self, error: MCPError) -> Outcome:
+    def _failed(self, error: MCPError, display: CallDisplay) -> Outcome:
         if error.code == types.CONNECTION_CLOSED or self._client is None:
             return Outcome("unknown", _LOST)
         if error.message == "Session terminated":  # the package's words for HTTP 404 in a session
             self._on_end()
             return Outcome("error", "The server had ended the session. Nothing ran; it is connected anew.")
+        if error.code == types.URL_ELICITATION_REQUIRED:
+            with suppress(ValidationError, AttributeError, TypeError):  # whatever the server says of it
+                for wanted in UrlElicitationRequiredError.from_error(error.error).elicitations:
+                    refuse_address(wanted, display.say)
+            return Outcome("error", NO_ADDRESSES)
         return Outcome("error", error.message[:10_000] or f"The server answered with the error {error.code}.")
 
     def _asking(self) -> OpenCall | None:
