@@ -1,113 +1,19 @@
-"""Tools of MCP servers in runs: a server in Python with the official package, and a real Jupyter server."""
+"""Calls of tools of MCP servers in runs: a server in Python with the official package, and a real Jupyter server."""
 
 import asyncio
-import hashlib
-import inspect
 import json
-import re
-import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from typing import Any
 
 import pytest
-from mcp.shared.auth import OAuthClientInformationFull
-from pydantic import AnyUrl
-from tornado.httpclient import AsyncHTTPClient
 
-from agent_kernel import doctor
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.tools import server_tools
-from agent_kernel_server.mcp_tools import server as mcp_server
-from agent_kernel_server.mcp_tools import servers, sign_in
-from tests.ports import free_port
-from tests.server.client import Api, Kernel, service_of
-from tests.server.serving import Server
-
-T = TypeVar("T")
-PEER = str(Path(__file__).with_name("mcp_peer.py"))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("peer")
-
-
-@pytest.fixture
-def extension_traits(folder: Path) -> dict[str, Any]:
-    peers = {name: {"command": sys.executable, "args": [PEER, name, str(folder)]} for name in ("modern", "legacy")}
-    return {"mcp_servers": peers}
-
-
-@pytest.fixture
-def own_file(server: Server) -> Iterator[Callable[..., None]]:
-    """Names the user's own servers."""
-    file = Path(server.app.config_dir) / "mcp.json"
-    yield lambda **servers: file.write_text(json.dumps({"mcpServers": servers}))
-    file.unlink(missing_ok=True)
-
-
-async def ready(api: Api) -> dict[str, Any]:
-    """The servers once all are ready, and their tools by name."""
-
-    async def found() -> Any:
-        _, listed = await api("GET", "mcp-servers")
-        return all(server["state"] == "ready" for server in listed["servers"]) and listed
-
-    return {tool["name"]: tool for tool in (await until(found))["tools"]}
-
-
-async def until(condition: Callable[[], Awaitable[T] | T], seconds: float = 60.0) -> T:
-    async with asyncio.timeout(seconds):
-        while True:
-            found = condition()
-            value: Any = await found if inspect.isawaitable(found) else found
-            if value:
-                return value  # type: ignore[no-any-return]
-            await asyncio.sleep(0.05)
-
-
-async def approved(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
-    """The last of the calls of a run, each of which a person has approved."""
-    model.add(calls(*asked), say("Done."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
-    for _ in asked:
-        waiting = await api.next_approval()
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    return waiting
-
-
-async def run_calls(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
-    """The conversation of a run that makes these calls, when it has ended."""
-    await ready(api)
-    return await api.ended((await approved(api, model, *asked))["conversation_id"])
-
-
-async def until_unknown(api: Api, conversation_id: str) -> None:
-    """Until the first call's outcome is unknown; then the run goes on."""
-
-    async def found() -> Any:
-        [one] = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
-        return one["state"] == "unknown" and one
-
-    one = await until(found)
-    await api("POST", "approvals", one["approval_id"], "outcome", body={"answer": "continue"})
-    await api.ended(conversation_id)
-
-
-async def test_the_list_of_tools_has_them_with_their_servers_state(api: Api) -> None:
-    await ready(api)
-    _, tools = await api("GET", "tools")
-    by_name = {tool["name"]: tool for tool in tools}
-    assert by_name["modern__add"]["server_state"] == "ready"
-    assert by_name["modern__add"]["approval"] == by_name["modern__look"]["approval"] == "ask"  # a hint allows nothing
-    assert by_name["run_python"].get("server") is None
-    _, listed = await api("GET", "mcp-servers")
-    assert all(one["tokens"] > 0 for one in listed["servers"])  # of each request, as the model is told of its tools
+from tests.server.client import Api, Kernel
+from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names
+from tests.server.mcp_servers import PEER, approved, ready, run_calls, until, until_unknown
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -169,27 +75,6 @@ async def test_a_server_that_answers_everything_twice_is_used_as_any(
     own_file(double={"command": sys.executable, "args": [PEER, "twice", str(folder)]})
     view = await run_calls(api, model, call("double__add", a=1, b=1), call("double__add", a=2, b=2))
     assert [(one["state"], one["result"]) for one in view["tool_calls"]] == [("success", "2"), ("success", "4")]
-
-
-async def test_a_server_that_never_answers_holds_a_run_up_once_is_said_and_tried_again(
-    api: Api, model: FakeOpenAI, folder: Path, own_file: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(servers, "START_SECONDS", 0.2)
-    monkeypatch.setattr(mcp_server, "CONNECT_SECONDS", 1.0)
-    started = folder / "started"
-    code = f"open({str(started)!r}, 'a').write('x'); input(); import time; time.sleep(3600)"
-    own_file(silent={"command": sys.executable, "args": ["-c", code]})
-    model.add(say("Hello."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
-    assert (await api.ended(conversation_id))["runs"][-1]["status"] == "complete"
-
-    async def said() -> Any:
-        _, found = await api("GET", "mcp-servers")
-        return "did not answer within 1 s" in {one["name"]: one for one in found["servers"]}["silent"]["error"]
-
-    await until(said)
-    await until(lambda: started.read_text() != "x")
 
 
 async def test_a_message_of_100_mb_ends_the_server_and_not_ours(api: Api, model: FakeOpenAI) -> None:
@@ -291,50 +176,6 @@ async def test_a_tool_that_changed_since_it_was_allowed_asks_with_the_difference
     await api.ended(conversation_id)
 
 
-async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
-    api: Api, server: Server, model: FakeOpenAI, jp_root_dir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entry = {"command": sys.executable, "args": [PEER, "modern", str(folder)], "env": {"WHO": "${USER:-nobody}"}}
-    file = jp_root_dir / ".mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"ours": entry, "modern": entry}}))
-    model.add(say("Hello."), say("Hello."), calls(call("ours__add", a=2, b=2)), say("4."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
-    view = await api.ended(conversation_id)  # it waits for nobody
-    assert view["runs"][-1]["status"] == "complete"
-    waiting = await api.next_approval()
-    assert waiting["tool_name"] == "start_mcp_servers"
-    asked = json.loads(waiting["tool_input"])
-    assert asked["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
-    assert "WHO=${USER:-nobody}" in asked["servers"]
-    await api.start_run(conversation_id)  # which asks no second time
-    await api.ended(conversation_id)
-    assert len(await api.pending()) == 1
-    status, _ = await api("POST", "approvals", waiting["approval_id"], body={"approved": True, "scope": "user"})
-    assert status == 200
-    assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 409
-    await ready(api)
-    with monkeypatch.context() as patch:
-        patch.setattr(servers, "read_folder_file", None)  # the requests of a run read no file
-        late = await service_of(server.extension).mcp_servers.offered(None, wait=False)
-    assert "ours__add" in {tool.name for tool in late}
-    await api.start_run(conversation_id)
-    call_waits = await api.next_approval()
-    assert call_waits["tool_name"] == "ours__add"
-    await api("POST", "approvals", call_waits["approval_id"], body={"approved": True})
-    assert (await api.ended(conversation_id))["tool_calls"][-1]["result"] == "4"
-    file.write_text(json.dumps({"mcpServers": {"ours": entry | {"args": [PEER, "modern", str(folder), "other"]}}}))
-    model.add(say("Hello."))
-    await api.start_run(conversation_id)
-    await api.ended(conversation_id)
-    assert (await api.next_approval())["tool_name"] == "start_mcp_servers"
-    _, tools = await api("GET", "tools")
-    assert not [tool for tool in tools if tool["name"].startswith("ours__")]
-    _, rules = await api("GET", "rules")
-    for rule in rules:
-        await api("DELETE", "rules", rule["rule_id"])
-
-
 async def runs_of(api: Api, kernel: Kernel, model: FakeOpenAI, agent: str, *turns: Any) -> Any:
     """The calls of a run of this agent, in a cell that waits for it, and whether each was given a stored outcome."""
     before = {one["conversation_id"] for one in (await api("GET", "conversations"))[1]}
@@ -421,156 +262,6 @@ async def test_many_tools_are_found_and_called_by_name_with_cards_of_their_own(
     assert added["result"] == "42"
 
 
-@pytest.mark.kernel
-async def test_a_cell_lists_the_servers_and_chooses_among_their_tools(
-    api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    await ready(api)
-    await kernel.text("%load_ext agent_kernel")
-    listed = await kernel.text("%agent tools")
-    assert "modern (the site's): ready" in listed
-    assert "  modern__add\n" in listed
-    model.add(say("Hello."), say("Hello."))
-    for tools in ("modern.*", "run_python"):
-        await kernel.text(f"%agent --new --wait --tools {tools} Say hello")
-    offered = [[tool["function"]["name"] for tool in one.body["tools"]] for one in model.requests[-2:]]
-    assert "run_python" in offered[0]
-    assert {name for name in offered[0] if "__" in name} == {
-        one for one in await ready(api) if one.startswith("modern__")
-    }
-    assert offered[1] == ["run_python"]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("{", "mcp.json is not JSON"),
-        ('{"mcpServers": []}', 'mcp.json has no "mcpServers"'),
-        ('{"mcpServers": {"a": {"command": "x", "command": "y"}}}', "has a name twice"),
-        ('{"mcpServers": {"a": {}}}', 'it needs either a "command" or a "url"'),
-        ('{"mcpServers": {"a": {"command": 3}}}', "command: Input should be a valid string"),
-        ('{"mcpServers": {"a": {"command": "no-such-program-here"}}}', "there is no program 'no-such-program-here'"),
-        ('{"mcpServers": {"a": {"url": "https://x.example", "headers": {"A": "${NO_SUCH}"}}}}', "NO_SUCH is not set"),
-        ('{"mcpServers": {"modern": {"command": "sh"}}}', "The user's server modern is left out"),
-    ],
-)
-async def test_a_mistake_in_the_file_is_told_and_the_others_work(
-    api: Api, server: Server, own_file: Callable[..., None], content: str, said: str
-) -> None:
-    await ready(api)
-    file = Path(server.app.config_dir) / "mcp.json"
-    file.write_text(content)
-    _, found = await api("GET", "mcp-servers")
-    assert said in " ".join(found["faults"])
-    assert [one["state"] for one in found["servers"]] == ["ready", "ready"]
-    file.unlink()
-    assert (await api("GET", "mcp-servers"))[1]["faults"] == []
-
-
-@asynccontextmanager
-async def running(kind: str, folder: Path, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A server that is reached by HTTP."""
-    arguments = [sys.executable, PEER, kind, str(folder), str(port)]
-    program = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
-    try:
-        yield program
-    finally:
-        if program.returncode is None:
-            program.kill()
-            await program.wait()
-
-
-async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
-    api: Api, model: FakeOpenAI, folder: Path, own_file: Callable[..., None]
-) -> None:
-    port = free_port()
-    own_file(web={"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": {"X-Who": "${HOME}"}})
-    async with running("http", folder, port) as program:
-        view = await run_calls(api, model, call("web__add", a=2, b=3), call("web__ask_secret"), call("web__work"))
-        assert [one["state"] for one in view["tool_calls"]] == ["success", "error", "success"]
-        assert [view["tool_calls"][number]["result"] for number in (0, 2)] == ["5", "worked"]
-        program.kill()
-        await program.wait()
-        await until_unknown(api, (await approved(api, model, call("web__add", a=2, b=3)))["conversation_id"])
-
-        async def down() -> bool:
-            _, found = await api("GET", "mcp-servers")
-            return {one["name"]: one["state"] for one in found["servers"]}["web"] != "ready"
-
-        await until(down)
-
-
-@pytest.mark.parametrize("known_by", ["site", "hub", "hub before site"])
-class TestBehindAHub:
-    PUBLIC = "https://hub.example/user/x/"
-
-    @pytest.fixture
-    def server_traits(self, known_by: str) -> dict[str, Any]:
-        of_site = {"site": self.PUBLIC, "hub": ""}.get(known_by, "https://other.example/user/x/")
-        return {"base_url": "/user/x/", "custom_display_url": of_site}
-
-    @pytest.fixture(autouse=True)
-    def environment(self, known_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of the server, which starts in this process. The variable is empty where a hub does not know its address."""
-        monkeypatch.setenv("JUPYTERHUB_PUBLIC_URL", "" if known_by == "site" else self.PUBLIC)
-
-    async def test_a_server_that_wants_a_person_to_sign_in_shows_where(
-        self, api: Api, model: FakeOpenAI, server: Server, folder: Path, own_file: Callable[..., None]
-    ) -> None:
-        port = free_port()
-        own_file(guarded={"url": f"http://127.0.0.1:{port}/mcp"})
-
-        async def address() -> str:
-            _, found = await api("GET", "mcp-servers")
-            [one] = [one for one in found["servers"] if one["name"] == "guarded"]
-            return str(one["error"]).removeprefix("Sign in at ") if one["state"] == "sign in" else ""
-
-        async with running("oauth", folder, port):
-            where = await until(address)
-            page = await AsyncHTTPClient(force_instance=True).fetch(where, follow_redirects=False, raise_error=False)
-            back, _, query = page.headers["Location"].partition("?")
-            assert back == f"{self.PUBLIC}agent-kernel/api/mcp-servers/signed-in"
-            found = dict(parse_qsl(query))
-            assert (await api("GET", "mcp-servers", "signed-in", params=found | {"state": "another"}))[0] == 404
-            assert (await api("GET", "mcp-servers", "signed-in", params=found))[0] == 200
-            view = await run_calls(api, model, call("guarded__add", a=2, b=3))
-            assert view["tool_calls"][0]["result"] == "5"
-            [tokens] = (server.data / "agent-kernel" / "mcp-tokens").iterdir()
-            assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
-            written = json.loads(tokens.read_text())
-            assert [str(one) for one in written["client"]["redirect_uris"]] == [back]
-
-
-async def test_doctor_says_how_the_servers_of_a_running_jupyter_server_are(
-    api: Api, server: Server, folder: Path, own_file: Callable[..., None]
-) -> None:
-    await ready(api)
-    port = free_port()
-    own_file(
-        gone={"command": sys.executable, "args": ["-c", "raise SystemExit"]},
-        guarded={"url": f"http://127.0.0.1:{port}/mcp"},
-    )
-
-    async def found() -> Any:
-        _, listed = await api("GET", "mcp-servers")
-        return {one["name"]: one["state"] for one in listed["servers"]} == states
-
-    states = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in"}
-    async with running("oauth", folder, port):
-        await until(found)
-        server.app.write_server_info_file()
-        told = {finding.text: finding for finding in await doctor.of_running_servers()}
-    of_state = {name: next(text for text in told if f"server {name} of" in text) for name in states}
-    assert {name: told[text].mark for name, text in of_state.items()} == {
-        "modern": "ok",
-        "legacy": "ok",
-        "gone": "note",
-        "guarded": "note",
-    }
-    assert re.search(r" is ready: \d+ tools, about \d+ tokens", of_state["modern"])
-    assert f"is sign in. Sign in at http://127.0.0.1:{port}/" in of_state["guarded"]
-
-
 @pytest.mark.soak
 async def test_the_reference_server_of_npm_works(api: Api, model: FakeOpenAI, own_file: Callable[..., None]) -> None:
     own_file(everything={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything@2026.8.31"]})
@@ -588,13 +279,3 @@ async def test_the_reference_server_of_npm_works(api: Api, model: FakeOpenAI, ow
     assert "temperature" in results[2]
     assert "file://" in results[3]
     assert any("image/png" in output["data"] for output in view["tool_calls"][1]["outputs"])
-
-
-async def test_a_registration_is_kept_until_browsers_come_back_elsewhere(tmp_path: Path) -> None:
-    here = "http://Localhost:80/signed-in"  # which is compared as it is kept
-    info = OAuthClientInformationFull(client_id="x", redirect_uris=[AnyUrl(here)])
-    await sign_in._Tokens(tmp_path / "tokens.json", here).set_client_info(info)
-    found = [
-        await sign_in._Tokens(tmp_path / "tokens.json", one).get_client_info() for one in (here, "http://localhost:81/")
-    ]
-    assert [one is not None for one in found] == [True, False]

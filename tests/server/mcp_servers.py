@@ -1,0 +1,100 @@
+"""MCP servers for the tests of their tools: how they are configured, and runs that call them."""
+
+import asyncio
+import inspect
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from agent_kernel.testing import FakeOpenAI, calls, say
+from tests.server.client import Api
+from tests.server.serving import Server
+
+T = TypeVar("T")
+PEER = str(Path(__file__).with_name("mcp_peer.py"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("peer")
+
+
+@pytest.fixture
+def extension_traits(folder: Path) -> dict[str, Any]:
+    peers = {name: {"command": sys.executable, "args": [PEER, name, str(folder)]} for name in ("modern", "legacy")}
+    return {"mcp_servers": peers}
+
+
+@pytest.fixture
+def own_file(server: Server) -> Iterator[Callable[..., None]]:
+    """Names the user's own servers."""
+    file = Path(server.app.config_dir) / "mcp.json"
+    yield lambda **servers: file.write_text(json.dumps({"mcpServers": servers}))
+    file.unlink(missing_ok=True)
+
+
+async def ready(api: Api) -> dict[str, Any]:
+    """The servers once all are ready, and their tools by name."""
+
+    async def found() -> Any:
+        _, listed = await api("GET", "mcp-servers")
+        return all(server["state"] == "ready" for server in listed["servers"]) and listed
+
+    return {tool["name"]: tool for tool in (await until(found))["tools"]}
+
+
+async def until(condition: Callable[[], Awaitable[T] | T], seconds: float = 60.0) -> T:
+    async with asyncio.timeout(seconds):
+        while True:
+            found = condition()
+            value: Any = await found if inspect.isawaitable(found) else found
+            if value:
+                return value  # type: ignore[no-any-return]
+            await asyncio.sleep(0.05)
+
+
+async def approved(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
+    """The last of the calls of a run, each of which a person has approved."""
+    model.add(calls(*asked), say("Done."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+    for _ in asked:
+        waiting = await api.next_approval()
+        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    return waiting
+
+
+async def run_calls(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
+    """The conversation of a run that makes these calls, when it has ended."""
+    await ready(api)
+    return await api.ended((await approved(api, model, *asked))["conversation_id"])
+
+
+async def until_unknown(api: Api, conversation_id: str) -> None:
+    """Until the first call's outcome is unknown; then the run goes on."""
+
+    async def found() -> Any:
+        [one] = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
+        return one["state"] == "unknown" and one
+
+    one = await until(found)
+    await api("POST", "approvals", one["approval_id"], "outcome", body={"answer": "continue"})
+    await api.ended(conversation_id)
+
+
+@asynccontextmanager
+async def running(kind: str, folder: Path, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A server that is reached by HTTP."""
+    arguments = [sys.executable, PEER, kind, str(folder), str(port)]
+    program = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        yield program
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()

@@ -1,0 +1,214 @@
+"""Agents outside when rights, sessions, servers and kernels end or begin anew."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar
+
+import pytest
+from jupyter_server.auth import Authorizer
+from mcp.shared.exceptions import MCPError
+from tornado.httpclient import HTTPClientError
+
+from agent_kernel_server import identity
+from agent_kernel_server.mcp_server import server as mcp_server
+from tests.server.client import Api, service_of
+from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
+from tests.server.mcp_client import all_waiting, connected, decide, text_of
+from tests.server.serving import Server
+from tests.waiting import until
+
+pytestmark = pytest.mark.kernel
+
+
+class MayLook(Authorizer):
+    looks = "read"
+
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        return action == MayLook.looks
+
+
+class TestWhoMayOnlyLook:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        return {"authorizer_class": MayLook}
+
+    async def test_lists_notebooks_and_runs_nothing(self, server: Server, path: str) -> None:
+        async with connected(server) as client:
+            assert path in text_of(await client.call_tool("list_notebooks", {}))
+            for name in ("read_notebook", "run_python", "wait_for_call"):
+                refused = await client.call_tool(name, {"notebook_path": path, "code": "1", "handle": "run"})
+                assert "may look, but not run anything" in text_of(refused)
+            with pytest.raises(MCPError, match="may not read notebooks"):
+                await client.read_resource(f"agent-kernel://notebooks/{path}")
+
+    async def test_and_then_not_any_more_is_refused_where_a_stream_has_sent_nothing(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(identity, "ASK_SECONDS", 0.02)
+        service = service_of(server.extension)
+        headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        begun = await server.fetch("agent-kernel", "mcp", method="POST", headers=headers, body=begin)
+        await until(lambda: not service.streams)
+        stream = server.fetch(
+            "agent-kernel", "mcp", headers={**headers, "Mcp-Session-Id": begun.headers["Mcp-Session-Id"]}
+        )
+        await until(lambda: service.streams)
+        monkeypatch.setattr(MayLook, "looks", "nothing")
+        with pytest.raises(HTTPClientError) as error:
+            await stream
+        assert error.value.code == 403
+
+
+@pytest.mark.parametrize("kernel_lives", [True, False])
+async def test_what_a_client_changed_is_undone_after_a_restart_or_said_to_be_lost(
+    server: Server, api: Api, path: str, kernel_lives: bool
+) -> None:
+    (server.root / "a.txt").write_text("old")
+    async with connected(server) as client:
+        arguments = {"notebook_path": path, "path": "a.txt", "content": "new"}
+        asked = asyncio.create_task(client.call_tool("write_file", arguments))
+        call = await api.next_approval()
+        await decide(api, call, approved=True)
+        assert not (await asked).is_error
+    service = service_of(server.extension)
+    await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
+    service._runtime = None
+    if not kernel_lives:
+        await server.app.kernel_manager.shutdown_all(now=True)
+    status, answer = await api("POST", "approvals", call["approval_id"], "undo")
+    assert (status, (server.root / "a.txt").read_text()) == ((200, "old") if kernel_lives else (409, "new")), answer
+    assert kernel_lives or "is gone, and what was there before went with it" in answer["message"]
+    assert len(server.app.kernel_manager.list_kernel_ids()) == kernel_lives  # none is started for it
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_a_server_that_stops_says_so_to_its_clients(server: Server, api: Api, path: str) -> None:
+    async with connected(server, mode="legacy") as client:
+        asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "1"}))
+        await api.next_approval()
+        [one] = (await api("GET", "clients"))[1]
+        leaving = asyncio.create_task(api("DELETE", "clients", one["client_id"]))
+        await server.extension.stop_extension()
+        assert (await leaving)[0] in (204, 503)
+        await asyncio.gather(asked, return_exceptions=True)
+        for method, *way in (
+            ("DELETE", "mcp"),
+            ("DELETE", "api", "clients", one["client_id"]),
+            ("GET", "api", "status"),
+        ):
+            with pytest.raises(HTTPClientError) as error:
+                await server.fetch("agent-kernel", *way, method=method)
+            assert error.value.code == 503
+
+
+class Sessions:
+    """Those of the package, which begin or end in trouble."""
+
+    def __init__(self, begin: Callable[[], None], end: Callable[[], Awaitable[None]]) -> None:
+        self._begin, self._end = begin, end
+
+    async def handle_request(self, *_: Any) -> None:
+        raise RuntimeError("Task group is not initialized.")
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        self._begin()
+        try:
+            yield
+        finally:
+            await self._end()
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_request_that_meets_the_end_of_the_server_leaves_no_traceback(
+    server: Server, api: Api, path: str, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(server, mode=mode) as client:
+        asked = [
+            asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": str(number)}))
+            for number in range(5)
+        ]
+        await all_waiting(api, len(asked))
+        await server.extension.stop_extension()
+        await asyncio.gather(*asked, return_exceptions=True)
+    assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+
+
+class Slow(Authorizer):
+    """Permits all, but whether something may run it says when it is let."""
+
+    asked: ClassVar[asyncio.Event]
+    says: ClassVar[asyncio.Event]
+
+    async def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        if action == "execute" and resource == identity.AUTH_RESOURCE:
+            Slow.asked.set()
+            await Slow.says.wait()
+        return True
+
+
+class TestWhoIsAuthorizedTooLate:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        Slow.asked, Slow.says = asyncio.Event(), asyncio.Event()
+        return {"authorizer_class": Slow}
+
+    @pytest.mark.usefixtures("fresh")
+    async def test_is_told_to_ask_again_and_leaves_no_traceback(
+        self, server: Server, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        over = asyncio.Event()
+
+        async def lingers() -> None:
+            """As any task of the extension's that takes its time to end."""
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await over.wait()
+
+        service = service_of(server.extension)
+        service.tasks.spawn(lingers(), "one that lingers")
+        request = server.fetch("agent-kernel", "mcp", method="DELETE")
+        await Slow.asked.wait()
+        stopping = asyncio.create_task(server.extension.stop_extension())
+        await until(lambda: service.client_calls.closed)
+        Slow.says.set()
+        with pytest.raises(HTTPClientError) as error:
+            await request
+        over.set()
+        await stopping
+        assert error.value.code == 503
+        assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+
+
+@pytest.mark.usefixtures("fresh")
+async def test_a_request_is_told_to_ask_again_where_the_sessions_fail_or_end(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending, over = asyncio.Event(), asyncio.Event()
+
+    async def end() -> None:
+        ending.set()
+        await over.wait()
+
+    async def status() -> int:
+        with pytest.raises(HTTPClientError) as error:
+            await server.fetch("agent-kernel", "mcp", method="DELETE")
+        return error.value.code
+
+    calls, tasks = service_of(server.extension).client_calls, service_of(server.extension).tasks
+    monkeypatch.setattr(mcp_server, "make_sessions", lambda *_: Sessions(lambda: 1 / 0, end))
+    assert await status() == 503
+    ending.clear()
+    monkeypatch.setattr(mcp_server, "make_sessions", lambda *_: Sessions(lambda: None, end))
+    await calls.app()
+    stopping = asyncio.create_task(tasks.aclose())
+    await ending.wait()
+    assert await status() == 503
+    over.set()
+    await stopping
