@@ -22,12 +22,18 @@ from tests.server.serving import Server
 
 @asynccontextmanager
 async def connected(
-    server: Server, name: str = "Claude Code", *, mode: Any = "auto", headers: dict[str, str] | None = None
+    server: Server,
+    name: str = "Claude Code",
+    *,
+    mode: Any = "auto",
+    headers: dict[str, str] | None = None,
+    **options: Any,
 ) -> AsyncIterator[Client]:
     url = server.url("http", ("agent-kernel", "mcp"), None).rstrip("?")
     async with create_mcp_http_client(headers=headers or server.headers) as http:
         transport = streamable_http_client(url, http_client=http)
-        async with Client(transport, client_info=Implementation(name=name, version="1"), mode=mode) as client:
+        info = Implementation(name=name, version="1")
+        async with Client(transport, client_info=info, mode=mode, **options) as client:
             yield client
 
 

@@ -187,6 +187,12 @@ def environment() -> str:
     return " ".join(sorted(os.environ))
 
 
+@server.tool()
+def who(ctx: Context) -> str:
+    """Tell the header X-Who of the request."""
+    return str((ctx.headers or {}).get("x-who"))
+
+
 @server.tool(name="odd/name.with ünï")
 def odd() -> str:
     """Has an odd name."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import stat
 import sys
@@ -154,9 +155,11 @@ async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
     port = free_port()
     own_file(web={"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": {"X-Who": "${HOME}"}})
     async with running("http", folder, port) as program:
-        view = await run_calls(api, model, call("web__add", a=2, b=3), call("web__ask_secret"), call("web__work"))
-        assert [one["state"] for one in view["tool_calls"]] == ["success", "error", "success"]
-        assert [view["tool_calls"][number]["result"] for number in (0, 2)] == ["5", "worked"]
+        view = await run_calls(
+            api, model, call("web__add", a=2, b=3), call("web__ask_secret"), call("web__work"), call("web__who")
+        )
+        assert [one["state"] for one in view["tool_calls"]] == ["success", "error", "success", "success"]
+        assert [view["tool_calls"][number]["result"] for number in (0, 2, 3)] == ["5", "worked", os.environ["HOME"]]
         program.kill()
         await program.wait()
         await until_unknown(api, (await approved(api, model, call("web__add", a=2, b=3)))["conversation_id"])

@@ -14,6 +14,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     BlobResourceContents,
+    ElicitResult,
     ImageContent,
     Implementation,
     TextResourceContents,
@@ -27,6 +28,7 @@ from tests.server.client import Api, OpenChannel
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
 from tests.server.mcp_client import all_waiting, connected, decide, decided, handle_in, text_of
 from tests.server.serving import TOKEN, Server
+from tests.waiting import until
 
 pytestmark = pytest.mark.kernel
 
@@ -154,6 +156,32 @@ async def test_a_request_that_is_closed_cancels_nothing(
             asked = asyncio.create_task(client.call_tool("run_python", arguments))
             await decide(api, call, approved=True)
             assert "'kept'" in text_of(await asked)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_call_that_waits_tells_so_and_has_no_client_answer_for_the_person(
+    server: Server, api: Api, path: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_server, "PROGRESS_SECONDS", 0.05)
+    told: list[tuple[float | None, str | None]] = []
+    asked: list[object] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append((total, message))
+
+    async def on_question(context: object, params: object) -> ElicitResult:
+        asked.append(params)
+        return ElicitResult(action="accept", content={})
+
+    async with connected(server, mode=mode, elicitation_callback=on_question) as client:
+        arguments = {"notebook_path": path, "code": "1"}
+        waiting = asyncio.create_task(client.call_tool("run_python", arguments, progress_callback=on_progress))
+        call = await api.next_approval()
+        await until(lambda: len(told) > 2)
+        await decide(api, call, approved=False)
+        assert (await waiting).is_error
+    assert {*told} == {(mcp_server.WAIT_SECONDS, f"Waits for the user in {path}.")}
+    assert asked == []
 
 
 async def test_two_clients_and_two_notebooks_are_never_mixed_up(server: Server, api: Api, path: str) -> None:

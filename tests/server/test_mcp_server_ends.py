@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
 import pytest
-from jupyter_server.auth import Authorizer
+from jupyter_core.utils import ensure_async
+from jupyter_server.auth import Authorizer, IdentityProvider, User
 from mcp.shared.exceptions import MCPError
 from tornado.httpclient import HTTPClientError
 
@@ -15,7 +16,7 @@ from agent_kernel_server import identity
 from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.client import Api, service_of
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
-from tests.server.mcp_client import all_waiting, connected, decide, text_of
+from tests.server.mcp_client import all_waiting, connected, decide, handle_in, text_of
 from tests.server.serving import Server
 from tests.waiting import until
 
@@ -83,6 +84,72 @@ async def test_what_a_client_changed_is_undone_after_a_restart_or_said_to_be_los
     assert (status, (server.root / "a.txt").read_text()) == ((200, "old") if kernel_lives else (409, "new")), answer
     assert kernel_lives or "is gone, and what was there before went with it" in answer["message"]
     assert len(server.app.kernel_manager.list_kernel_ids()) == kernel_lives  # none is started for it
+
+
+WAITS = """
+import pathlib, time
+pathlib.Path("begun").touch()
+while not pathlib.Path("go-on").exists():
+    time.sleep(0.01)
+"""
+
+
+async def test_after_a_restart_a_call_waits_on_and_what_became_of_one_that_ran_is_unknown(
+    server: Server, api: Api, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_server, "WAIT_SECONDS", 0.2)
+    waits, runs = ({"notebook_path": path, "code": code} for code in ("6 * 7", WAITS))
+    async with connected(server) as client:
+        running = handle_in(await client.call_tool("run_python", runs))
+        await decide(api, await api.next_approval(), approved=True)
+        await until((server.root / "begun").exists)
+        waiting = handle_in(await client.call_tool("run_python", waits))
+    service = service_of(server.extension)
+    await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
+    service._runtime = None
+    monkeypatch.undo()
+    async with connected(server) as client:
+        lost = await client.call_tool("wait_for_call", {"handle": running})
+        assert lost.is_error
+        assert text_of(lost).startswith("Outcome unknown")
+        asked = asyncio.create_task(client.call_tool("run_python", waits))
+        [call] = await all_waiting(api, 1)
+        assert call["run_id"] == waiting
+        (server.root / "go-on").touch()
+        await decide(api, call, approved=True)
+        said = text_of(await asked)
+        assert (said.startswith("You have sent this call before"), said.endswith("\n42")) == (True, True)
+
+
+class ByHeader(IdentityProvider):
+    """Several people with a server's token."""
+
+    async def get_user(self, handler: Any) -> User | None:
+        known = await ensure_async(super().get_user(handler))
+        return User(handler.request.headers.get("X-User", "ana")) if known is not None else None
+
+
+class TestTwoUsers:
+    @pytest.fixture
+    def server_traits(self) -> dict[str, Any]:
+        return {"identity_provider_class": ByHeader}
+
+    async def test_who_name_their_programs_alike_are_two_clients(
+        self, server: Server, api: Api, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(mcp_server, "WAIT_SECONDS", 0.2)
+        arguments = {"notebook_path": path, "code": "1"}
+        handles = {}
+        for name in ("ana", "ben"):
+            async with connected(server, headers={**server.headers, "X-User": name}) as client:
+                handles[name] = handle_in(await client.call_tool("run_python", arguments))
+                refused = await client.call_tool("wait_for_call", {"handle": handles["ana"]})
+                assert refused.is_error is (name == "ben")
+        assert [call["run_id"] for call in await api.pending()] == list(handles.values())
+        for call in await api.pending():
+            await decide(api, call, approved=False)
+        outcomes = [one for one in (await api("GET", "audit"))[1][:4] if one["kind"] == "decision"]
+        assert {one["asked_by"] for one in outcomes} == {"ana", "ben"}
 
 
 @pytest.mark.usefixtures("fresh")

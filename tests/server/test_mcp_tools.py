@@ -176,6 +176,31 @@ async def test_a_tool_that_changed_since_it_was_allowed_asks_with_the_difference
     await api.ended(conversation_id)
 
 
+async def test_a_call_does_not_run_that_its_server_has_defined_otherwise_since_it_was_shown(
+    api: Api, model: FakeOpenAI, folder: Path, own_file: Callable[..., None]
+) -> None:
+    own_file(moody={"command": sys.executable, "args": [PEER, "legacy", str(folder)]})
+    await ready(api)
+    model.add(calls(call("moody__redefine"), call("moody__look")), say("Done."))
+    conversation_id = await api.new_conversation()
+    await api.start_run(conversation_id)
+
+    async def both() -> Any:
+        waiting = {one["tool_name"]: one["approval_id"] for one in await api.pending()}
+        return waiting if len(waiting) == 2 else None
+
+    async def redefined() -> bool:
+        return "stranger" in (await ready(api))["moody__look"]["description"]
+
+    waiting = await until(both)
+    await api("POST", "approvals", waiting["moody__redefine"], body={"approved": True})
+    await until(redefined)
+    await api("POST", "approvals", waiting["moody__look"], body={"approved": True})
+    look = (await api.ended(conversation_id))["tool_calls"][1]
+    assert (look["tool_name"], look["state"]) == ("moody__look", "error")
+    assert "Nothing ran" in look["result"]
+
+
 async def runs_of(api: Api, kernel: Kernel, model: FakeOpenAI, agent: str, *turns: Any) -> Any:
     """The calls of a run of this agent, in a cell that waits for it, and whether each was given a stored outcome."""
     before = {one["conversation_id"] for one in (await api("GET", "conversations"))[1]}
