@@ -24,7 +24,7 @@ from tornado.httpclient import HTTPClientError
 from agent_kernel_server.mcp_server import calls as client_calls
 from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.cells import OpenPage
-from tests.server.client import Api, OpenChannel
+from tests.server.client import Api, Kernel, OpenChannel
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
 from tests.server.mcp_client import all_waiting, connected, decide, decided, handle_in, text_of
 from tests.server.serving import TOKEN, Server
@@ -76,6 +76,51 @@ async def test_a_call_of_a_client_is_a_card_that_a_person_approves_and_is_in_the
     ]
     assert (status, entries[1]["by"]) == (200, "user")
     assert (await api("GET", "audit", params={"after": "x"}))[0] == 400
+
+
+ASKS: dict[str, dict[str, Any]] = {
+    "run_python": {"code": "price = 3"},
+    "list_files": {},
+    "search_files": {"query": "needle"},
+    "read_file": {"path": "a.txt"},
+    "edit_file": {"path": "a.txt", "old_text": "needle", "new_text": "thread"},
+    "write_file": {"path": "b.txt", "content": "b"},
+    "insert_cell": {"source": "1", "after": "two"},
+    "edit_cell": {"cell_id": "one", "source": "price = 4"},
+    "run_cell": {"cell_id": "one"},
+    "move_cell": {"cell_id": "two", "after": None},
+    "delete_cell": {"cell_id": "two"},
+}
+
+
+async def test_all_tools_but_those_that_look_ask_and_do_what_they_say(server: Server, api: Api, path: str) -> None:
+    (server.root / "a.txt").write_text("a needle")
+    here = {"notebook_path": path}
+    async with connected(server) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        assert tools == {*ASKS, "list_notebooks", "read_notebook", "inspect_variables", "wait_for_call"}
+        said = {}
+        for name, arguments in ASKS.items():
+            await client.call_tool("read_notebook", here)
+            done = await decided(api, client, name, here | arguments, approved=True)
+            said[name] = text_of(done)
+            assert not done.is_error, said[name]
+        assert "price" in text_of(await client.call_tool("inspect_variables", here))
+        assert await api.pending() == []
+    assert ("a.txt" in said["list_files"], "a needle" in said["read_file"]) == (True, True)
+    assert [(server.root / name).read_text() for name in ("a.txt", "b.txt")] == ["a thread", "b"]
+    cells = nbformat.read(server.root / path, 4).cells
+    assert [cell.source for cell in cells] == ["price = 4", "1"]
+
+
+async def test_a_kernel_without_a_notebook_is_named_by_its_id(server: Server, api: Api, kernel: Kernel) -> None:
+    here = {"kernel_id": kernel.kernel_id}
+    async with connected(server) as client:
+        listed = json.loads(text_of(await client.call_tool("list_notebooks", {})))["notebooks"]
+        assert kernel.kernel_id in [one.get("kernel_id") for one in listed if "notebook_path" not in one]
+        done = await decided(api, client, "run_python", here | {"code": "price = 5; price"}, approved=True)
+        assert text_of(done) == "5"
+        assert "price" in text_of(await client.call_tool("inspect_variables", here))
 
 
 async def test_a_denial_says_why_and_an_edit_says_what_ran(server: Server, api: Api, path: str) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import importlib
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import Logger
 from typing import Any
 
@@ -49,8 +49,13 @@ from agent_kernel_server.notebooks.run_cell import Ran
 
 MOST_OPEN = 50
 """How many calls of one client in one notebook may be open at once."""
-TOOLS = {tool.name: tool for tool in BUILTIN_TOOLS if tool.name not in ("run_shell", "ask_user")}
-"""The tools that agents outside may call."""
+_UNASKED = frozenset({"read_notebook", "inspect_variables"})
+TOOLS = {
+    tool.name: tool if tool.name in _UNASKED else replace(tool, approval="ask")
+    for tool in BUILTIN_TOOLS
+    if tool.name not in ("run_shell", "ask_user")
+}
+"""The tools that agents outside may call. Files are read for them only where a person or a rule says so."""
 DELIVERY_SECONDS = 5.0
 """A result counts as delivered so long after it was sent, or when the same call is asked for again: if the server dies
 before, nobody knows whether the client has read it."""
