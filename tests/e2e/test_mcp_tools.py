@@ -79,6 +79,40 @@ def test_a_servers_tools_are_cards_with_pictures_progress_and_questions(
     assert "peer (yours): ready" in notebook.text(2)
 
 
+@pytest.fixture
+def everything(lab: LabServer) -> Iterator[None]:
+    """The reference server of npm, which npx installs."""
+    args = ["-y", "@modelcontextprotocol/server-everything@2026.8.31"]
+    file = lab.home / "config" / "mcp.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"mcpServers": {"everything": {"command": "npx", "args": args}}}))
+    yield
+    file.unlink()
+
+
+@pytest.mark.soak
+def test_the_reference_server_of_npm_is_used_as_any(
+    lab: LabServer, everything: None, open_notebook: OpenNotebook, model: WrittenModel, end: Gate
+) -> None:
+    def ready() -> bool:
+        [server] = lab.api("GET", "agent-kernel/api/mcp-servers")["servers"]
+        return bool(server["state"] == "ready")
+
+    wait_until(ready, "the server to be ready")
+    echo, image = "everything__echo", "everything__get-tiny-image"
+    model.says(calls(call(echo, call_id="echo", message="hello"), call(image, call_id="image")), end)
+    notebook = open_notebook([LOAD, "%%agent\nUse the server."])
+    notebook.run_through(1)
+    cards = {name: notebook.page.locator(f"[data-tool-call-id={name}]") for name in ("echo", "image")}
+    for card in cards.values():
+        card.get_by_role("button", name="Approve", exact=True).click()
+    expect(cards["echo"]).to_contain_text("Echo: hello")
+    expect(cards["image"].locator("img")).to_be_visible()
+    end.open()
+    expect(notebook.record()).to_contain_text("There it is.")
+    assert model.tool_results()[0] == "Echo: hello"
+
+
 def ask_from_outside(lab: LabServer, name: str, notebook: str, code: str) -> str:
     """What an agent outside is answered to a call of `run_python`."""
 
