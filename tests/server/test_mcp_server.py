@@ -23,6 +23,7 @@ from tornado.httpclient import HTTPClientError
 
 from agent_kernel_server.mcp_server import calls as client_calls
 from agent_kernel_server.mcp_server import server as mcp_server
+from tests.security.test_strangers import cookie_of
 from tests.server.cells import OpenPage
 from tests.server.client import Api, Kernel, OpenChannel
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
@@ -271,12 +272,12 @@ async def test_bad_arguments_are_told_to_the_client_and_ask_nobody(
     assert await api.pending() == []
 
 
-async def test_nobody_is_served_without_the_token_or_from_another_origin(server: Server) -> None:
+async def test_nobody_is_served_without_the_token_or_by_a_page_in_a_logged_in_browser(server: Server) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    for refused in ({"Authorization": ""}, {"Authorization": "token wrong"}, {"Origin": "http://evil.example"}):
-        if "Origin" in refused:  # a browser that is logged in, without a token
-            refused |= {"Authorization": ""}
+    browser = {"Authorization": "", "Cookie": await cookie_of(server.fetch, server.headers)}
+    evil = {"Origin": "https://evil.example"}
+    for refused in ({"Authorization": ""}, {"Authorization": "token wrong"}, browser, browser | evil):
         with pytest.raises(HTTPClientError) as error:
             await server.fetch("agent-kernel", "mcp", method="POST", body=body, headers=headers | refused)
         assert error.value.code in (403, 404)
