@@ -4,10 +4,10 @@ import asyncio
 import inspect
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -15,7 +15,6 @@ from agent_kernel.testing import FakeOpenAI, calls, say
 from tests.server.client import Api
 from tests.server.serving import Server
 
-T = TypeVar("T")
 PEER = str(Path(__file__).with_name("mcp_peer.py"))
 
 
@@ -34,7 +33,11 @@ def extension_traits(folder: Path) -> dict[str, Any]:
 def own_file(server: Server) -> Iterator[Callable[..., None]]:
     """Names the user's own servers."""
     file = Path(server.app.config_dir) / "mcp.json"
-    yield lambda **servers: file.write_text(json.dumps({"mcpServers": servers}))
+
+    def write(**servers: Any) -> None:
+        file.write_text(json.dumps({"mcpServers": servers}))
+
+    yield write
     file.unlink(missing_ok=True)
 
 
@@ -48,13 +51,13 @@ async def ready(api: Api) -> dict[str, Any]:
     return {tool["name"]: tool for tool in (await until(found))["tools"]}
 
 
-async def until(condition: Callable[[], Awaitable[T] | T], seconds: float = 60.0) -> T:
+async def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Wait for a condition, which may be a coroutine; its value."""
     async with asyncio.timeout(seconds):
         while True:
             found = condition()
-            value: Any = await found if inspect.isawaitable(found) else found
-            if value:
-                return value  # type: ignore[no-any-return]
+            if value := await found if inspect.isawaitable(found) else found:
+                return value
             await asyncio.sleep(0.05)
 
 
@@ -63,6 +66,7 @@ async def approved(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
     model.add(calls(*asked), say("Done."))
     conversation_id = await api.new_conversation()
     await api.start_run(conversation_id)
+    waiting: Any = None
     for _ in asked:
         waiting = await api.next_approval()
         await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
