@@ -47,7 +47,7 @@ test.each(cases.stored)("an outcome of $cached_at at $ended_at is $text", ({ cac
 );
 
 test.each(cases.deciders)("$by $name: $text", ({ by, name, edited, text }) => {
-  const call = { ...emptyCall("call_1", "run_python", 0), edited, decider: decider(by, name, null, false, false) };
+  const call = { ...emptyCall("call_1", "run_python", 0), edited, decider: decider(by, name, false, false) };
   expect(decidedBy(call)?.toLowerCase()).toBe(text);
 });
 

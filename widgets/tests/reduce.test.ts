@@ -58,7 +58,7 @@ describe("a call", () => {
     const recording = new Recording("c").ask("t1", "run_python", { code: "drop()" });
     recording.answer("t1", true, { edited: true }).start("t1", "run_python", { code: "keep()" });
     const call = replay(recording).calls["t1"];
-    expect(call?.input).toBe('{"code":"keep()"}');
+    expect(call?.tool_input).toBe('{"code":"keep()"}');
     expect(call?.edited).toBe(true);
   });
 
@@ -213,7 +213,7 @@ describe("a page that is opened after many events", () => {
     const { calls } = fromSnapshot(snapshot, "run_c");
     expect(calls["a"]).toMatchObject({ undo: "2026-11-20T14:11:20Z", undone: false });
     expect(calls["b"]).toMatchObject({ undone: true });
-    expect(calls["c"]).toMatchObject({ waitingBehind: 9 });
-    expect(calls["d"]).toMatchObject({ seenImages: 2 });
+    expect(calls["c"]).toMatchObject({ waiting_behind: 9 });
+    expect(calls["d"]).toMatchObject({ seen_images: 2 });
   });
 });

@@ -59,8 +59,8 @@ export const Card = memo(function Card({ card, before }: CardProps): JSX.Element
     <div
       class="ak-card"
       role="group"
-      aria-label={`Tool call: ${visible(call.name)}`}
-      data-tool-call-id={call.id}
+      aria-label={`Tool call: ${visible(call.tool_name)}`}
+      data-tool-call-id={call.tool_call_id}
       data-state={call.state}
       data-turn={yours ? "you" : undefined}
       data-current={card.current.value ? "" : undefined}
@@ -126,7 +126,7 @@ function Head({ card, draft }: PartProps): JSX.Element {
       <span class="ak-word">{look.word}</span>
       {ends ? endNote(call) : <Seconds call={call} />}
       {ends && icon(open ? "down" : "right", "ak-chev")}
-      {!gone.value && (call.state === "approved" || call.state === "executing") && call.name !== "ask_user" && (
+      {!gone.value && (call.state === "approved" || call.state === "executing") && call.tool_name !== "ask_user" && (
         <CancelButton call={call} />
       )}
     </span>,
@@ -138,8 +138,8 @@ function Head({ card, draft }: PartProps): JSX.Element {
 
 function lookOf(card: CallModel, { off }: RunStore): StateLook {
   const call = card.call.value;
-  if (call.state === "executing" && call.name === "ask_user") return ASKING;
-  if (call.state === "executing" && call.waitingBehind !== null) return NEXT_IN_LINE;
+  if (call.state === "executing" && call.tool_name === "ask_user") return ASKING;
+  if (call.state === "executing" && call.waiting_behind !== null) return NEXT_IN_LINE;
   const look = CALL_STATES[call.state];
   if (call.state !== "awaiting_approval") return look;
   const pending = card.pending.value;
@@ -150,7 +150,7 @@ function lookOf(card: CallModel, { off }: RunStore): StateLook {
 
 /** What the call does, with what, and the tool's name. */
 function headWords(card: CallModel, draft: Draft): JSX.Element[] {
-  const { name, input, preview } = card.call.value;
+  const { tool_name: name, tool_input: input, preview } = card.call.value;
   const said = headNote(card, draft);
   const cell = preview?.cell ?? null;
   const object = said === null ? summary(name, input, cell) : "";
@@ -167,11 +167,11 @@ function headNote(card: CallModel, draft: Draft): JSX.Element | null {
   const call = card.call.value;
   if (card.panel.value === "edit" && call.state === "awaiting_approval")
     return <span class="ak-sum">{draft.note.value}</span>;
-  if (call.name === "ask_user" && call.state === "executing") return <span class="ak-sum" />;
-  if (call.state === "awaiting_approval" && call.input !== null) {
-    const shown = shownCall(call.name, call.input, call.preview);
-    const cell = ON_CELLS.includes(call.name);
-    const runs = !cell || call.name === "run_cell" || parseArguments(call.input)?.["run"] === true;
+  if (call.tool_name === "ask_user" && call.state === "executing") return <span class="ak-sum" />;
+  if (call.state === "awaiting_approval" && call.tool_input !== null) {
+    const shown = shownCall(call.tool_name, call.tool_input, call.preview);
+    const cell = ON_CELLS.includes(call.tool_name);
+    const runs = !cell || call.tool_name === "run_cell" || parseArguments(call.tool_input)?.["run"] === true;
     if (cell && shown.kind === "diff")
       return (
         <span class="ak-sum">
@@ -194,9 +194,9 @@ function headNote(card: CallModel, draft: Draft): JSX.Element | null {
 
 function Seconds({ call }: { call: Call }): JSX.Element | null {
   const run = useRun();
-  const ticking = (call.state === "executing" || call.state === "approved") && call.name !== "ask_user";
+  const ticking = (call.state === "executing" || call.state === "approved") && call.tool_name !== "ask_user";
   useSeconds(ticking);
-  const since = call.startedAt ?? call.decidedAt;
+  const since = call.started_at ?? call.decided_at;
   if (!ticking || since === null) return null;
   return <span class="ak-muted">{wholeSeconds(run.now() - Date.parse(since))}</span>;
 }
@@ -205,16 +205,16 @@ function Seconds({ call }: { call: Call }): JSX.Element | null {
 function endNote(call: Call): JSX.Element | null {
   switch (call.state) {
     case "success":
-      if (call.cachedAt !== null && call.endedAt !== null)
-        return <span class="ak-muted">{storedWords(call.cachedAt, call.endedAt)}</span>;
+      if (call.cached_at !== null && call.ended_at !== null)
+        return <span class="ak-muted">{storedWords(call.cached_at, call.ended_at)}</span>;
       // Of a diff that is not shown whole, the lines that are would be too few.
       if (call.preview?.kind === "diff" && !call.preview.left_out)
         return <span class="ak-muted">{changeCount(call.preview.text)}</span>;
-      return call.durationMs === null ? null : <span class="ak-muted">{duration(call.durationMs)}</span>;
+      return call.duration_ms === null ? null : <span class="ak-muted">{duration(call.duration_ms)}</span>;
     case "error":
     case "cancelled":
-      return call.durationMs === null || call.startedAt === null ? null : (
-        <span class="ak-muted">{duration(call.durationMs)}</span>
+      return call.duration_ms === null || call.started_at === null ? null : (
+        <span class="ak-muted">{duration(call.duration_ms)}</span>
       );
     case "invalid":
       return <span class="ak-muted">Model was told</span>;
@@ -235,7 +235,7 @@ function CancelButton({ call }: { call: Call }): JSX.Element {
   if (asked) return <PressedButton name="Cancelling…" />;
   const cancel = (): void => {
     setAsked(true);
-    run.send({ type: "tool_cancel", tool_call_id: call.id });
+    run.send({ type: "tool_cancel", tool_call_id: call.tool_call_id });
   };
   return <Button name="Cancel" small onPress={cancel} />;
 }
@@ -247,7 +247,7 @@ function Content({ card, draft }: PartProps): JSX.Element | null {
     case "awaiting_approval":
       return <Waiting card={card} draft={draft} />;
     case "executing":
-      if (call.name === "ask_user" && !gone.value) return <Question card={card} />;
+      if (call.tool_name === "ask_user" && !gone.value) return <Question card={card} />;
       return <Ran call={call} />;
     case "success":
       return (
@@ -267,7 +267,7 @@ function Content({ card, draft }: PartProps): JSX.Element | null {
     case "unknown":
       return <Ran call={call} />;
     case "cancelled":
-      return call.startedAt === null ? <WholeCall call={call} /> : <Ran call={call} />;
+      return call.started_at === null ? <WholeCall call={call} /> : <Ran call={call} />;
     case "approved":
       return <FoldedCall call={call} />;
     case "proposed":
@@ -281,7 +281,9 @@ function Content({ card, draft }: PartProps): JSX.Element | null {
 }
 
 function WholeCall({ call }: { call: Call }): JSX.Element | null {
-  return call.input === null ? null : <CallBody name={call.name} input={call.input} preview={call.preview} />;
+  return call.tool_input === null ? null : (
+    <CallBody name={call.tool_name} input={call.tool_input} preview={call.preview} />
+  );
 }
 
 function Waiting({ card, draft }: PartProps): JSX.Element {
@@ -295,7 +297,7 @@ function Waiting({ card, draft }: PartProps): JSX.Element {
       {open === "edit" ? (
         <EditPanel call={call} draft={draft} />
       ) : (
-        <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />
+        <CallBody name={call.tool_name} input={call.tool_input ?? ""} preview={call.preview} warnings={call.warnings} />
       )}
       <StaleCell call={call} />
       <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
@@ -349,7 +351,7 @@ function Warnings({ call, note }: { call: Call; note: string }): JSX.Element | n
 
 /** What a call of another tool does is in its arguments, and was not found by reading code. */
 function hasCode(call: Call): boolean {
-  return ["run_python", "run_shell", "run_cell", "edit_cell", "insert_cell"].includes(call.name);
+  return ["run_python", "run_shell", "run_cell", "edit_cell", "insert_cell"].includes(call.tool_name);
 }
 
 /** `shown`: only what came out, in little room. */
@@ -358,19 +360,19 @@ function Ran({ call, shown = false }: { call: Call; shown?: boolean }): JSX.Elem
   return (
     <>
       {shown ? null : wrote && call.state === "success" ? (
-        <CallBody name={call.name} input={call.input ?? ""} preview={call.preview} warnings={call.warnings} />
+        <CallBody name={call.tool_name} input={call.tool_input ?? ""} preview={call.preview} warnings={call.warnings} />
       ) : (
         <FoldedCall call={call} />
       )}
-      <OutputList owner={call.id} outputs={call.outputs} />
-      {call.seenImages > 0 && <OutputNote text={seenWords(call.seenImages, pictureCount(call.outputs))} />}
+      <OutputList owner={call.tool_call_id} outputs={call.outputs} />
+      {call.seen_images > 0 && <OutputNote text={seenWords(call.seen_images, pictureCount(call.outputs))} />}
       <ResultText call={call} wrote={wrote} />
       {call.truncated && <OutputNote text="The model was given the beginning and the end of this output." />}
-      {call.outputFile !== null && (
+      {call.output_file !== null && (
         <div class="ak-out ak-note">
           All of the output is in{" "}
           <code>
-            <Plain text={call.outputFile} />
+            <Plain text={call.output_file} />
           </code>
         </div>
       )}
@@ -409,7 +411,7 @@ function cut(text: string): string {
 }
 
 function FoldedCall({ call }: { call: Call }): JSX.Element | null {
-  const { name, input, preview } = call;
+  const { tool_name: name, tool_input: input, preview } = call;
   if (input === null) return null;
   const shown = shownCall(name, input, preview);
   const code = shown.kind === "diff" ? "Changes" : `Code, ${plural(lineCount(shown.text), "line")}`;

@@ -232,9 +232,9 @@ export function StaleCell({ call }: { call: Call }): JSX.Element | null {
   const place = useRef<HTMLDivElement>(null);
   const [stale, setStale] = useState<"changed" | "locked" | null>(null);
   const digest = call.preview?.base ?? "";
-  const named = parseArguments(call.input)?.["cell_id"];
+  const named = parseArguments(call.tool_input)?.["cell_id"];
   const cellId = typeof named === "string" && digest !== "" ? named.replace(/^cell:/, "") : null;
-  const change = call.name === "edit_cell" ? "edit" : call.name === "delete_cell" ? "delete" : null;
+  const change = call.tool_name === "edit_cell" ? "edit" : call.tool_name === "delete_cell" ? "delete" : null;
   useEffect(() => {
     if (cellId === null || place.current === null) return;
     const ends = new AbortController();

@@ -43,7 +43,7 @@ export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
       />
       {ruleButton("run")}
       <Button {...ACTIONS.deny} {...common} onPress={() => run.openPanel(card, "reason")} />
-      {card.call.value.name !== "start_mcp_servers" && (
+      {card.call.value.tool_name !== "start_mcp_servers" && (
         // Which is for a folder's file as it is.
         <Button {...ACTIONS.edit} {...common} look="quiet" onPress={() => run.openPanel(card, "edit")} />
       )}

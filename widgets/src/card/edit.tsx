@@ -25,7 +25,7 @@ export class Draft {
 
   constructor(private readonly call: ReadonlySignal<Call>) {}
 
-  readonly original = computed(() => editable(this.call.value.name, this.call.value.input ?? "").text);
+  readonly original = computed(() => editable(this.call.value.tool_name, this.call.value.tool_input ?? "").text);
   readonly current = computed(() => this.text.value ?? this.original.value);
   readonly note = computed(() => {
     const changed = changedLines(this.original.value, this.current.value).length;
@@ -43,7 +43,7 @@ export class Draft {
 
   /** Approving what was not changed is an approval, not an edit. */
   choice(): Choice {
-    const { name, input } = this.call.peek();
+    const { tool_name: name, tool_input: input } = this.call.peek();
     const text = this.current.peek();
     return text === this.original.peek()
       ? { kind: "approve" }
@@ -52,9 +52,9 @@ export class Draft {
 }
 
 export function EditPanel({ call, draft }: { call: Call; draft: Draft }): JSX.Element {
-  const [language] = useState(() => editable(call.name, call.input ?? "").language);
+  const [language] = useState(() => editable(call.tool_name, call.tool_input ?? "").language);
   const editor = editing.value;
-  const label = `Edit ${call.name}`;
+  const label = `Edit ${call.tool_name}`;
   if (editor === null) return <PlainEditor label={label} draft={draft} />;
   return (
     <editor.Editor

@@ -15,7 +15,7 @@ import { Plain } from "../ui/untrustedText";
 export function Question({ card }: { card: CallModel }): JSX.Element {
   const run = useRun();
   const call = card.call.value;
-  const { question, choices, line } = readQuestion(call.input);
+  const { question, choices, line } = readQuestion(call.tool_input);
   const [choice, setChoice] = useState<string | null>(null);
   const [words, setWords] = useState("");
   const [sent, setSent] = useState(false);
@@ -28,7 +28,7 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
     run.answer(card, command);
   };
   const sendAnswer = (): void => {
-    if (answer !== null) send({ type: "tool_result", tool_call_id: call.id, output: answer });
+    if (answer !== null) send({ type: "tool_result", tool_call_id: call.tool_call_id, output: answer });
   };
   /** What was typed straight after a decision, or another answer, was meant for that. */
   const write = ({ currentTarget: field }: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>): void => {
@@ -82,7 +82,7 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
           name="Skip"
           look="quiet"
           offBecause={guarded.value ? "" : undefined}
-          onPress={() => send({ type: "tool_cancel", tool_call_id: call.id })}
+          onPress={() => send({ type: "tool_cancel", tool_call_id: call.tool_call_id })}
         />
         <span class="ak-note">{NOTES[line ?? "answer"]}</span>
       </div>

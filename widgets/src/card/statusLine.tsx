@@ -31,10 +31,10 @@ export function statusLine(card: CallModel, folded: boolean): JSX.Element | null
         </div>
       );
     case "executing":
-      if (call.waitingBehind === null) return null;
+      if (call.waiting_behind === null) return null;
       return (
         <div class="ak-sub">
-          <p>{filled(SHARED.card.behindCell, { cell: call.waitingBehind })}</p>
+          <p>{filled(SHARED.card.behindCell, { cell: call.waiting_behind })}</p>
         </div>
       );
     case "cancelled":
@@ -52,7 +52,7 @@ export function statusLine(card: CallModel, folded: boolean): JSX.Element | null
         <RetryRow card={card} note="The model was told and may try another way." />
       );
     case "success":
-      return folded || call.cachedAt === null ? null : (
+      return folded || call.cached_at === null ? null : (
         <RetryRow card={card} note={`${SHARED.card.stored} ${SHARED.nothingRan}`} />
       );
     case "unknown":
@@ -70,9 +70,12 @@ export function statusLine(card: CallModel, folded: boolean): JSX.Element | null
 /** "Approved by you, 14:06:31". */
 export function decidedBy(call: Call): string | null {
   if (call.decider === null) return null;
-  const at = call.decider.kind === "policy" || call.decider.at === null ? "" : `, ${timeOfDay(call.decider.at)}`;
-  const verb = call.decider.kind === "policy" ? "Allowed" : call.edited ? "Edited and approved" : "Approved";
-  return `${verb} by ${byWhom(call.decider)}${at}`;
+  if (call.decider.kind === "policy") return `Allowed by ${byWhom(call.decider)}`;
+  return `${call.edited ? "Edited and approved" : "Approved"} by ${byWhom(call.decider)}${decidedAt(call)}`;
+}
+
+function decidedAt({ decided_at: at }: Call): string {
+  return at === null ? "" : `, ${timeOfDay(at)}`;
 }
 
 function RetryRow({ card, note }: { card: CallModel; note: string }): JSX.Element {
@@ -129,12 +132,10 @@ function Denial({ call }: { call: Call }): JSX.Element {
       );
     return reason === null ? <>By this site’s policy.</> : <Plain text={sentence(reason)} />;
   }
-  const who = byWhom(decider);
-  const at = decider.at === null ? "" : `, ${timeOfDay(decider.at)}`;
   return (
     <>
-      By {who}
-      {at}
+      By {byWhom(decider)}
+      {decidedAt(call)}
       {reason ? (
         <>
           :{" "}
@@ -150,10 +151,10 @@ function Denial({ call }: { call: Call }): JSX.Element {
 }
 
 function Cancellation({ call }: { call: Call }): JSX.Element {
-  if (call.name === "ask_user") return <>The model was told that you did not answer.</>;
+  if (call.tool_name === "ask_user") return <>The model was told that you did not answer.</>;
   const reason = call.reason === null ? "" : `${sentence(call.reason)} `;
   const meaning =
-    call.startedAt === null ? SHARED.nothingRan : "The kernel was interrupted; what ran before that stays.";
+    call.started_at === null ? SHARED.nothingRan : "The kernel was interrupted; what ran before that stays.";
   return (
     <>
       <Plain text={reason} />
@@ -169,7 +170,7 @@ export function timedOut(call: Call): boolean {
 
 /** The line in which the result of a shell command says that the walls around it have stopped it; "" if none does. */
 function stoppedByWalls(call: Call): string {
-  return call.name === "run_shell" ? (/^stopped by the walls: .*/m.exec(call.result ?? "")?.[0] ?? "") : "";
+  return call.tool_name === "run_shell" ? (/^stopped by the walls: .*/m.exec(call.result ?? "")?.[0] ?? "") : "";
 }
 
 function FoldedError({ call }: { call: Call }): JSX.Element {
@@ -197,7 +198,7 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
         {asks && ` ${SHARED.card.look}`}
       </p>
       <p class="ak-muted ak-num">
-        {call.startedAt !== null && `Started ${timeOfDay(call.startedAt)}. `}
+        {call.started_at !== null && `Started ${timeOfDay(call.started_at)}. `}
         {last !== "" && (
           <>
             Last output:{" "}
@@ -226,13 +227,13 @@ export function UndoRow({ card }: { card: CallModel }): JSX.Element | null {
   return (
     <div class="ak-actions">
       {undo === "offered" && <Button name="Undo" small icon={<Icon name="undo" />} onPress={() => run.undo(card)} />}
-      {undo === "offered" && <span class="ak-note ak-beside">{wayBack(call.name, call.undo)}</span>}
+      {undo === "offered" && <span class="ak-note ak-beside">{wayBack(call.tool_name, call.undo)}</span>}
       {run.store.undoesAll.value === card.id && <Button name="Undo this run" small onPress={() => run.undoAll()} />}
       {undo === "asked" && <PressedButton name={call.undone ? "Redoing…" : "Undoing…"} />}
       {(undo === "redo" || undo === "done") && (
         <>
           <span>
-            <b>Undone.</b> {asBefore(ON_CELLS.includes(call.name) ? "The cell" : "The file", call.undo)}
+            <b>Undone.</b> {asBefore(ON_CELLS.includes(call.tool_name) ? "The cell" : "The file", call.undo)}
           </span>
           {undo === "redo" && <Button name="Redo" small onPress={() => run.undo(card)} />}
         </>

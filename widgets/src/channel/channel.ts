@@ -7,9 +7,10 @@ import {
   type ServerEvent,
   type SessionEvent,
 } from "../protocol";
-import { callOf, emptyRun, keepEndedCalls, runEnded, type Decider, type RunState } from "../state/model";
+import { callOf, emptyRun, keepEndedCalls, runEnded, type RunState } from "../state/model";
 import { fromSnapshot, patchCall, reduce } from "../state/reduce";
 import { randomId } from "../text/format";
+import { ANOTHER_TAB, type Decider } from "../text/words";
 import { Decisions } from "./decisions";
 import { Sequence } from "./sequence";
 import type { Receives, Transport } from "./transport";
@@ -388,10 +389,9 @@ export class Channel {
     if (state === undefined) return;
     const problem = { code: event.code, message: event.message };
     const lost = event.code === "CONFLICT";
-    const patched = patchCall(state, callId, "", (call) => ({
-      ...call,
+    const patched = patchCall(state, { tool_call_id: callId }, ({ decider }) => ({
       problem,
-      decider: lost ? notYou(call.decider) : call.decider,
+      decider: lost ? notYou(decider) : decider,
     }));
     this.runs.set(state.runId, patched);
   }
@@ -402,7 +402,7 @@ export class Channel {
     const state = this.state(runId);
     const items = state.items.map((item) =>
       item.kind === "raise" && item.id === pause
-        ? { ...item, by: { ...item.by, kind: "other" as const, name: item.raise.decided_by ?? "another tab" } }
+        ? { ...item, by: { ...item.by, kind: "other" as const, name: item.raise.decided_by ?? ANOTHER_TAB } }
         : item,
     );
     this.runs.set(runId, { ...state, items });
@@ -429,11 +429,11 @@ export class Channel {
 
   private clearProblem(callId: string): void {
     for (const [runId, state] of this.runs) {
-      if (callOf(state, callId)?.problem)
-        this.runs.set(
-          runId,
-          patchCall(state, callId, "", (call) => ({ ...call, problem: null })),
-        );
+      if (!callOf(state, callId)?.problem) continue;
+      this.runs.set(
+        runId,
+        patchCall(state, { tool_call_id: callId }, () => ({ problem: null })),
+      );
     }
   }
 
@@ -453,7 +453,7 @@ function isAwaited(command: ClientCommand, snapshot: ConversationView): boolean 
 
 /** Two decisions crossed on the line: the one in the log was not this page's. */
 function notYou(decider: Decider | null): Decider | null {
-  return decider?.kind === "you" ? { ...decider, kind: "other", name: "another tab" } : decider;
+  return decider?.kind === "you" ? { kind: "other", name: ANOTHER_TAB } : decider;
 }
 
 /** Errors of a run are in the log and have their own `seq`; those about a frame of this page are neither. */

@@ -174,10 +174,10 @@ function doing(store: RunStore): { word: string; since: string | null } | null {
   const calls = store.calls.value.map((card) => card.call.value).filter((call) => call.state === "executing");
   const [first] = calls;
   if (first === undefined) return null;
-  const names = [...new Set(calls.map((call) => nameOf(call.name)))].join(", ");
-  const cell = first.waitingBehind;
+  const names = [...new Set(calls.map((call) => nameOf(call.tool_name)))].join(", ");
+  const cell = first.waiting_behind;
   const word = cell === null ? `Running: ${names}` : `Waiting for your cell [${cell}]`;
-  return { word, since: first.startedAt };
+  return { word, since: first.started_at };
 }
 
 /** `1.2k in · 340 out · $0.004`, and how much of its budget that is. */

@@ -187,7 +187,7 @@ const RUN_WORDS = {
 
 /** `now` is the runtime's present moment in ms. */
 export function announcement(before: RunState, after: RunState, now: number): string | null {
-  const said = callsInOrder(after).flatMap((call) => callAnnouncement(callOf(before, call.id), call));
+  const said = callsInOrder(after).flatMap((call) => callAnnouncement(callOf(before, call.tool_call_id), call));
   const status = after.run?.status;
   if (runEnded(after) && !runEnded(before) && status !== undefined && status in RUN_WORDS) {
     said.push(RUN_WORDS[status as keyof typeof RUN_WORDS]);
@@ -206,9 +206,9 @@ export function announcement(before: RunState, after: RunState, now: number): st
 function callAnnouncement(before: Call | undefined, call: Call): string[] {
   if (before === call || before?.state === call.state || call.state === "proposed" || call.state === "approved")
     return [];
-  const name = visible(call.name);
+  const name = visible(call.tool_name);
   if (call.state === "awaiting_approval") return [`${name} is waiting for you.`];
   if (call.state === "executing")
-    return [call.name === "ask_user" ? "The agent asks you a question." : `${name} is running.`];
+    return [call.tool_name === "ask_user" ? "The agent asks you a question." : `${name} is running.`];
   return [`${name}: ${CALL_STATES[call.state].word}.`];
 }

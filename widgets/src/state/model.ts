@@ -1,71 +1,24 @@
 /** The state of a run that a view shows: immutable, made by `reduce` and `fromSnapshot` only. */
-import type {
-  BudgetRaise,
-  CallState,
-  DelayView,
-  ErrorCode,
-  PauseView,
-  Preview,
-  RuleOffer,
-  RunView,
-  Scope,
-  ToolCallView,
-  Warning,
-} from "../protocol";
+import type { BudgetRaise, DelayView, ErrorCode, PauseView, RunView, ToolCallView } from "../protocol";
+import type { Decider } from "../text/words";
 import { NO_OUTPUTS, type Outputs } from "./outputs";
-
-/** Who decided, in the words a card shows; `null` where nobody has. */
-export interface Decider {
-  readonly kind: "you" | "other" | "policy" | "script";
-  /** "ana", "another tab", "a recording". */
-  readonly name: string | null;
-  readonly at: string | null;
-}
 
 export interface Problem {
   readonly code: ErrorCode;
   readonly message: string;
 }
 
-export interface Call {
-  readonly id: string;
-  readonly approvalId: string | null;
-  readonly name: string;
+/** What a call's card does not show, or shows in another form. */
+type NotShown = "by" | "decided_by" | "conversation_id" | "run_id" | "created_at" | "read_only" | "place";
+
+/** A call as the runtime shows it, and what only this page knows of it. */
+export interface Call extends Readonly<Omit<ToolCallView, "tool_input" | "outputs" | NotShown>> {
   /** The arguments as JSON text; `null` while the model writes them. */
-  readonly input: string | null;
-  readonly digest: string | null;
-  readonly state: CallState;
+  readonly tool_input: string | null;
   readonly decider: Decider | null;
-  readonly reason: string | null;
-  readonly edited: boolean;
-  readonly recorded: boolean;
-  readonly warnings: readonly Warning[];
-  readonly preview: Preview | null;
-  readonly scopes: readonly Scope[];
-  /** The rules that Always allow may save, from narrow to wide. */
-  readonly rules: readonly RuleOffer[];
-  readonly expiresAt: string | null;
-  readonly decidedAt: string | null;
-  readonly startedAt: string | null;
-  readonly endedAt: string | null;
-  readonly durationMs: number | null;
-  readonly result: string | null;
-  readonly truncated: boolean;
-  readonly outputFile: string | null;
-  /** When the outcome was had that it was given instead of running; `null` where it ran. */
-  readonly cachedAt: string | null;
   readonly outputs: Outputs;
-  /** The number of the user's own cell that the kernel runs first. */
-  readonly waitingBehind: number | null;
-  /** When the file that the call replaced was last changed; "" where there was none, `null` where Undo can't be. */
-  readonly undo: string | null;
-  readonly undone: boolean;
   /** How often the change was undone or made again, as far as this page has followed it. */
   readonly turned: number;
-  /** A person's answer about an unknown outcome; the run waits for it. */
-  readonly unknownAnswer: ToolCallView["unknown_answer"];
-  /** How many of the pictures that it showed the model was given. */
-  readonly seenImages: number;
   /** The step of the run that asked for this call, counted from 0. */
   readonly step: number;
   /** The server's answer to a decision that it did not take. */
@@ -99,15 +52,17 @@ export function emptyRun(runId: string): RunState {
   return { runId, run: null, items: [], texts: {}, tail: null, thinking: null, calls: {}, step: 0, stepEnding: false };
 }
 
+/** A call that the model begins to write. */
 export function emptyCall(id: string, name: string, step: number): Call {
   return {
-    id,
-    approvalId: null,
-    name,
-    input: null,
-    digest: null,
+    tool_call_id: id,
+    tool_name: name,
+    tool_input: null,
+    approval_id: "",
+    digest: "",
     state: "proposed",
     decider: null,
+    decided_at: null,
     reason: null,
     edited: false,
     recorded: false,
@@ -115,22 +70,20 @@ export function emptyCall(id: string, name: string, step: number): Call {
     preview: null,
     scopes: [],
     rules: [],
-    expiresAt: null,
-    decidedAt: null,
-    startedAt: null,
-    endedAt: null,
-    durationMs: null,
+    started_at: null,
+    ended_at: null,
+    duration_ms: null,
     result: null,
     truncated: false,
-    outputFile: null,
-    cachedAt: null,
+    output_file: null,
+    cached_at: null,
     outputs: NO_OUTPUTS,
-    waitingBehind: null,
+    waiting_behind: null,
     undo: null,
     undone: false,
     turned: 0,
-    unknownAnswer: null,
-    seenImages: 0,
+    unknown_answer: null,
+    seen_images: 0,
     step,
     problem: null,
   };
@@ -174,7 +127,7 @@ export function keepEndedCalls(before: RunState, after: RunState): RunState {
   for (const [id, call] of Object.entries(after.calls)) {
     const known = callOf(before, id);
     const same =
-      known !== undefined && known.endedAt !== null && known.state === call.state && known.step === call.step;
+      known !== undefined && known.ended_at !== null && known.state === call.state && known.step === call.step;
     calls[id] = same ? known : call;
   }
   return { ...after, calls };
@@ -194,7 +147,7 @@ export function delayOf(state: RunState): DelayView | null {
 export function asksWhatNow(call: Call, state: RunState): boolean {
   return (
     call.state === "unknown" &&
-    call.unknownAnswer === null &&
+    call.unknown_answer === null &&
     call.step === state.step &&
     state.run?.status === "running"
   );
@@ -202,5 +155,5 @@ export function asksWhatNow(call: Call, state: RunState): boolean {
 
 /** True where the person is asked something. */
 export function needsYou(call: Call): boolean {
-  return call.state === "awaiting_approval" || (call.state === "executing" && call.name === "ask_user");
+  return call.state === "awaiting_approval" || (call.state === "executing" && call.tool_name === "ask_user");
 }

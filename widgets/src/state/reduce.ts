@@ -1,8 +1,8 @@
 /** Events, or the snapshot of a `session` event, to view state. Pure: the same events give the same state, whether they come
  * live or again after a reload. */
 import type { BudgetRaise, ConversationView, NoticeView, RunView, ServerEvent, ToolCallView } from "../protocol";
-import { ANOTHER_TAB } from "../text/words";
-import { type Call, type Decider, type Item, type RunState, callOf, emptyCall, emptyRun } from "./model";
+import { ANOTHER_TAB, type Decider } from "../text/words";
+import { type Call, type Item, type RunState, callOf, emptyCall, emptyRun } from "./model";
 import { NO_OUTPUTS, addOutput } from "./outputs";
 
 export interface Context {
@@ -40,84 +40,56 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
     case "complete":
       return flushTail(state);
     case "tool_state":
-      return patchCall(stepOf(state, event.tool_call_id), event.tool_call_id, event.tool_name, (call) => ({
-        ...call,
+      return patchCall(stepOf(state, event), event, (call) => ({
         state: event.state,
-        input: event.tool_input ?? call.input,
-        waitingBehind: event.waiting_behind,
+        tool_input: event.tool_input ?? call.tool_input,
+        waiting_behind: event.waiting_behind,
       }));
-    case "approval_request":
-      return patchCall(stepOf(state, event.tool_call_id), event.tool_call_id, event.tool_name, (call) => ({
-        ...call,
-        state: "awaiting_approval",
-        approvalId: event.approval_id,
-        input: event.tool_input,
-        digest: event.digest,
-        warnings: event.warnings,
-        preview: event.preview,
-        scopes: event.scopes,
-        rules: event.rules,
-        expiresAt: event.expires_at,
-        problem: null,
-      }));
+    case "approval_request": {
+      const { approval_id, tool_input, digest, warnings, preview, scopes, rules } = event;
+      const asked = { approval_id, tool_input, digest, warnings, preview, scopes, rules };
+      return patchCall(stepOf(state, event), event, () => ({ ...asked, state: "awaiting_approval", problem: null }));
+    }
     case "approval_response":
-      return patchCall(state, event.tool_call_id, "", (call) => ({
-        ...call,
+      return patchCall(state, event, (call) => ({
         state: event.approved ? "approved" : "denied",
-        approvalId: event.approval_id,
+        approval_id: event.approval_id,
         reason: event.reason ?? call.reason,
         edited: event.edited,
-        decidedAt: event.timestamp,
-        decider: decider(event.by, event.decided_by, event.timestamp, context.live, context.own.has(event.approval_id)),
+        decided_at: event.timestamp,
+        decider: decider(event.by, event.decided_by, context.live, context.own.has(event.approval_id)),
       }));
     case "tool_start":
-      return patchCall(state, event.tool_call_id, event.tool_name, (call) => ({
-        ...call,
+      return patchCall(state, event, (call) => ({
         state: "executing",
-        input: event.tool_input,
+        tool_input: event.tool_input,
         // The earlier preview was made of the model's arguments. Where others run, those are shown.
         preview: event.preview ?? (call.edited ? null : call.preview),
-        startedAt: event.timestamp,
+        started_at: event.timestamp,
         problem: null,
       }));
     case "tool_output":
-      return patchCall(state, event.tool_call_id, "", (call) => ({
-        ...call,
+      return patchCall(state, event, (call) => ({
         outputs: addOutput(call.outputs, event.index, event.output),
-        waitingBehind: null,
+        waiting_behind: null,
       }));
-    case "tool_complete":
-      return {
-        ...patchCall(state, event.tool_call_id, event.tool_name, (call) => ({
-          ...call,
-          state: event.state,
-          reason: event.reason ?? call.reason,
-          result: event.tool_result,
-          durationMs: event.duration_ms,
-          truncated: event.truncated,
-          outputFile: event.output_file,
-          cachedAt: event.cached_at,
-          waitingBehind: null,
-          undo: event.undo,
-          endedAt: event.timestamp,
-        })),
-        stepEnding: true,
-      };
+    case "tool_complete": {
+      const { state: ended, tool_result: result, duration_ms, truncated, output_file, cached_at, undo } = event;
+      const outcome = { state: ended, result, duration_ms, truncated, output_file, cached_at, undo };
+      const after = patchCall(state, event, (call) => ({
+        ...outcome,
+        reason: event.reason ?? call.reason,
+        waiting_behind: null,
+        ended_at: event.timestamp,
+      }));
+      return { ...after, stepEnding: true };
+    }
     case "tool_seen":
-      return patchCall(state, event.tool_call_id, "", (call) => ({ ...call, seenImages: event.images }));
+      return patchCall(state, event, () => ({ seen_images: event.images }));
     case "tool_undone":
-      return patchCall(state, event.tool_call_id, "", (call) => ({
-        ...call,
-        undone: !event.redo,
-        turned: call.turned + 1,
-        problem: null,
-      }));
+      return patchCall(state, event, ({ turned }) => ({ undone: !event.redo, turned: turned + 1, problem: null }));
     case "tool_answered":
-      return patchCall(state, event.tool_call_id, "", (call) => ({
-        ...call,
-        unknownAnswer: event.answer,
-        problem: null,
-      }));
+      return patchCall(state, event, () => ({ unknown_answer: event.answer, problem: null }));
     case "error":
       // A pause has its own card.
       return typeof event.details["pause_id"] === "string" && event.code === "BUDGET_EXCEEDED"
@@ -136,15 +108,14 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
 export function decider(
   by: "user" | "policy" | "script" | null,
   name: string | null,
-  at: string | null,
   live: boolean,
   own: boolean,
 ): Decider | null {
   if (by === null) return null;
-  if (by !== "user") return { kind: by, name: by === "script" ? name : null, at };
+  if (by !== "user") return { kind: by, name: by === "script" ? name : null };
   // Events of the past do not say which page sent the decision; without a name it can only have been this person.
-  if (own || (!live && name === null)) return { kind: "you", name: null, at };
-  return { kind: "other", name: name ?? ANOTHER_TAB, at };
+  if (own || (!live && name === null)) return { kind: "you", name: null };
+  return { kind: "other", name: name ?? ANOTHER_TAB };
 }
 
 /** Types that this version does not know are ignored, as the protocol asks; the types it knows are all handled. */
@@ -157,8 +128,8 @@ function nextStep(state: RunState): RunState {
 }
 
 /** News of a call that has a card belongs to the step that asked for it; a new one may begin the next step. */
-function stepOf(state: RunState, callId: string): RunState {
-  return callOf(state, callId) ? state : nextStep(state);
+function stepOf(state: RunState, { tool_call_id: id }: AboutCall): RunState {
+  return callOf(state, id) ? state : nextStep(state);
 }
 
 function addToken(before: RunState, id: string, content: string): RunState {
@@ -208,7 +179,7 @@ export function noteItem(notice: NoticeView, index: number): Item {
 }
 
 export function raiseItem(raise: BudgetRaise, live: boolean, own: boolean): Item {
-  const by = decider("user", raise.decided_by, raise.at, live, own);
+  const by = decider("user", raise.decided_by, live, own);
   return { kind: "raise", id: raise.pause_id, raise, by: by as Decider };
 }
 
@@ -222,17 +193,23 @@ function withAnswer(state: RunState, id: string): RunState {
   return { ...state, items: [...state.items, { kind: "answer", id }] };
 }
 
-export function patchCall(state: RunState, id: string, name: string, patch: (call: Call) => Call): RunState {
+interface AboutCall {
+  readonly tool_call_id: string;
+  readonly tool_name?: string;
+}
+
+export function patchCall(state: RunState, about: AboutCall, patch: (call: Call) => Partial<Call>): RunState {
+  const { tool_call_id: id, tool_name: name = "" } = about;
   const known = callOf(state, id);
-  const call = patch(known ?? emptyCall(id, name, state.step));
+  const call = known ?? emptyCall(id, name, state.step);
   const items = known ? state.items : [...state.items, { kind: "call" as const, id }];
-  return { ...state, items, calls: { ...state.calls, [id]: call } };
+  return { ...state, items, calls: { ...state.calls, [id]: { ...call, ...patch(call) } } };
 }
 
 function addProblem(state: RunState, event: Extract<ServerEvent, { type: "error" }>): RunState {
   const problem = { code: event.code, message: event.message };
   const id = event.tool_call_id;
-  if (id !== null && callOf(state, id)) return patchCall(state, id, "", (call) => ({ ...call, problem }));
+  if (id !== null && callOf(state, id)) return patchCall(state, { tool_call_id: id }, () => ({ problem }));
   const notice = { kind: "notice" as const, id: `notice-${state.items.length}`, problem };
   return { ...flushTail(state), items: [...state.items, notice] };
 }
@@ -280,38 +257,17 @@ export function fromSnapshot(conversation: ConversationView, runId: string): Run
   turns = Infinity;
   placeBetween();
   if (run?.error) items.push({ kind: "notice", id: "notice-snapshot", problem: run.error });
-  const stepEnding = Object.values(calls).some((call) => call.step === step && call.endedAt !== null);
+  const stepEnding = Object.values(calls).some((call) => call.step === step && call.ended_at !== null);
   return { ...emptyRun(runId), run, items, texts, calls, step, stepEnding };
 }
 
-function callFromView(view: ToolCallView, step: number): Call {
+function callFromView({ by, decided_by, outputs, ...view }: ToolCallView, step: number): Call {
   return {
-    ...emptyCall(view.tool_call_id, view.tool_name, step),
-    approvalId: view.approval_id,
-    input: view.tool_input,
-    digest: view.digest,
-    state: view.state,
-    decider: decider(view.by, view.decided_by, view.decided_at, false, false),
-    reason: view.reason,
-    edited: view.edited,
-    recorded: view.recorded,
-    warnings: view.warnings,
-    preview: view.preview,
-    scopes: view.scopes,
-    rules: view.rules,
-    decidedAt: view.decided_at,
-    startedAt: view.started_at,
-    endedAt: view.ended_at,
-    durationMs: view.duration_ms,
-    result: view.result,
-    truncated: view.truncated,
-    outputFile: view.output_file,
-    cachedAt: view.cached_at,
-    waitingBehind: view.waiting_behind,
-    undo: view.undo,
-    undone: view.undone,
-    unknownAnswer: view.unknown_answer,
-    seenImages: view.seen_images,
-    outputs: view.outputs.reduce((outputs, output, index) => addOutput(outputs, index, output), NO_OUTPUTS),
+    ...view,
+    decider: decider(by, decided_by, false, false),
+    outputs: outputs.reduce((all, output, index) => addOutput(all, index, output), NO_OUTPUTS),
+    turned: 0,
+    step,
+    problem: null,
   };
 }

@@ -165,9 +165,9 @@ export class RunController {
   }
 
   private sendDecision(card: CallModel, choice: Choice): boolean {
-    const { approvalId, digest, state } = card.call.peek();
-    if (state !== "awaiting_approval" || approvalId === null || digest === null) return false;
-    return this.channel.decide(commandFor(choice, approvalId, digest), card.id, this.runId);
+    const { approval_id, digest, state } = card.call.peek();
+    if (state !== "awaiting_approval") return false;
+    return this.channel.decide(commandFor(choice, approval_id, digest), card.id, this.runId);
   }
 
   private dispatch(command: ClientCommand): void {

@@ -23,7 +23,7 @@ export function foldsOf(state: RunState): ReadonlyMap<string, Fold> {
     if (hasRichOutput(call.outputs)) return rich.has(call);
     return asking !== undefined && call.step >= asking.step - TEXT_STEPS && hasResult(call);
   };
-  return new Map(calls.map((call) => [call.id, foldOf(call, call.step === state.step, isInView)]));
+  return new Map(calls.map((call) => [call.tool_call_id, foldOf(call, call.step === state.step, isInView)]));
 }
 
 /** Whether a call with this state has a head that opens and closes it. */

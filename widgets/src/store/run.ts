@@ -115,7 +115,7 @@ export class RunStore {
   readonly writing = computed(() => this.state.value.tail?.id ?? null);
   readonly thinking = computed(() => this.state.value.thinking !== null && !this.ended.value);
   readonly folds = computed(() => foldsOf(this.state.value));
-  readonly calls = computed(() => callsInOrder(this.state.value).map((call) => this.call(call.id)));
+  readonly calls = computed(() => callsInOrder(this.state.value).map((call) => this.call(call.tool_call_id)));
   readonly busy = computed(() => this.calls.value.some((card) => card.call.value.state === "executing"));
   /** Whether what is asked for now is done: the run has not ended, and the line is there. */
   readonly goesOn = computed(
@@ -128,7 +128,7 @@ export class RunStore {
   });
   readonly waitingCount = computed(() => waitingCalls(this.state.value).length);
   readonly several = computed(() => this.waitingCount.value > 1);
-  readonly firstWaiting = computed(() => waitingCalls(this.state.value)[0]?.id ?? null);
+  readonly firstWaiting = computed(() => waitingCalls(this.state.value)[0]?.tool_call_id ?? null);
   /** The cards that one answer may cover: what is being edited is not on screen as the model wrote it. */
   readonly answerable: ReadonlySignal<readonly CallModel[]> = computed(() =>
     this.off.value
@@ -259,7 +259,7 @@ export class CallModel {
 
   readonly call = computed(() => callOf(this.run.state.value, this.id) ?? emptyCall(this.id, "", 0));
   /** A decision of this page that the runtime has not confirmed yet. */
-  readonly pending = computed(() => this.run.decisions.value.get(this.call.value.approvalId ?? "") ?? null);
+  readonly pending = computed(() => this.run.decisions.value.get(this.call.value.approval_id) ?? null);
   readonly retry = computed(() =>
     retryOf(this.call.value, this.run.state.value, this.asked.value, this.run.goesOn.value),
   );
@@ -285,15 +285,15 @@ export class CallModel {
 /** Offered only where it works: `goesOn` says whether the run does, over a line that is there. */
 export function retryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
   if (call.state === "unknown") return unknownRetryOf(call, state, asked, goesOn);
-  if (call.state !== "error" && call.cachedAt === null) return "no";
+  if (call.state !== "error" && call.cached_at === null) return "no";
   if (asked === "retry") return "asked";
   return goesOn ? "offered" : "no";
 }
 
 /** An answer that the runtime did not take makes room for another. */
 function unknownRetryOf(call: Call, state: RunState, asked: Asked, goesOn: boolean): Retry {
-  const answered = call.step !== state.step || call.unknownAnswer === "continue";
-  if (call.unknownAnswer === "retry" || (answered && asked === "retry")) return "asked";
+  const answered = call.step !== state.step || call.unknown_answer === "continue";
+  if (call.unknown_answer === "retry" || (answered && asked === "retry")) return "asked";
   if (asked !== null && !answered && call.problem === null) return "sent";
   return (answered || asksWhatNow(call, state)) && goesOn ? "offered" : "no";
 }

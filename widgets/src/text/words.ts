@@ -94,8 +94,10 @@ export function raisedWords({ of, repeated, without_usd }: BudgetRaise, by: stri
   return filled(without_usd ? SHARED.raised.withoutUsd : SHARED.raised[of ?? "run"], { by });
 }
 
-interface Decider {
+/** Who decided. */
+export interface Decider {
   readonly kind: "you" | "other" | "policy" | "script";
+  /** "ana", "another tab", "a recording". */
   readonly name: string | null;
 }
 
