@@ -302,11 +302,7 @@ function Waiting({ card, draft }: PartProps): JSX.Element {
       <StaleCell call={call} />
       <Warnings call={call} note={open === "edit" ? "The model is told that you changed the call." : ""} />
       {pending !== null ? (
-        <SentRow
-          choice={pending.command.approved ? "Approve" : "Deny"}
-          queued={pending.status === "queued"}
-          onTakeBack={() => run.takeBack(pending.command.approval_id)}
-        />
+        <SentRow choice={pending.command.approved ? "Approve" : "Deny"} sent={pending} />
       ) : open === "none" || open === "run" || open === "allow" ? (
         <DecisionRow card={card} />
       ) : null}

@@ -1,6 +1,7 @@
 /** The row of buttons on a waiting call, what stands there once one was pressed, and the field for a reason. */
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { SentCommand } from "../channel/channel";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
 import { usePageId } from "../ui/hooks";
@@ -64,14 +65,9 @@ export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
   );
 }
 
-interface SentProps {
-  choice: string;
-  /** It has not left the page. */
-  queued: boolean;
-  onTakeBack: () => void;
-}
-
-export function SentRow({ choice, queued, onTakeBack }: SentProps): JSX.Element {
+export function SentRow({ choice, sent }: { choice: string; sent: SentCommand }): JSX.Element {
+  const run = useRun();
+  const queued = sent.status === "queued";
   const heldBack = useHeldBack() && !queued;
   return (
     <div class="ak-actions">
@@ -82,7 +78,7 @@ export function SentRow({ choice, queued, onTakeBack }: SentProps): JSX.Element 
       </span>
       {queued && (
         <span class="ak-right">
-          <Button name="Take back" onPress={onTakeBack} />
+          <Button name="Take back" onPress={() => run.takeBack(sent.id)} />
         </span>
       )}
     </div>

@@ -1,35 +1,28 @@
 /** One conversation as a page sees it: its runs' states, the connection to the runtime, and unsent commands. */
-import {
-  type ApprovalResponseCommand,
-  type ClientCommand,
-  type ConversationView,
-  type ErrorEvent,
-  type ServerEvent,
-  type SessionEvent,
-} from "../protocol";
-import { callOf, emptyRun, keepEndedCalls, runEnded, type RunState } from "../state/model";
+import type { ApprovalResponseCommand, ClientCommand, ErrorEvent, ServerEvent, SessionEvent } from "../protocol";
+import { callOf, emptyRun, runEnded, type RunState } from "../state/model";
 import { fromSnapshot, patchCall, reduce } from "../state/reduce";
 import { randomId } from "../text/format";
 import { ANOTHER_TAB, type Decider } from "../text/words";
-import { Decisions } from "./decisions";
-import { Sequence } from "./sequence";
 import type { Receives, Transport } from "./transport";
 
 /** After this long without a connection nothing can be promised, so nothing can be decided. */
 export const DECISIONS_OFF_AFTER_MS = 60_000;
 /** Where the snapshot does not have all of a run that is under way, that is read again from the log, up to this many events. */
 const REPLAY_AT_MOST = 20_000;
-/** The number of sent commands that are remembered, for errors that answer them. */
-const COMMANDS_KEPT = 200;
 
-/** A command that is no decision. */
-export interface SentCommand {
-  readonly command: ClientCommand;
-  /** The run whose view sent it. */
+/** A command of this page. A decision is kept until the log says how its call was decided. */
+export interface SentCommand<Command = ClientCommand> {
+  readonly id: string;
+  readonly command: Command;
+  /** The run whose view sent it, and the call that it is about. */
   readonly runId: string;
-  /** "queued" has not left the page; "refused" was answered by an error. */
-  readonly status: "queued" | "sent" | "refused";
+  readonly callId: string | null;
+  /** "queued" has not left the page, or was on its way when the line was lost. */
+  readonly status: "queued" | "sent";
 }
+
+export type Commands = ReadonlyMap<string, SentCommand>;
 
 export interface Connection {
   /** "gone" is for good: the kernel that the run was in is no more. "refused" is until a person tries again. */
@@ -45,17 +38,20 @@ export class Channel {
   connection: Connection = { status: "connecting", since: Date.now(), nextTryAt: null, why: null };
   /** This page's clock minus the runtime's, in ms. */
   skew = 0;
-  readonly decisions = new Decisions();
+  /** The commands that were sent, or wait to be, by id. */
+  commands: Commands = new Map();
+  /** Approvals and pauses that this page answered, for "Approved by you". */
+  private readonly own = new Set<string>();
   private runs = new Map<string, RunState>();
   /** The runs as the events of the past make them, until all of those are read again. Views show the snapshot's till then. */
   private replayed: Map<string, RunState> | null = null;
   private readonly listeners = new Set<() => void>();
-  private readonly sequence = new Sequence();
+  /** The `seq` of the last event taken: each is taken once and in order, whatever the line does. */
+  private last = 0;
+  /** The `seq` of an event before which some are missing: they were asked for. */
+  private gapAt: number | null = null;
   /** The number of views of each run on this page. */
   private readonly views = new Map<string, number>();
-  private byId: ReadonlyMap<string, SentCommand> = new Map();
-  /** The ids of commands that were sent before the line was lost: a runtime that died may not have written them. */
-  private unsure: ReadonlySet<string> = new Set();
   /** Two pages may share a kernel's messages, so an id has to be unique beyond this one. */
   private readonly idPrefix = randomId();
   private idsGiven = 0;
@@ -82,11 +78,6 @@ export class Channel {
     return this.transport.receives;
   }
 
-  /** The commands that were sent, or wait to be, by id. */
-  get commands(): ReadonlyMap<string, SentCommand> {
-    return this.byId;
-  }
-
   state(runId: string): RunState {
     return this.runs.get(runId) ?? emptyRun(runId);
   }
@@ -99,18 +90,10 @@ export class Channel {
   /** The runs before this one that have not ended, the one that goes on first. */
   ahead(runId: string): RunState[] {
     const states = [...this.runs.values()];
-    const earlier = states.slice(
-      0,
-      Math.max(
-        0,
-        states.findIndex((state) => state.runId === runId),
-      ),
-    );
-    const open = earlier.filter((state) => state.run !== null && !runEnded(state));
-    return [
-      ...open.filter((state) => state.run?.status === "running"),
-      ...open.filter((state) => state.run?.status !== "running"),
-    ];
+    const at = states.findIndex((state) => state.runId === runId);
+    const open = states.slice(0, Math.max(0, at)).filter((state) => state.run !== null && !runEnded(state));
+    const goesOn = ({ run }: RunState): number => Number(run?.status === "running");
+    return open.sort((one, other) => goesOn(other) - goesOn(one));
   }
 
   /** A view of a run is on this page, until the function that it gives back is called. */
@@ -125,36 +108,27 @@ export class Channel {
   }
 
   /** False where decisions are off; the caller shows why. */
-  decide(decision: ApprovalResponseCommand, callId: string, runId: string): boolean {
-    if (this.decisions.get(decision.approval_id) !== null || this.decisionsOff(Date.now())) return false;
+  decide(command: ApprovalResponseCommand, callId: string, runId: string): boolean {
+    if (pendingDecision(this.commands, command.approval_id) !== null || this.decisionsOff(Date.now())) return false;
     this.clearProblem(callId);
-    const command = { ...decision, id: this.newId() };
-    this.decisions.put({ command, callId, runId, status: this.transport.send(command) ? "sent" : "queued" });
-    this.changed();
+    this.send(command, runId, callId);
     return true;
   }
 
-  /** Unsend a decision that has not left the page. */
-  takeBack(approvalId: string): void {
-    if (this.decisions.get(approvalId)?.status !== "queued") return;
-    this.decisions.settle(approvalId, false);
-    this.changed();
-  }
-
-  /** Send a command, now or when the connection is back. Returns its id. */
-  send(command: ClientCommand, runId: string): string {
+  /** Send a command, now or when the connection is back. */
+  send(command: ClientCommand, runId: string, about: string | null = null): void {
     const id = this.newId();
-    if (command.type === "budget") this.decisions.own.add(command.pause_id);
+    const callId = "tool_call_id" in command ? command.tool_call_id : about;
     const sent = this.transport.send({ ...command, id });
-    this.setCommand(id, { command, runId, status: sent ? "sent" : "queued" });
+    this.put({ id, command, runId, callId, status: sent ? "sent" : "queued" });
     this.changed();
-    return id;
   }
 
   /** Unsend a command that has not left the page. */
-  unsend(id: string): void {
-    if (this.byId.get(id)?.status !== "queued") return;
-    this.setCommand(id, null);
+  takeBack(id: string): void {
+    const sent = this.commands.get(id);
+    if (sent?.status !== "queued") return;
+    this.forget(sent, false);
     this.changed();
   }
 
@@ -184,15 +158,17 @@ export class Channel {
     return `${this.idPrefix}-${this.idsGiven}`;
   }
 
-  private setCommand(id: string, sent: SentCommand | null): void {
-    const byId = new Map(this.byId);
-    if (sent === null) byId.delete(id);
-    else byId.set(id, sent);
-    const gone = [...byId]
-      .filter(([, { status }]) => status !== "queued")
-      .slice(0, Math.max(0, byId.size - COMMANDS_KEPT));
-    for (const [old] of gone) byId.delete(old);
-    this.byId = byId;
+  private put(sent: SentCommand): void {
+    this.commands = new Map(this.commands).set(sent.id, sent);
+    const answered = answeredBy(sent.command);
+    if (answered !== null && sent.status === "sent") this.own.add(answered);
+  }
+
+  /** `own` says whether it is what was decided in the end. */
+  private forget({ id, command }: SentCommand, own: boolean): void {
+    this.commands = new Map([...this.commands].filter(([one]) => one !== id));
+    const answered = answeredBy(command);
+    if (answered !== null && !own) this.own.delete(answered);
   }
 
   private count(runId: string, more: 1 | -1): void {
@@ -210,7 +186,7 @@ export class Channel {
 
   private opened(): void {
     this.connection = { status: "open", since: Date.now(), nextTryAt: null, why: null };
-    this.sequence.reconnected();
+    this.gapAt = null; // what was in flight on the old one is lost
     this.greeted = false;
     if (!this.fresh || !this.transport.greets) this.resume();
     if (!this.transport.greets) {
@@ -222,8 +198,9 @@ export class Channel {
 
   private lost(nextTryAt: number): void {
     this.connection = { status: "lost", since: this.lostAt(), nextTryAt, why: this.connection.why };
-    this.decisions.lineLost();
-    this.unsure = new Set([...this.byId].filter(([, { status }]) => status === "sent").map(([id]) => id));
+    // Whether the last answers have arrived is not known, and a runtime that died may not have written them.
+    for (const sent of this.commands.values())
+      if (ANSWERS.includes(sent.command.type)) this.put({ ...sent, status: "queued" });
     this.changed();
   }
 
@@ -247,45 +224,43 @@ export class Channel {
     if (event === null) return;
     if (event.type === "session") this.onSession(event);
     else if (event.type === "error" && isAboutThisConnection(event)) this.refused(event);
-    else if (event.type === "pong") this.ponged(event.seq);
-    else if (event.type !== "ack") this.logged(event); // what came of an acknowledged command is in the log
+    else if (event.type === "pong") {
+      // It says how far the log is: what this page does not have by now, it asks for.
+      if (event.seq > this.last) this.resume();
+    } else if (event.type !== "ack") this.logged(event); // what came of an acknowledged command is in the log
     if (this.replayed === null || event.type === "session" || event.type === "error") this.changed();
   }
 
-  /** A pong says how far the log is: what this page does not have by now, it asks for. */
-  private ponged(seq: number): void {
-    if (seq > this.sequence.last) this.resume();
+  private logged(event: ServerEvent): void {
+    const { seq } = event;
+    if (seq <= this.last) return;
+    // The same frame again, after the missing events were asked for: the log has nothing in between.
+    if (seq === this.last + 1 || seq === this.gapAt) {
+      this.jumpTo(seq);
+      this.take(event);
+    } else if (this.gapAt === null) {
+      this.gapAt = seq;
+      this.resume();
+    }
   }
 
-  private logged(event: ServerEvent): void {
-    switch (this.sequence.actionFor(event.seq)) {
-      case "resume":
-        this.resume();
-        return;
-      case "drop":
-        return;
-      case "take":
-        this.take(event);
-    }
+  private jumpTo(seq: number): void {
+    this.last = seq;
+    this.gapAt = null;
   }
 
   private take(event: ServerEvent): void {
     if (event.run_id !== null) {
-      const context = { live: event.seq > this.liveAfter, own: this.decisions.own };
+      const context = { live: event.seq > this.liveAfter, own: this.own };
       const runs = this.replayed ?? this.runs;
       runs.set(event.run_id, reduce(runs.get(event.run_id) ?? emptyRun(event.run_id), event, context));
     }
-    if (event.type === "approval_response") this.decisions.settle(event.approval_id, true);
-    if (event.type === "tool_complete") this.settleCall(event.tool_call_id);
-    if (this.replayed !== null && event.seq >= this.liveAfter) this.showReplayed(this.replayed);
-  }
-
-  /** What has ended stays as the snapshot had it, which is the same: 500 cards are not rendered again. */
-  private showReplayed(replayed: ReadonlyMap<string, RunState>): void {
-    const shown = this.runs;
-    this.runs = new Map(
-      [...replayed].map(([runId, state]) => [runId, keepEndedCalls(shown.get(runId) ?? emptyRun(runId), state)]),
-    );
+    for (const sent of this.commands.values()) {
+      if (event.type === "approval_response" && answeredBy(sent.command) === event.approval_id) this.forget(sent, true);
+      else if (event.type === "tool_complete" && sent.callId === event.tool_call_id) this.forget(sent, false);
+    }
+    if (this.replayed === null || event.seq < this.liveAfter) return;
+    this.runs = this.replayed;
     this.replayed = null;
   }
 
@@ -295,7 +270,7 @@ export class Channel {
     if (answers !== null && answers !== this.resuming) return;
     if (answers !== null) this.resuming = null;
     this.skew = Date.now() - Date.parse(event.timestamp);
-    const startedOver = event.last_seq < this.sequence.last;
+    const startedOver = event.last_seq < this.last;
     const farBehind = this.greeted;
     this.greeted = true;
     if (farBehind) {
@@ -306,8 +281,7 @@ export class Channel {
       this.begin(event);
       if (this.transport.greets) this.resume();
     }
-    this.flush(new Set(event.pending.map((call) => call.approval_id)));
-    this.sendAgain(event.snapshot);
+    this.flush(event);
     this.tellViews();
   }
 
@@ -316,71 +290,47 @@ export class Channel {
     const active = event.snapshot.runs.some((run) => run.status === "queued" || run.status === "running");
     if (!active || event.last_seq > REPLAY_AT_MOST || event.last_seq === 0) return;
     if (event.resume_from === 0) this.replayed = new Map();
-    this.sequence.jumpTo(event.resume_from);
+    this.jumpTo(event.resume_from);
   }
 
   private startFrom(event: SessionEvent): void {
     this.runs.clear();
     this.replayed = null;
     this.liveAfter = event.last_seq;
-    this.sequence.jumpTo(event.last_seq);
+    this.jumpTo(event.last_seq);
     for (const run of event.snapshot.runs) this.runs.set(run.run_id, fromSnapshot(event.snapshot, run.run_id));
   }
 
   private resume(): void {
     this.resuming = this.newId();
-    this.transport.send({ type: "resume", last_seq: this.sequence.last, id: this.resuming });
+    this.transport.send({ type: "resume", last_seq: this.last, id: this.resuming });
   }
 
-  /** Send what waited. A decision whose call no longer waits for one is dropped: the log says who decided it. */
-  private flush(pending: ReadonlySet<string> | null): void {
-    for (const decision of [...this.decisions.all.values()]) {
-      if (decision.status === "sent") continue;
-      const { approval_id } = decision.command;
-      if (pending !== null && !pending.has(approval_id))
-        this.decisions.settle(approval_id, this.decisions.own.has(approval_id));
-      else if (this.transport.send(decision.command)) this.decisions.put({ ...decision, status: "sent" });
+  /** Send what waited, but for an answer that no run waits for any more: the log says whose that was. */
+  private flush(session: SessionEvent | null): void {
+    for (const sent of this.commands.values()) {
+      if (sent.status === "sent") continue;
+      if (session !== null && !isAwaited(sent.command, session)) this.forget(sent, true);
+      else if (this.transport.send({ ...sent.command, id: sent.id })) this.put({ ...sent, status: "sent" });
     }
-    for (const [id, sent] of this.byId) {
-      if (sent.status !== "queued" || !this.transport.send({ ...sent.command, id })) continue;
-      this.setCommand(id, { ...sent, status: "sent" });
-    }
-  }
-
-  /** Send the answers again for which a run still waits. */
-  private sendAgain(snapshot: ConversationView): void {
-    for (const id of this.unsure) {
-      const sent = this.byId.get(id);
-      if (sent !== undefined && isAwaited(sent.command, snapshot)) this.transport.send({ ...sent.command, id });
-    }
-    this.unsure = new Set();
   }
 
   /** The runtime did not take something that this page sent, or can do nothing at all. */
   private refused(event: ErrorEvent): void {
     const id = event.command_id;
-    const decision = this.decisions.answeredBy(id);
-    const sent = this.commandAnsweredBy(id);
+    const sent = id === null ? undefined : this.commands.get(id);
     // It answers another page, which has the same kernel's messages.
-    if (id !== null && decision === null && sent === null && !id.startsWith(this.idPrefix)) return;
-    if (decision !== null) this.decisions.settle(decision.command.approval_id, false);
+    if (id !== null && sent === undefined && !id.startsWith(this.idPrefix)) return;
+    if (sent !== undefined) this.forget(sent, false);
     if (sent?.command.type === "budget") this.notByUs(sent.runId, sent.command.pause_id);
     // A rule that is no longer there: another client has removed it, and the header says so.
     if (String(event.details["unknown"] ?? "").startsWith("rule_")) return;
-    const named = sent !== null && "tool_call_id" in sent.command ? sent.command.tool_call_id : null;
-    const callId = event.tool_call_id ?? decision?.callId ?? named;
-    const runId = decision?.runId ?? sent?.runId ?? event.details["run_id"];
+    const callId = event.tool_call_id ?? sent?.callId ?? null;
+    const runId = sent?.runId ?? event.details["run_id"];
     if (callId !== null) this.showOnCall(callId, event);
     else if (typeof runId === "string") this.showOnRun(runId, event);
     // No frame of this page was meant: something is wrong with the runtime's host, such as a full disk.
     else if (event.code === "INTERNAL_ERROR") this.showOnRuns(event);
-  }
-
-  private commandAnsweredBy(id: string | null): SentCommand | null {
-    const sent = id !== null ? this.byId.get(id) : undefined;
-    if (id === null || sent === undefined) return null;
-    this.setCommand(id, { ...sent, status: "refused" });
-    return sent;
   }
 
   private showOnCall(callId: string, event: ErrorEvent): void {
@@ -398,7 +348,6 @@ export class Channel {
 
   /** Two answers to a pause crossed on the line. */
   private notByUs(runId: string, pause: string): void {
-    this.decisions.own.delete(pause);
     const state = this.state(runId);
     const items = state.items.map((item) =>
       item.kind === "raise" && item.id === pause
@@ -409,7 +358,7 @@ export class Channel {
   }
 
   private showOnRun(runId: string, event: ErrorEvent): void {
-    this.runs.set(runId, reduce(this.state(runId), event, { live: true, own: this.decisions.own }));
+    this.runs.set(runId, reduce(this.state(runId), event, { live: true, own: this.own }));
   }
 
   private showOnRuns(event: ErrorEvent): void {
@@ -418,12 +367,6 @@ export class Channel {
       if (!known && (state.run?.status === "running" || state.run?.status === "queued")) {
         this.showOnRun(runId, event);
       }
-    }
-  }
-
-  private settleCall(callId: string): void {
-    for (const decision of [...this.decisions.all.values()]) {
-      if (decision.callId === callId) this.decisions.settle(decision.command.approval_id, false);
     }
   }
 
@@ -442,13 +385,44 @@ export class Channel {
   }
 }
 
-/** Whether a command answers a pause, or for an unknown outcome, and nobody's answer to that is in the log. */
-function isAwaited(command: ClientCommand, snapshot: ConversationView): boolean {
-  if (command.type === "budget")
-    return snapshot.runs.some((run) => run.run_id === command.run_id && run.paused?.pause_id === command.pause_id);
-  if (command.type !== "tool_continue") return false;
-  const call = snapshot.tool_calls.find((one) => one.tool_call_id === command.tool_call_id);
-  return call?.state === "unknown" && call.unknown_answer === null;
+/** Commands for which a run, or a call of it, waits. */
+const ANSWERS: readonly ClientCommand["type"][] = ["approval_response", "budget", "tool_continue"];
+
+/** The approval or the pause that a command answers. */
+function answeredBy(command: ClientCommand): string | null {
+  if (command.type === "approval_response") return command.approval_id;
+  return command.type === "budget" ? command.pause_id : null;
+}
+
+/** Whether nobody's answer is in the log yet, where a command is one. */
+function isAwaited(command: ClientCommand, { pending, snapshot }: SessionEvent): boolean {
+  switch (command.type) {
+    case "approval_response":
+      return pending.some((call) => call.approval_id === command.approval_id);
+    case "budget":
+      return snapshot.runs.some((run) => run.run_id === command.run_id && run.paused?.pause_id === command.pause_id);
+    case "tool_continue": {
+      const call = snapshot.tool_calls.find((one) => one.tool_call_id === command.tool_call_id);
+      return call?.state === "unknown" && call.unknown_answer === null;
+    }
+    default:
+      return true;
+  }
+}
+
+/** A decision of this page that the log does not have yet. */
+export function pendingDecision(commands: Commands, approvalId: string): SentCommand<ApprovalResponseCommand> | null {
+  for (const sent of commands.values())
+    if (sent.command.type === "approval_response" && sent.command.approval_id === approvalId)
+      return sent as SentCommand<ApprovalResponseCommand>;
+  return null;
+}
+
+/** An answer of this page to a pause. */
+export function pendingRaise(commands: Commands, pauseId: string): SentCommand | null {
+  return (
+    [...commands.values()].find(({ command }) => command.type === "budget" && command.pause_id === pauseId) ?? null
+  );
 }
 
 /** Two decisions crossed on the line: the one in the log was not this page's. */

@@ -3,7 +3,7 @@ import { Channel } from "./channel";
 import type { Transport } from "./transport";
 
 /** The number goes up when `Channel` changes its shape: an old page keeps its old channels. */
-const SHARED = Symbol.for("agent_kernel.channels.v3");
+const SHARED = Symbol.for("agent_kernel.channels.v4");
 /** A view that moves in the page is taken away and rendered again; its channel is kept that long. */
 const KEEP_MS = 2_000;
 

@@ -34,8 +34,8 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
   const keys = useMemo(() => new KeyScope(), []);
   const run = store.run.value;
   const gone = store.gone.value;
-  const reply = store.budgetReply.value;
-  const yours = reply === "no" && !store.off.value && !gone;
+  const raise = store.raise.value;
+  const yours = raise === null && !store.off.value && !gone;
   const title = pauseTitle(pause);
   useLayoutEffect(() => {
     if (yours) controller.cameToAsk();
@@ -74,12 +74,8 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
           <div class="ak-actions">
             <span class="ak-note">Nothing more is spent.</span>
           </div>
-        ) : reply !== "no" ? (
-          <SentRow
-            choice={SHARED.actions.goOn}
-            queued={reply === "queued"}
-            onTakeBack={() => controller.takeBackBudget()}
-          />
+        ) : raise !== null ? (
+          <SentRow choice={SHARED.actions.goOn} sent={raise} />
         ) : (
           <AnswerRow key={pause.pause_id} controller={controller} run={run} pause={pause} />
         )}

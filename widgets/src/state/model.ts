@@ -121,18 +121,6 @@ export function callOf(state: RunState, id: string): Call | undefined {
   return Object.hasOwn(state.calls, id) ? state.calls[id] : undefined;
 }
 
-/** `after`, with the calls of `before` that had ended as they are in `after`: what shows them need not change. */
-export function keepEndedCalls(before: RunState, after: RunState): RunState {
-  const calls = Object.create(null) as Record<string, Call>;
-  for (const [id, call] of Object.entries(after.calls)) {
-    const known = callOf(before, id);
-    const same =
-      known !== undefined && known.ended_at !== null && known.state === call.state && known.step === call.step;
-    calls[id] = same ? known : call;
-  }
-  return { ...after, calls };
-}
-
 /** The pause that waits for the person, if there is one. */
 export function pauseOf(state: RunState): PauseView | null {
   return runEnded(state) ? null : (state.run?.paused ?? null);

@@ -54,9 +54,9 @@ export class RunController {
     this.afterAnswer(cards[0]?.id ?? null, cards);
   }
 
-  /** Unsend a decision. */
-  takeBack(approvalId: string): void {
-    this.channel.takeBack(approvalId);
+  /** Unsend a command. */
+  takeBack(id: string): void {
+    this.channel.takeBack(id);
     this.store.refresh();
   }
 
@@ -123,19 +123,12 @@ export class RunController {
 
   raiseBudget(pause: PauseView, add: BudgetLimits, withoutUsd = false): void {
     const { store } = this;
-    if (store.guarded.peek() || store.off.peek() || store.budgetReply.peek() !== "no") return;
+    if (store.guarded.peek() || store.off.peek() || store.raise.peek() !== null) return;
     const { pause_id } = pause;
     const without = withoutUsd ? { without_usd: true } : {};
-    const command = this.channel.send({ type: "budget", run_id: this.runId, pause_id, add, ...without }, this.runId);
-    store.budgetSent.value = { command, pause: pause_id };
+    this.channel.send({ type: "budget", run_id: this.runId, pause_id, add, ...without }, this.runId);
     // The card goes when the run goes on; the focus stays in the run.
     this.afterAnswer(null, []);
-  }
-
-  takeBackBudget(): void {
-    const sent = this.store.budgetSent.peek();
-    if (sent !== null) this.channel.unsend(sent.command);
-    this.store.refresh();
   }
 
   tryAgain(): void {

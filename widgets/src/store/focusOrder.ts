@@ -65,7 +65,7 @@ export class FocusOrder {
       // Who is asked for words can write them at once.
       return card?.querySelector<HTMLElement>("[data-takes-focus]") ?? card;
     }
-    if (store.pause.peek() === null || store.budgetReply.peek() !== "no") return null;
+    if (store.pause.peek() === null || store.raise.peek() !== null) return null;
     return this.root()?.querySelector<HTMLElement>("[data-pause-id]") ?? null;
   }
 }

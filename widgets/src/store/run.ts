@@ -3,7 +3,7 @@
  * A channel may be of another copy of this bundle (see `channel/registry`), whose signals would not reach this one's
  * components. So a channel calls back, and what it holds is copied. */
 import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
-import type { Channel } from "../channel/channel";
+import { type Channel, pendingDecision, pendingRaise } from "../channel/channel";
 import type { Receives } from "../channel/transport";
 import {
   asksWhatNow,
@@ -26,9 +26,6 @@ import { type Fold, foldsOf, isLine } from "./folding";
 /** A page in the background paints no frames, and is still read out. */
 const HIDDEN_EVERY_MS = 200;
 
-/** Whether the answer to a pause is on its way. */
-export type BudgetReply = "no" | "queued" | "sent";
-
 export type Panel = "none" | "reason" | "edit" | "run" | "allow";
 
 /** Whether a call that failed, or whose outcome is unknown, can be asked for again. */
@@ -49,7 +46,6 @@ export class RunStore {
   readonly thought = signal("");
   readonly connection;
   readonly receives: Receives;
-  readonly decisions;
   readonly commands;
   /** The runs that this one waits for, the one that goes on first. */
   readonly ahead: Signal<readonly RunState[]> = signal([]);
@@ -63,8 +59,6 @@ export class RunStore {
   /** Stop or Cancel was pressed. */
   readonly interrupting = signal(false);
   readonly focusedCall = signal<string | null>(null);
-  /** The last answer to a pause that was given here: the id of its command. */
-  readonly budgetSent = signal<{ readonly command: string; readonly pause: string } | null>(null);
   /** How much the run showed when it was last tried again: one click, one try. */
   readonly triedAt = signal(-1);
   /** When the delay began that was hurried here last, and when that was. */
@@ -81,7 +75,6 @@ export class RunStore {
     this.state = signal(channel.state(runId));
     this.connection = signal(channel.connection);
     this.receives = channel.receives;
-    this.decisions = signal(channel.decisions.all);
     this.commands = signal(channel.commands);
     this.copy();
   }
@@ -144,12 +137,8 @@ export class RunStore {
     if (waiting.length === 0) return this.calls.value.findLast((card) => card.asksWhatNow.value)?.id ?? null;
     return (waiting.find((card) => card.id === this.focusedCall.value) ?? waiting[0])?.id ?? null;
   });
-  readonly budgetReply: ReadonlySignal<BudgetReply> = computed(() => {
-    const sent = this.budgetSent.value;
-    if (sent === null || sent.pause !== this.pause.value?.pause_id) return "no";
-    const status = this.commands.value.get(sent.command)?.status;
-    return status === "queued" || status === "sent" ? status : "no";
-  });
+  /** The answer to the pause, once it was given in this page. */
+  readonly raise = computed(() => pendingRaise(this.commands.value, this.pause.value?.pause_id ?? ""));
   readonly waitsForYou = computed(() => {
     const state = this.state.value;
     const asks = this.calls.value.some((card) => needsYou(card.call.value) || asksWhatNow(card.call.value, state));
@@ -201,7 +190,6 @@ export class RunStore {
       this.thought.value = state.thinking ?? "";
       if (!isMoreText(this.state.peek(), state)) this.state.value = state;
       this.connection.value = channel.connection;
-      this.decisions.value = channel.decisions.all;
       this.commands.value = channel.commands;
       this.newest.value = channel.isNewest(runId);
       if (!isSame(this.ahead.peek(), ahead)) this.ahead.value = ahead;
@@ -259,7 +247,7 @@ export class CallModel {
 
   readonly call = computed(() => callOf(this.run.state.value, this.id) ?? emptyCall(this.id, "", 0));
   /** A decision of this page that the runtime has not confirmed yet. */
-  readonly pending = computed(() => this.run.decisions.value.get(this.call.value.approval_id) ?? null);
+  readonly pending = computed(() => pendingDecision(this.run.commands.value, this.call.value.approval_id));
   readonly retry = computed(() =>
     retryOf(this.call.value, this.run.state.value, this.asked.value, this.run.goesOn.value),
   );
