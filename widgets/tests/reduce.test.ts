@@ -94,7 +94,7 @@ describe("a call", () => {
     const output = events(recording).find((event) => event.type === "tool_output") as ServerEvent;
     const state = reduce(replay(recording), output, CONTEXT);
     expect(state.calls["t1"]?.outputs.blocks).toHaveLength(1);
-    expect(state.calls["t1"]?.outputs.blocks[0]).toMatchObject({ open: "one\n" });
+    expect(state.calls["t1"]?.outputs.blocks[0]).toMatchObject({ text: "one\n" });
   });
 });
 

@@ -8,7 +8,7 @@ import { renderMarkdown } from "../text/markdown";
 import { plural } from "../text/format";
 import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
 import { splitTraceback } from "../text/traceback";
-import { type Block, type DisplayBlock, type Outputs, type StreamBlock } from "../state/outputs";
+import { type Block, type DisplayBlock, type Outputs, type StreamBlock, streamText } from "../state/outputs";
 import { DrawingsContext } from "./context";
 import { Icon } from "../ui/icon";
 
@@ -62,7 +62,7 @@ export function OutputNote({ text }: { text: string }): JSX.Element {
 function Stream({ block }: { block: StreamBlock }): JSX.Element | null {
   const frame = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
-  const isEmpty = block.segments.length === 0 && block.open + block.line === "";
+  const isEmpty = streamText(block) === "";
   const showEnd = (): void => {
     if (frame.current !== null && atEnd.current) frame.current.scrollTop = frame.current.scrollHeight;
   };
@@ -84,10 +84,7 @@ function Stream({ block }: { block: StreamBlock }): JSX.Element | null {
     >
       {block.droppedLines > 0 && <p class="ak-note">{plural(block.droppedLines, "earlier line")} not shown here.</p>}
       <pre dir="ltr" data-role={block.name}>
-        {block.segments.map((segment) => (
-          <AnsiText key={segment.key} text={segment.text} />
-        ))}
-        <AnsiText text={block.open + block.line} />
+        <AnsiText text={streamText(block)} />
       </pre>
     </div>
   );

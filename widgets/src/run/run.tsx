@@ -23,11 +23,9 @@ import type { CallModel, RunStore } from "../store/run";
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
 
-/** Items of a long run that are put into the page at a time, and the time (ms) to make them: with its paint a slice fits
- * in three frames. */
+/** Items of a long run that are put into the page at first, and at most with each frame. */
 const FIRST_SLICE = 10;
-const LARGEST_SLICE = 200;
-const SLICE_MS = 20;
+const LARGEST_SLICE = 50;
 
 interface Props {
   channel: Channel;
@@ -118,25 +116,11 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
   );
 }
 
-/** How many of the items to show: a long run comes into the page in slices, each as long as a frame has time for. */
+/** How many of the items to show: a long run comes into the page in slices. */
 function useSlices(total: number): number {
   const [shown, show] = useState(FIRST_SLICE);
-  const slice = useRef({ size: FIRST_SLICE, began: 0, took: 0 });
-  slice.current.began = performance.now();
-  useLayoutEffect(() => {
-    slice.current.took = performance.now() - slice.current.began;
-  }, [total, shown]);
   useEffect(() => {
-    const { size, took } = slice.current;
-    if (total <= shown) {
-      if (total > 0) show(Infinity);
-      return;
-    }
-    // A frame's own work is much the same for any slice: what is left of it goes to the making.
-    const fitting = (size * SLICE_MS) / Math.max(1, took);
-    // The first ones say little of those that follow: what they begin with is the same for any size.
-    slice.current.size = Math.min(LARGEST_SLICE, 2 * size, Math.max(FIRST_SLICE, Math.round(fitting)));
-    show(shown + slice.current.size);
+    if (total > 0) show(total <= shown ? Infinity : Math.min(2 * shown, shown + LARGEST_SLICE));
   }, [total, shown]);
   return shown;
 }

@@ -89,19 +89,6 @@ export function emptyCall(id: string, name: string, step: number): Call {
   };
 }
 
-/** Whether all that happened is that the answer, or what the model thinks, has grown. */
-export function isMoreText(before: RunState, after: RunState): boolean {
-  if (
-    before === after ||
-    before.tail?.id !== after.tail?.id ||
-    (before.thinking === null) !== (after.thinking === null)
-  )
-    return false;
-  return (Object.keys(after) as (keyof RunState)[]).every(
-    (key) => key === "tail" || key === "thinking" || before[key] === after[key],
-  );
-}
-
 export function runEnded(state: RunState): boolean {
   const status = state.run?.status;
   return status === "complete" || status === "cancelled" || status === "error";

@@ -1,18 +1,16 @@
 /** A call's live outputs, folded as they come: streams as a terminal shows them, displays replaced by their id. */
 import type { OutputView } from "../protocol";
 
-/** Finished lines are frozen in segments of about this many characters, so that new output touches one segment. */
-const SEGMENT = 4_096;
-const SEGMENTS_SHOWN = 32;
+/** Of one stream, its end. */
+const CHARACTERS_SHOWN = 80_000;
 const BLOCKS_SHOWN = 100;
 
 export interface StreamBlock {
   readonly kind: "stream";
   readonly key: number;
   readonly name: "stdout" | "stderr";
-  readonly segments: readonly { readonly key: number; readonly text: string }[];
-  /** The finished lines that are not frozen yet. */
-  readonly open: string;
+  /** The finished lines. */
+  readonly text: string;
   /** The line being written, and where in it the next character goes. */
   readonly line: string;
   readonly column: number;
@@ -52,7 +50,7 @@ export function addOutput(outputs: Outputs, index: number, output: OutputView): 
 }
 
 export function streamText(block: StreamBlock): string {
-  return block.segments.map((segment) => segment.text).join("") + block.open + block.line;
+  return block.text + block.line;
 }
 
 /** True where an output is worth keeping in view: a plot, a table, a formula, a widget. */
@@ -97,8 +95,7 @@ function foldStream(outputs: Outputs, key: number, name: "stdout" | "stderr", te
     kind: "stream",
     key,
     name,
-    segments: [],
-    open: "",
+    text: "",
     line: "",
     column: 0,
     droppedLines: 0,
@@ -139,7 +136,7 @@ function writeText(block: StreamBlock, chunk: string): StreamBlock {
       column += piece.length;
     }
   }
-  return freeze({ ...block, open: block.open + finished, line, column });
+  return withoutExcess({ ...block, text: block.text + finished, line, column });
 }
 
 function overwrite(line: string, column: number, text: string): string {
@@ -148,11 +145,10 @@ function overwrite(line: string, column: number, text: string): string {
   return line.slice(0, column) + text + rest;
 }
 
-function freeze(block: StreamBlock): StreamBlock {
-  if (block.open.length < SEGMENT) return block;
-  const key = (block.segments.at(-1)?.key ?? -1) + 1;
-  const segments = [...block.segments, { key, text: block.open }];
-  const excess = segments.splice(0, Math.max(0, segments.length - SEGMENTS_SHOWN));
-  const lost = excess.reduce((lines, segment) => lines + segment.text.split("\n").length - 1, 0);
-  return { ...block, segments, open: "", droppedLines: block.droppedLines + lost };
+function withoutExcess(block: StreamBlock): StreamBlock {
+  const excess = block.text.length - CHARACTERS_SHOWN;
+  if (excess <= 0) return block;
+  const end = block.text.indexOf("\n", excess) + 1;
+  const lost = block.text.slice(0, end).split("\n").length - 1;
+  return { ...block, text: block.text.slice(end), droppedLines: block.droppedLines + lost };
 }

@@ -11,7 +11,6 @@ import {
   callsInOrder,
   delayOf,
   emptyCall,
-  isMoreText,
   needsYou,
   pauseOf,
   runEnded,
@@ -23,6 +22,7 @@ import {
 import { SHARED } from "../text/words.gen";
 import { type Fold, foldsOf, isLine } from "./folding";
 
+const NOTHING: readonly RunState[] = [];
 /** A page in the background paints no frames, and is still read out. */
 const HIDDEN_EVERY_MS = 200;
 
@@ -38,17 +38,12 @@ export type Undo = "no" | "offered" | "asked" | "redo" | "done";
 export type Asked = "retry" | "continue" | null;
 
 export class RunStore {
-  /** All but the two texts that grow with each token: those are `text` and `thought`. */
   readonly state: Signal<RunState>;
-  /** The answer that is being written, as far as it has come. */
-  readonly text = signal("");
-  /** The model's reasoning so far. */
-  readonly thought = signal("");
   readonly connection;
   readonly receives: Receives;
   readonly commands;
   /** The runs that this one waits for, the one that goes on first. */
-  readonly ahead: Signal<readonly RunState[]> = signal([]);
+  readonly ahead: Signal<readonly RunState[]> = signal(NOTHING);
   /** Nothing was asked for in the conversation after this run. */
   readonly newest = signal(false);
   /** Decisions are off: the connection has been away for too long. */
@@ -104,6 +99,10 @@ export class RunStore {
   readonly asksFirst = computed(() => this.run.value?.policy.mode === "ask");
   readonly items = computed(() => this.state.value.items);
   readonly texts = computed(() => this.state.value.texts);
+  /** The answer that is being written, as far as it has come. */
+  readonly text = computed(() => this.state.value.tail?.text ?? "");
+  /** The model's reasoning so far. */
+  readonly thought = computed(() => this.state.value.thinking ?? "");
   /** The id of the message that is being written. */
   readonly writing = computed(() => this.state.value.tail?.id ?? null);
   readonly thinking = computed(() => this.state.value.thinking !== null && !this.ended.value);
@@ -184,15 +183,14 @@ export class RunStore {
   private copy(): void {
     const { channel, runId } = this;
     const state = channel.state(runId);
-    const ahead = state.run?.status === "queued" && channel.connection.status !== "gone" ? channel.ahead(runId) : [];
+    const isQueued = state.run?.status === "queued" && channel.connection.status !== "gone";
+    const ahead = isQueued ? channel.ahead(runId) : NOTHING;
     batch(() => {
-      this.text.value = state.tail?.text ?? "";
-      this.thought.value = state.thinking ?? "";
-      if (!isMoreText(this.state.peek(), state)) this.state.value = state;
+      this.state.value = state;
       this.connection.value = channel.connection;
       this.commands.value = channel.commands;
       this.newest.value = channel.isNewest(runId);
-      if (!isSame(this.ahead.peek(), ahead)) this.ahead.value = ahead;
+      this.ahead.value = ahead;
       this.off.value = channel.decisionsOff(Date.now());
     });
     this.awaitOff();
@@ -224,10 +222,6 @@ export class RunStore {
     this.unschedule = null;
     this.schedule();
   }
-}
-
-function isSame<T>(one: readonly T[], other: readonly T[]): boolean {
-  return one.length === other.length && one.every((item, index) => item === other[index]);
 }
 
 /** One call on one view. A component of its card renders when a signal that it reads has changed. */
