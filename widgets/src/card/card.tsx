@@ -1,15 +1,15 @@
 /** One tool call: its head, the call itself, what was decided, what came out. */
 import { h, type JSX } from "preact";
 import { memo } from "preact/compat";
-import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { useContext, useLayoutEffect, useMemo } from "preact/hooks";
 import { needsYou, type Call } from "../state/model";
 import { pictureCount } from "../state/outputs";
 import { lineCount, ON_CELLS, parseArguments, shownCall, summary } from "../text/arguments";
-import { duration, plural, wholeSeconds } from "../text/format";
+import { cut, duration, plural, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { seenWords, storedWords, titleOf } from "../text/words";
 import { SHARED } from "../text/words.gen";
-import { Button, PressedButton } from "../ui/button";
+import { OnceButton } from "../ui/button";
 import { Fold } from "../ui/fold";
 import { Icon, icon } from "../ui/icon";
 import { useSeconds } from "../ui/hooks";
@@ -31,6 +31,9 @@ import { UndoRow, decidedBy, statusLine, timedOut } from "./statusLine";
 
 /** The reason that the log has where a cell was run again: see `stop_for`. */
 const RUN_AGAIN = "Its cell was run again.";
+
+/** Characters of a result. */
+const RESULT_SHOWN = 20_000;
 
 const UP = ["ArrowUp"];
 const DOWN = ["ArrowDown"];
@@ -127,7 +130,11 @@ function Head({ card, draft }: PartProps): JSX.Element {
       {ends ? endNote(call) : <Seconds call={call} />}
       {ends && icon(open ? "down" : "right", "ak-chev")}
       {!gone.value && (call.state === "approved" || call.state === "executing") && call.tool_name !== "ask_user" && (
-        <CancelButton call={call} />
+        <OnceButton
+          name="Cancel"
+          pressed="Cancelling…"
+          onPress={() => run.send({ type: "tool_cancel", tool_call_id: call.tool_call_id })}
+        />
       )}
     </span>,
   ];
@@ -227,17 +234,6 @@ function endNote(call: Call): JSX.Element | null {
     default:
       return null;
   }
-}
-
-function CancelButton({ call }: { call: Call }): JSX.Element {
-  const run = useRun();
-  const [asked, setAsked] = useState(false);
-  if (asked) return <PressedButton name="Cancelling…" />;
-  const cancel = (): void => {
-    setAsked(true);
-    run.send({ type: "tool_cancel", tool_call_id: call.tool_call_id });
-  };
-  return <Button name="Cancel" small onPress={cancel} />;
 }
 
 function Content({ card, draft }: PartProps): JSX.Element | null {
@@ -394,16 +390,10 @@ function ResultText({ call, wrote }: { call: Call; wrote: boolean }): JSX.Elemen
   return (
     <div class={`ak-out ${call.state === "error" ? "ak-err" : ""}`}>
       <pre dir="ltr">
-        <Plain text={cut(call.result)} />
+        <Plain text={cut(call.result, RESULT_SHOWN)} />
       </pre>
     </div>
   );
-}
-
-function cut(text: string): string {
-  return text.length > 20_000
-    ? `${text.slice(0, 20_000)}\n… ${text.length - 20_000} more characters not shown here.`
-    : text;
 }
 
 function FoldedCall({ call }: { call: Call }): JSX.Element | null {

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { SentCommand } from "../channel/channel";
 import { SHARED } from "../text/words.gen";
+import { Bar } from "../ui/bar";
 import { Button } from "../ui/button";
 import { usePageId } from "../ui/hooks";
 import { Icon } from "../ui/icon";
@@ -136,12 +137,9 @@ export function useHeldBack(): boolean {
 export function InterruptNote(): JSX.Element | null {
   if (!useHeldBack()) return null;
   return (
-    <div class="ak-bar" role="status">
-      <Icon name="clock" tone="ak-calm" />
-      <span class="ak-grow">
-        <b>Not stopped yet.</b> This kernel hears Stop and Cancel when what it runs has ended. To end that now,
-        interrupt the kernel.
-      </span>
-    </div>
+    <Bar role="status" icon="clock">
+      <b>Not stopped yet.</b> This kernel hears Stop and Cancel when what it runs has ended. To end that now, interrupt
+      the kernel.
+    </Bar>
   );
 }

@@ -5,7 +5,7 @@ import { memo } from "preact/compat";
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { WIDGET_VIEW } from "./notebookRenderers";
 import { renderMarkdown } from "../text/markdown";
-import { plural } from "../text/format";
+import { cut, plural } from "../text/format";
 import { imageAddress, safeHtml, svgAddress } from "../text/sanitize";
 import { splitTraceback } from "../text/traceback";
 import { type Block, type DisplayBlock, type Outputs, type StreamBlock, streamText } from "../state/outputs";
@@ -111,22 +111,13 @@ function Traceback({ text }: { text: string }): JSX.Element {
 }
 
 const AnsiText = memo(function AnsiText({ text }: { text: string }): JSX.Element {
-  const cut = text.length > TEXT_SHOWN;
-  const shown = (cut ? text.slice(0, TEXT_SHOWN) : text).replaceAll(OTHER_ESCAPES, "");
-  const note = cut && `\n… ${text.length - TEXT_SHOWN} more characters not shown here.`;
-  if (!shown.includes("\u001b"))
-    return (
-      <>
-        {shown}
-        {note}
-      </>
-    );
+  const shown = cut(text, TEXT_SHOWN).replaceAll(OTHER_ESCAPES, "");
+  if (!shown.includes("\u001b")) return <>{shown}</>;
   return (
     <>
       {Anser.ansiToJson(shown, { use_classes: true, remove_empty: true }).map((part, index) => (
         <AnsiPart key={index} part={part} />
       ))}
-      {note}
     </>
   );
 });

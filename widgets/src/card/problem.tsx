@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import type { ErrorCode } from "../protocol";
 import type { Problem } from "../state/model";
-import { timeOfDay } from "../text/format";
+import { sentence, timeOfDay } from "../text/format";
 import { visible } from "../text/invisible";
 import { SHARED } from "../text/words.gen";
 import { Message } from "../ui/untrustedText";
@@ -44,7 +44,7 @@ export function ProblemWords({
   const uncheckable = problem.code === "BUDGET_EXCEEDED" && said.includes("can't be checked");
   const meaning = own !== "" || about === "undo" || about === "run" ? "" : (MEANINGS[problem.code] ?? "");
   return (
-    <span class="ak-grow">
+    <>
       <b>
         {problem.code === "CONFLICT"
           ? CONFLICTS[about]
@@ -54,15 +54,11 @@ export function ProblemWords({
       </b>
       {own === "" && " "}
       <Message text={said.slice(own.length)} /> {said.includes(meaning) ? "" : meaning}
-    </span>
+    </>
   );
 }
 
 /** The runtime gives times in UTC. */
 function inThisZone(text: string): string {
   return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (time) => timeOfDay(time));
-}
-
-function sentence(text: string): string {
-  return text === "" || /[.!?:)\]]$/.test(text) ? text : `${text}.`;
 }

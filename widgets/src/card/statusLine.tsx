@@ -1,9 +1,9 @@
 /** The line that says who decided, why, and what it means. */
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import type { Call } from "../state/model";
 import { streamText } from "../state/outputs";
 import { ON_CELLS } from "../text/arguments";
-import { timeOfDay } from "../text/format";
+import { sentence, timeOfDay } from "../text/format";
 import { errorLine } from "../text/traceback";
 import { asBefore, byWhom, filled, wayBack } from "../text/words";
 import { SHARED } from "../text/words.gen";
@@ -18,32 +18,20 @@ export function statusLine(card: CallModel, folded: boolean): JSX.Element | null
   switch (call.state) {
     case "denied":
       return (
-        <div class="ak-sub">
-          <p>
-            <Denial call={call} /> <span class="ak-muted">{SHARED.nothingRan}</span>
-          </p>
-        </div>
+        <Line>
+          <Denial call={call} /> <span class="ak-muted">{SHARED.nothingRan}</span>
+        </Line>
       );
     case "approved":
-      return (
-        <div class="ak-sub">
-          <p>This call starts when the kernel is free.</p>
-        </div>
-      );
+      return <Line>This call starts when the kernel is free.</Line>;
     case "executing":
       if (call.waiting_behind === null) return null;
-      return (
-        <div class="ak-sub">
-          <p>{filled(SHARED.card.behindCell, { cell: call.waiting_behind })}</p>
-        </div>
-      );
+      return <Line>{filled(SHARED.card.behindCell, { cell: call.waiting_behind })}</Line>;
     case "cancelled":
       return (
-        <div class="ak-sub">
-          <p>
-            <Cancellation call={call} />
-          </p>
-        </div>
+        <Line>
+          <Cancellation call={call} />
+        </Line>
       );
     case "error":
       return folded ? (
@@ -65,6 +53,14 @@ export function statusLine(card: CallModel, folded: boolean): JSX.Element | null
     default:
       return null;
   }
+}
+
+function Line({ children }: { children: ComponentChildren }): JSX.Element {
+  return (
+    <div class="ak-sub">
+      <p>{children}</p>
+    </div>
+  );
 }
 
 /** "Approved by you, 14:06:31". */
@@ -177,13 +173,11 @@ function FoldedError({ call }: { call: Call }): JSX.Element {
   const failure = call.outputs.blocks.findLast((block) => block.kind === "error");
   const text = timedOut(call) ? (call.reason ?? "") : failure?.kind === "error" ? failure.text : (call.result ?? "");
   return (
-    <div class="ak-sub">
-      <p>
-        <code>
-          <Plain text={stoppedByWalls(call) || errorLine(text)} />
-        </code>
-      </p>
-    </div>
+    <Line>
+      <code>
+        <Plain text={stoppedByWalls(call) || errorLine(text)} />
+      </code>
+    </Line>
   );
 }
 
@@ -211,10 +205,6 @@ function Unknown({ call, asks }: { call: Call; asks: boolean }): JSX.Element {
       </p>
     </div>
   );
-}
-
-function sentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** Below what a call wrote: who allowed it, and the way back while there is one. */

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { RunView } from "../protocol";
-import { byTheService, count, limit, money, spent, tokens, wholeSeconds } from "../text/format";
+import { byTheService, count, cut, limit, money, spent, tokens, wholeSeconds } from "../text/format";
 import { approvedByRecordingWords, filled, modelWords, nameOf, policyWords, recordedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
@@ -48,8 +48,7 @@ export function Header({ controller, prompt }: { controller: RunController; prom
       </div>
       {isLong && whole && (
         <pre class="ak-prompt-whole" dir="auto" data-role="prompt" tabIndex={0}>
-          <Plain text={text.slice(0, PROMPT_SHOWN)} />
-          {text.length > PROMPT_SHOWN && `\n… ${count(text.length - PROMPT_SHOWN)} more characters not shown here.`}
+          <Plain text={cut(text, PROMPT_SHOWN)} />
         </pre>
       )}
       <div class="ak-meta">

@@ -8,7 +8,8 @@ import { type Call, type Problem, type RunState, asksWhatNow, callsInOrder, need
 import { oneLine, wholeSeconds } from "../text/format";
 import { visible } from "../text/invisible";
 import { delayWords } from "../text/words";
-import { Button, PressedButton } from "../ui/button";
+import { Bar } from "../ui/bar";
+import { Button, OnceButton } from "../ui/button";
 import { useSeconds } from "../ui/hooks";
 import { Icon } from "../ui/icon";
 import { Message, Plain } from "../ui/untrustedText";
@@ -17,28 +18,25 @@ import type { RunController } from "../store/controller";
 export function Notice({ problem, onRetry }: { problem: Problem; onRetry: (() => void) | null }): JSX.Element {
   const quiet = problem.code === "CONFLICT";
   return (
-    <div class="ak-bar" role={quiet ? "status" : "alert"} data-code={problem.code}>
-      <Icon
-        name={quiet ? "skip" : problem.code === "BUDGET_EXCEEDED" ? "gauge" : "cross"}
-        tone={quiet ? "ak-calm" : "ak-bad"}
-      />
+    <Bar
+      role={quiet ? "status" : "alert"}
+      icon={quiet ? "skip" : problem.code === "BUDGET_EXCEEDED" ? "gauge" : "cross"}
+      tone={quiet ? "ak-calm" : "ak-bad"}
+      end={onRetry !== null && <Button name="Try again" small onPress={onRetry} />}
+      data-code={problem.code}
+    >
       <ProblemWords problem={problem} about={problem.message.startsWith("This run ") ? "run" : "decided"} />
-      {onRetry !== null && <Button name="Try again" small onPress={onRetry} />}
-    </div>
+    </Bar>
   );
 }
 
 /** A notice about something that was done otherwise than asked. */
 export function Note({ text, detail }: { text: string; detail: string }): JSX.Element {
-  return detail === "" ? (
-    <div class="ak-bar" role="status" data-role="note">
-      <Icon name="skip" tone="ak-calm" />
-      <span class="ak-grow">
-        <Message text={visible(text)} />
-      </span>
-    </div>
-  ) : (
-    <SummaryCard text={text} detail={detail} />
+  if (detail !== "") return <SummaryCard text={text} detail={detail} />;
+  return (
+    <Bar role="status" icon="skip" data-role="note">
+      <Message text={visible(text)} />
+    </Bar>
   );
 }
 
@@ -46,13 +44,10 @@ export function Note({ text, detail }: { text: string; detail: string }): JSX.El
 export function UnservedNote(): JSX.Element | null {
   if (document.getElementById("jupyter-config-data") === null) return null;
   return (
-    <div class="ak-bar" role="status" data-role="unserved">
-      <Icon name="clock" tone="ak-calm" />
-      <span class="ak-grow">
-        <b>A prompt holds its cell here,</b> because its agent works in the kernel: this server’s extension of Agent
-        Kernel is off, or not there. <code>agent-kernel doctor</code> says what to do.
-      </span>
-    </div>
+    <Bar role="status" icon="clock" data-role="unserved">
+      <b>A prompt holds its cell here,</b> because its agent works in the kernel: this server’s extension of Agent
+      Kernel is off, or not there. <code>agent-kernel doctor</code> says what to do.
+    </Bar>
   );
 }
 
@@ -80,65 +75,42 @@ function SummaryCard({ text, detail }: { text: string; detail: string }): JSX.El
 /** Shows nothing for a connection that is open, or has been looked for only a moment. */
 export function ConnectionBar({ controller }: { controller: RunController }): JSX.Element | null {
   const { store } = controller;
-  const connection = store.connection.value;
-  const retry = (): void => controller.retryConnection();
-  useSeconds(connection.status !== "open");
-  const away = Date.now() - connection.since;
+  const { status, since, why, nextTryAt } = store.connection.value;
+  useSeconds(status !== "open");
+  const away = Date.now() - since;
   // Before a run's first event the runtime may not know it yet, and refuses.
-  if (store.ended.value || connection.status === "open" || (store.run.value === null && away < 5_000)) return null;
-  if (connection.status === "gone") {
+  if (store.ended.value || status === "open" || (store.run.value === null && away < 5_000)) return null;
+  const again = <Button name="Try again" small onPress={() => controller.retryConnection()} />;
+  if (status === "gone")
     return (
-      <div class="ak-bar" role="alert">
-        <Icon name="cross" tone="ak-bad" />
-        <span class="ak-grow">
-          <b>The kernel is gone.</b> Its variables and this run went with it. Nothing can be decided here.
-        </span>
-      </div>
+      <Bar role="alert" icon="cross" tone="ak-bad">
+        <b>The kernel is gone.</b> Its variables and this run went with it. Nothing can be decided here.
+      </Bar>
     );
-  }
-  if (connection.status === "refused") {
+  if (status === "refused")
     return (
-      <div class="ak-bar" role="alert">
-        <Icon name="offline" tone="ak-warn" />
-        <span class="ak-grow">
-          <b>This page may not read the conversation any more.</b> The server took the right to, or you are logged out.
-          Decisions are off on this page.
-        </span>
-        <Button name="Try again" small onPress={retry} />
-      </div>
+      <Bar role="alert" icon="offline" tone="ak-warn" end={again}>
+        <b>This page may not read the conversation any more.</b> The server took the right to, or you are logged out.
+        Decisions are off on this page.
+      </Bar>
     );
-  }
-  if (connection.why !== null) {
+  if (why !== null)
     return (
-      <div class="ak-bar" role="alert">
-        <Icon name="offline" tone="ak-warn" />
-        <span class="ak-grow">
-          <b>Agent Kernel does not work on this server.</b> <Message text={visible(connection.why)} />
-        </span>
-        <Button name="Try again" small onPress={retry} />
-      </div>
+      <Bar role="alert" icon="offline" tone="ak-warn" end={again}>
+        <b>Agent Kernel does not work on this server.</b> <Message text={visible(why)} />
+      </Bar>
     );
-  }
-  if (away < DECISIONS_OFF_AFTER_MS) {
+  if (away < DECISIONS_OFF_AFTER_MS)
     return (
-      <div class="ak-bar" role="status">
-        <Icon name="run" tone="ak-calm ak-spin" />
-        <span class="ak-grow">
-          <b>Reconnecting.</b> You can still decide; your click is sent when the connection is back.
-        </span>
-        <NextTry at={connection.nextTryAt} />
-      </div>
+      <Bar role="status" icon="run" tone="ak-calm ak-spin" end={<NextTry at={nextTryAt} />}>
+        <b>Reconnecting.</b> You can still decide; your click is sent when the connection is back.
+      </Bar>
     );
-  }
   return (
-    <div class="ak-bar" role="alert">
-      <Icon name="offline" tone="ak-warn" />
-      <span class="ak-grow">
-        <b>No connection for {wholeSeconds(away).replace(/ \d+\s+s$/, "")}.</b> Decisions are off on this page. Calls
-        that run go on; nothing new starts.
-      </span>
-      <Button name="Try again" small onPress={retry} />
-    </div>
+    <Bar role="alert" icon="offline" tone="ak-warn" end={again}>
+      <b>No connection for {wholeSeconds(away).replace(/ \d+\s+s$/, "")}.</b> Decisions are off on this page. Calls that
+      run go on; nothing new starts.
+    </Bar>
   );
 }
 
@@ -155,22 +127,26 @@ export function DelayBar({ controller }: { controller: RunController }): JSX.Ele
   const { what, when, waits } = delayWords(delay, controller.now());
   // The words change every second: they are read out once, by the announcer.
   return (
-    <div class="ak-bar" role="group" aria-label={what} data-delay={delay.kind}>
-      <Icon name="clock" tone="ak-calm" />
-      <span class="ak-grow">
-        <b>{what}</b>
-        <span class="ak-num">, {when}.</span>{" "}
-        <span class="ak-muted">
-          <Message text={visible(delay.cause)} />
-        </span>
+    <Bar
+      role="group"
+      icon="clock"
+      end={
+        waits && (
+          <>
+            <Button name="Try now" small onPress={() => controller.tryNow(delay)} />
+            <Button name="Stop" small icon={<Icon name="stop" />} onPress={() => controller.stop()} />
+          </>
+        )
+      }
+      aria-label={what}
+      data-delay={delay.kind}
+    >
+      <b>{what}</b>
+      <span class="ak-num">, {when}.</span>{" "}
+      <span class="ak-muted">
+        <Message text={visible(delay.cause)} />
       </span>
-      {waits && (
-        <>
-          <Button name="Try now" small onPress={() => controller.tryNow(delay)} />
-          <Button name="Stop" small icon={<Icon name="stop" />} onPress={() => controller.stop()} />
-        </>
-      )}
-    </div>
+    </Bar>
   );
 }
 
@@ -185,29 +161,30 @@ interface Props {
 }
 
 export function RunAheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element | null {
-  const [stopped, setStopped] = useState("");
   const first = ahead[0];
   if (first === undefined) return null;
   const prompt = first.run?.prompt ?? "";
   const more = ahead.length - 1;
-  const stop = (): void => {
-    setStopped(first.runId);
-    onStop(first.runId);
-  };
   return (
-    <div class="ak-bar" role="status" data-role="ahead">
-      <Icon name="clock" tone="ak-calm" />
-      <span class="ak-grow">
-        Behind <i title={visible(prompt)}>{visible(oneLine(prompt, PROMPT_CHARACTERS))}</i>, which {standing(first)}
-        {more > 0 && `, and ${more} more`}.
-      </span>
-      <Button name={shown ? "Hide" : "Show here"} small expanded={shown} onPress={onShow} />
-      {stopped === first.runId ? (
-        <PressedButton name="Stopping it…" />
-      ) : (
-        <Button name="Stop it and go on" small onPress={stop} />
-      )}
-    </div>
+    <Bar
+      role="status"
+      icon="clock"
+      end={
+        <>
+          <Button name={shown ? "Hide" : "Show here"} small expanded={shown} onPress={onShow} />
+          <OnceButton
+            key={first.runId}
+            name="Stop it and go on"
+            pressed="Stopping it…"
+            onPress={() => onStop(first.runId)}
+          />
+        </>
+      }
+      data-role="ahead"
+    >
+      Behind <i title={visible(prompt)}>{visible(oneLine(prompt, PROMPT_CHARACTERS))}</i>, which {standing(first)}
+      {more > 0 && `, and ${more} more`}.
+    </Bar>
   );
 }
 

@@ -6,7 +6,7 @@ import { useRun } from "../card/context";
 import type { PolicyMode, RunView } from "../protocol";
 import { count } from "../text/format";
 import { ruleText } from "../text/words";
-import { Button, PressedButton } from "../ui/button";
+import { Button, OnceButton, PressedButton } from "../ui/button";
 import { Choices } from "../ui/choices";
 import { Plain } from "../ui/untrustedText";
 
@@ -70,15 +70,10 @@ export function Rules({ policy, client = null, open, waiting }: Props): JSX.Elem
 
 function Client({ name, open }: { name: string; open: boolean }): JSX.Element {
   const run = useRun();
-  const [sent, setSent] = useState(false);
-  const sendAway = (): void => {
-    setSent(true);
-    run.send({ type: "send_away" });
-  };
   return (
     <p>
       <Plain text={`${name} asks from outside. Nobody has verified this name.`} />{" "}
-      {open && (sent ? <PressedButton name="Sending away…" /> : <Button name="Send away" small onPress={sendAway} />)}
+      {open && <OnceButton name="Send away" pressed="Sending away…" onPress={() => run.send({ type: "send_away" })} />}
     </p>
   );
 }
@@ -170,13 +165,7 @@ function makerWords(rule: Rule): string {
 
 function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.Element {
   const run = useRun();
-  const [asked, setAsked] = useState(false);
   const { rule_id } = rule;
-  const remove = (): void => {
-    if (rule_id === null) return;
-    setAsked(true);
-    run.send({ type: "rule_remove", rule_id });
-  };
   return (
     <li>
       <span class="ak-grow">
@@ -185,9 +174,9 @@ function RuleLine({ rule, removable }: { rule: Rule; removable: boolean }): JSX.
         </code>{" "}
         <Plain text={makerWords(rule)} />
       </span>
-      {removable &&
-        rule_id !== null &&
-        (asked ? <PressedButton name="Removing…" /> : <Button name="Remove" small onPress={remove} />)}
+      {removable && rule_id !== null && (
+        <OnceButton name="Remove" pressed="Removing…" onPress={() => run.send({ type: "rule_remove", rule_id })} />
+      )}
     </li>
   );
 }

@@ -19,6 +19,16 @@ export function oneLine(text: string, characters: number): string {
     : `${[...line].slice(0, characters).join("").trimEnd()}…`;
 }
 
+export function sentence(text: string): string {
+  return text === "" || /[.!?:]$/.test(text) ? text : `${text}.`;
+}
+
+/** The beginning of a long text, and how much more there is. */
+export function cut(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return `${text.slice(0, most)}\n… ${count(text.length - most)} more characters not shown here.`;
+}
+
 /** A clock that ticks: no tenths. */
 export function wholeSeconds(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));

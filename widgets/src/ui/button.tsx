@@ -1,4 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
 import { useKeys } from "./keys";
 
 /** The action of a button, and of the keys that it shows. */
@@ -68,4 +69,14 @@ export function PressedButton({ name }: { name: string }): JSX.Element {
       {name}
     </button>
   );
+}
+
+/** A small button that is pressed once. */
+export function OnceButton(props: { name: string; pressed: string; onPress: () => void }): JSX.Element {
+  const [pressed, setPressed] = useState(false);
+  const press = (): void => {
+    setPressed(true);
+    props.onPress();
+  };
+  return pressed ? <PressedButton name={props.pressed} /> : <Button name={props.name} small onPress={press} />;
 }
