@@ -4,6 +4,7 @@ import type { CodeCell } from "@jupyterlab/cells";
 import { type INotebookTracker, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
 import { isCode } from "./ask";
+import { actions, button } from "./elements";
 import type { OpenRuns } from "./openRuns";
 import { type ListedRun, wordsOfEnded, wordsOfOpen } from "./listedRuns";
 
@@ -54,10 +55,13 @@ function restOf(panel: NotebookPanel, cell: CodeCell, open: readonly ListedRun[]
 
 /** A cell that failed, those below it, and the run that they are for. */
 class Rest {
-  readonly note = document.createElement("div");
+  readonly note: HTMLElement;
   hasEnded = false;
   private readonly words = document.createElement("span");
-  private readonly button = document.createElement("button");
+  private readonly button = button("Run from here when it ends", () => {
+    if (this.hasEnded) void this.run();
+    else this.button.setAttribute("aria-pressed", String((this.isWanted = !this.isWanted)));
+  });
   private isWanted = false;
 
   constructor(
@@ -66,17 +70,10 @@ class Rest {
     private readonly runId: string,
     private readonly number: number | null,
   ) {
-    this.note.className = "agent-kernel-actions agent-kernel-missing";
     this.words.setAttribute("role", "status");
-    this.button.type = "button";
-    this.button.textContent = "Run from here when it ends";
     this.button.setAttribute("aria-pressed", "false");
     this.button.setAttribute(SUPPRESS_SHORTCUTS, "true");
-    this.button.addEventListener("click", () => {
-      if (this.hasEnded) void this.run();
-      else this.button.setAttribute("aria-pressed", String((this.isWanted = !this.isWanted)));
-    });
-    this.note.append(this.words, this.button);
+    this.note = actions("agent-kernel-missing", this.words, this.button);
   }
 
   async update(open: readonly ListedRun[], runs: OpenRuns): Promise<void> {

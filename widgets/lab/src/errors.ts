@@ -4,6 +4,7 @@ import { NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import { SUPPRESS_SHORTCUTS } from "../../src/ui/notebook";
 import { isCode, isError, takesQuestions } from "./ask";
 import { watchDrawn } from "./drawnCells";
+import { actions, button } from "./elements";
 import { asksAgent } from "./prompts";
 
 const BUTTONS = "agent-kernel-error";
@@ -47,18 +48,10 @@ function mark(panel: NotebookPanel, cell: CodeCell, press: Press): void {
 }
 
 function buttons(cell: CodeCell, press: Press): HTMLElement {
-  const row = document.createElement("div");
-  row.className = `agent-kernel-actions ${BUTTONS}`;
-  for (const [name, question] of [
-    ["Fix", "fix"],
-    ["Explain", "explain"],
-  ] as const) {
-    const button = row.appendChild(document.createElement("button"));
-    button.type = "button";
-    button.textContent = name;
-    // Enter is the button's, and no command of the notebook's.
-    button.setAttribute(SUPPRESS_SHORTCUTS, "true");
-    button.addEventListener("click", () => press(question, cell.model.id));
-  }
-  return row;
+  const made = (["fix", "explain"] as const).map((question) =>
+    button(question === "fix" ? "Fix" : "Explain", () => press(question, cell.model.id)),
+  );
+  // Enter is the button's, and no command of the notebook's.
+  for (const one of made) one.setAttribute(SUPPRESS_SHORTCUTS, "true");
+  return actions(BUTTONS, ...made);
 }

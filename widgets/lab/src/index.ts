@@ -27,22 +27,33 @@ import { UndoOffers } from "./undo";
 
 const CATEGORY = "Agent Kernel";
 
-const keys: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:keys",
-  description: "Keeps keys that are pressed in a run's record from the notebook.",
-  autoStart: true,
-  activate: keepsKeysInRecords,
-};
-
-const cells: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:cells",
-  description: "Copies the code of a run, makes cells of it, runs a prompt's cell again, and makes cells active.",
+const notebooks: JupyterFrontEndPlugin<void> = {
+  id: "agent-kernel:notebooks",
+  description:
+    "Loads the agent before cells that ask it, lets it read, change and run cells as the server asks, and gives cards and " +
+    "records what takes a notebook: cells of their code, undo, prompts that run again.",
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette],
-  activate: ({ commands }, tracker: INotebookTracker, palette: ICommandPalette | null) => {
+  optional: [ICommandPalette, ISettingRegistry, INotebookCellExecutor],
+  activate: (
+    { commands, serviceManager: { serverSettings } },
+    tracker: INotebookTracker,
+    palette: ICommandPalette | null,
+    registry: ISettingRegistry | null,
+    executor: INotebookCellExecutor | null,
+  ) => {
+    keepsKeysInRecords();
     answersCards(tracker);
-    tracker.widgetAdded.connect((_, panel) => decorateRecords(panel.content.node));
+    coloursPrompts(tracker);
+    loadsWhereAsked(tracker, new Settings(registry));
+    reportsRemoved(tracker);
+    tellsOfGoneWidgets(tracker);
+    new OpenNotebooks(tracker, serverSettings, executor);
+    const offers = new UndoOffers(serverSettings);
+    tracker.widgetAdded.connect((_, panel) => {
+      decorateRecords(panel.content.node);
+      offers.watch(panel);
+    });
     const command = "agent-kernel:insert-run";
     const recorded = (): string[] => {
       const parts = tracker.activeCell?.node.querySelectorAll(RECORD) ?? [];
@@ -58,35 +69,6 @@ const cells: JupyterFrontEndPlugin<void> = {
     });
     palette?.addItem({ command, category: CATEGORY });
   },
-};
-
-const goneWidgets: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:gone-widgets",
-  description: "Shows the text of widgets of runs whose kernel is gone.",
-  autoStart: true,
-  requires: [INotebookTracker],
-  activate: (_, tracker: INotebookTracker) => tellsOfGoneWidgets(tracker),
-};
-
-const undo: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:undo",
-  description: "Puts back files that calls changed, from the records of their runs.",
-  autoStart: true,
-  requires: [INotebookTracker],
-  activate: ({ serviceManager }, tracker: INotebookTracker) => {
-    const offers = new UndoOffers(serviceManager.serverSettings);
-    tracker.widgetAdded.connect((_, panel) => offers.watch(panel));
-  },
-};
-
-const loading: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:loading",
-  description: "Loads the agent before cells that ask it, and says what to do where a kernel can't.",
-  autoStart: true,
-  requires: [INotebookTracker],
-  optional: [ISettingRegistry],
-  activate: (_, tracker: INotebookTracker, registry: ISettingRegistry | null) =>
-    loadsWhereAsked(tracker, new Settings(registry)),
 };
 
 /** Its schema has the places of its commands in toolbar, menu and keyboard, and the settings. */
@@ -116,39 +98,12 @@ const launcher: JupyterFrontEndPlugin<void> = {
     addLauncher(app, launcher, palette, CATEGORY),
 };
 
-const prose: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:prose",
-  description: "Colours prompts as Markdown.",
-  autoStart: true,
-  requires: [INotebookTracker],
-  activate: (_, tracker: INotebookTracker) => coloursPrompts(tracker),
-};
-
 const runs: JupyterFrontEndPlugin<void> = {
   id: "agent-kernel:runs",
   description: "Draws runs in outputs, also of notebooks that are not trusted.",
   autoStart: true,
   requires: [INotebookTracker, IRenderMimeRegistry],
   activate: rendersRuns,
-};
-
-const removed: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:removed",
-  description: "Tells the kernel of cells that are gone.",
-  autoStart: true,
-  requires: [INotebookTracker],
-  activate: (_, tracker: INotebookTracker) => reportsRemoved(tracker),
-};
-
-const pages: JupyterFrontEndPlugin<void> = {
-  id: "agent-kernel:pages",
-  description: "Lets the agent read, change and run cells of open notebooks, as the server asks.",
-  autoStart: true,
-  requires: [INotebookTracker],
-  optional: [INotebookCellExecutor],
-  activate: ({ serviceManager }, tracker: INotebookTracker, executor: INotebookCellExecutor | null) => {
-    new OpenNotebooks(tracker, serviceManager.serverSettings, executor);
-  },
 };
 
 const waits: JupyterFrontEndPlugin<void> = {
@@ -215,4 +170,4 @@ function addStyle(): void {
 
 addStyle();
 
-export default [keys, cells, goneWidgets, undo, launcher, loading, prompts, prose, removed, runs, pages, waits];
+export default [notebooks, prompts, launcher, runs, waits];

@@ -3,6 +3,7 @@ import { CodeCell } from "@jupyterlab/cells";
 import { type INotebookTracker, type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import type { Kernel, KernelMessage } from "@jupyterlab/services";
 import { copyButton } from "../../src/ui/copying";
+import { actions, button } from "./elements";
 import { ASK_ENVIRONMENT, type Lacking, loadCode, readLacking, wordsOf } from "./environment";
 import { asksAgent } from "./prompts";
 import type { Settings } from "./settings";
@@ -71,9 +72,10 @@ async function showHelp(panel: NotebookPanel, cell: CodeCell): Promise<void> {
   const lacking = await askEnvironment(kernel);
   const output = [...cell.outputArea.node.querySelectorAll(".jp-OutputArea-output")].at(-1);
   if (output === undefined) return;
-  const help = document.createElement("div");
-  help.className = "agent-kernel-actions agent-kernel-missing";
-  help.append(lacking === null ? "This kernel had not loaded the agent." : wordsOf(lacking));
+  const help = actions(
+    "agent-kernel-missing",
+    lacking === null ? "This kernel had not loaded the agent." : wordsOf(lacking),
+  );
   if (lacking?.missing === true) {
     const command = document.createElement("code");
     command.textContent = lacking.command;
@@ -82,11 +84,8 @@ async function showHelp(panel: NotebookPanel, cell: CodeCell): Promise<void> {
       copyButton(() => lacking.command),
     );
   }
-  const again = document.createElement("button");
-  again.type = "button";
-  again.textContent = lacking?.missing === true ? "Run again, once it is installed" : "Load it and run again";
-  again.addEventListener("click", () => void runAgain(panel, cell));
-  help.append(again);
+  const again = lacking?.missing === true ? "Run again, once it is installed" : "Load it and run again";
+  help.append(button(again, () => void runAgain(panel, cell)));
   output.append(help);
 }
 

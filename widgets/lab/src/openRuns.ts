@@ -3,7 +3,7 @@ import { URLExt } from "@jupyterlab/coreutils";
 import type { INotebookTracker } from "@jupyterlab/notebook";
 import { ServerConnection } from "@jupyterlab/services";
 import { Poll } from "@lumino/polling";
-import { type ISignal, Signal } from "@lumino/signaling";
+import { Signal } from "@lumino/signaling";
 import { type ListedRun, type Waiting, waitingRuns } from "./listedRuns";
 import type { Settings } from "./settings";
 
@@ -17,7 +17,8 @@ const EXPECT_MS = 10_000;
 export class OpenRuns {
   /** Those that wait for a person. */
   waiting: readonly Waiting[] = [];
-  private readonly listedSignal = new Signal<this, readonly ListedRun[]>(this);
+  /** Tells of all runs that are open, as often as the server is asked. */
+  readonly listed = new Signal<this, readonly ListedRun[]>(this);
   private expectUntil = 0;
   private readonly poll: Poll;
 
@@ -42,11 +43,6 @@ export class OpenRuns {
     });
   }
 
-  /** Tells of all runs that are open, as often as the server is asked. */
-  get listed(): ISignal<this, readonly ListedRun[]> {
-    return this.listedSignal;
-  }
-
   /** Reads the runs that are open, and so many that have ended, the oldest first. */
   async list(limit: number): Promise<readonly ListedRun[]> {
     return listRuns(this.server, { ...(limit === 0 && { state: "open" }), limit: String(limit) });
@@ -62,7 +58,7 @@ export class OpenRuns {
   private async ask(): Promise<void> {
     const open = await this.list(0);
     this.waiting = waitingRuns(open);
-    this.listedSignal.emit(open);
+    this.listed.emit(open);
     if (open.length === 0 && Date.now() > this.expectUntil) void this.poll.stop();
   }
 }

@@ -6,6 +6,7 @@ import { beginConversation, insertCells } from "../../src/ui/events";
 import { SHARED } from "../../src/text/words.gen";
 import { copyButton } from "../../src/ui/copying";
 import { RECORD } from "../../src/ui/notebook";
+import { actions, button } from "./elements";
 
 /** The code of a call, as the record marks it. Classes stay in notebooks that are not trusted, attributes do not. */
 const CODE = "pre > code.agent-code";
@@ -47,15 +48,28 @@ function decorate(record: Element): void {
   for (const code of record.querySelectorAll(CODE)) {
     code.parentElement?.after(
       actions(
+        "",
         copyButton(() => textOf(code)),
         button("Insert below as a cell", (at) => insertCells(at, [textOf(code)])),
       ),
     );
   }
   const lost = [...record.querySelectorAll("p")].find(({ textContent }) => textContent?.startsWith(LOST));
-  if (lost !== undefined) lost.after(actions(button("Try again", (at) => beginConversation(at))));
+  if (lost !== undefined)
+    lost.after(
+      actions(
+        "",
+        button("Try again", (at) => beginConversation(at)),
+      ),
+    );
   const count = codeOf(record).length;
-  if (count > 0) record.append(actions(button("Insert all as cells", (at) => insertCells(at, codeOf(record)))));
+  if (count > 0)
+    record.append(
+      actions(
+        "",
+        button("Insert all as cells", (at) => insertCells(at, codeOf(record))),
+      ),
+    );
 }
 
 /** In a notebook that is not trusted the attribute is gone; what it says in UTC is there. */
@@ -69,19 +83,4 @@ function inOwnTime(time: HTMLTimeElement): void {
 
 function textOf(code: Element): string {
   return (code.textContent ?? "").replace(/\n$/, "");
-}
-
-function actions(...buttons: HTMLButtonElement[]): HTMLElement {
-  const row = document.createElement("div");
-  row.className = ADDED;
-  row.append(...buttons);
-  return row;
-}
-
-function button(name: string, press: (at: HTMLButtonElement) => void): HTMLButtonElement {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = name;
-  made.addEventListener("click", () => press(made));
-  return made;
 }

@@ -10,6 +10,8 @@ import { GONE, WIDGET_VIEW, type WidgetManager } from "../../src/card/notebookRe
 import { fromServer, widgetManagers } from "../../src/served";
 import { isCode } from "./ask";
 import { RUN_VIEW } from "./documents";
+import { watchDrawn } from "./drawnCells";
+import { actions, button } from "./elements";
 import type { ListedRun } from "./listedRuns";
 import { listRuns } from "./openRuns";
 
@@ -117,16 +119,11 @@ class RunOutput extends Panel implements IRenderMime.IRenderer {
 }
 
 function trustOffer({ shell, commands }: JupyterFrontEnd, panel: NotebookPanel): Widget {
-  const row = new Widget();
-  row.addClass("agent-kernel-actions");
-  const button = row.node.appendChild(document.createElement("button"));
-  button.type = "button";
-  button.textContent = TRUST;
-  button.addEventListener("click", () => {
+  const press = (): void => {
     shell.activateById(panel.id);
     void commands.execute("notebook:trust");
-  });
-  return row;
+  };
+  return new Widget({ node: actions("", button(TRUST, press)) });
 }
 
 /** Ends by what it gives back. Throws where the server has no front end of this version. */
@@ -164,15 +161,12 @@ type Output = ReturnType<CodeCell["outputArea"]["model"]["get"]>;
 /** Watches all notebooks in the page. */
 export function tellsOfGoneWidgets(tracker: INotebookTracker): void {
   tracker.widgetAdded.connect((_, panel) => {
-    const changes = new MutationObserver((records) => {
-      for (const { target } of records) {
-        const gone = target instanceof HTMLElement && target.matches(NOT_SHOWN) && target.firstElementChild === null;
-        const output = gone ? outputOf(panel, target) : undefined;
-        if (gone && output !== undefined && RESULT_MARK in output.metadata) void showText(panel, target, output);
+    watchDrawn(panel, (cells) => {
+      for (const node of [...cells].flatMap((cell) => [...cell.querySelectorAll<HTMLElement>(NOT_SHOWN)])) {
+        const output = node.firstElementChild === null ? outputOf(panel, node) : undefined;
+        if (output !== undefined && RESULT_MARK in output.metadata) void showText(panel, node, output);
       }
     });
-    changes.observe(panel.content.node, { childList: true, subtree: true });
-    panel.disposed.connect(() => changes.disconnect());
   });
 }
 

@@ -1,6 +1,6 @@
 /** The page's settings, as JupyterLab keeps them. */
 import type { ISettingRegistry } from "@jupyterlab/settingregistry";
-import { type ISignal, Signal } from "@lumino/signaling";
+import { Signal } from "@lumino/signaling";
 import { type Defaults, defaultsOf } from "./environment";
 
 /** The plugin whose schema has them. */
@@ -8,7 +8,8 @@ export const PLUGIN = "agent-kernel:prompts";
 
 export class Settings {
   private values: Readonly<Record<string, unknown>> = {};
-  private readonly changedSignal = new Signal<this, void>(this);
+  /** A person has changed one. */
+  readonly changed = new Signal<this, void>(this);
 
   /** Without a registry, or before it has answered, nothing is set. */
   constructor(registry: ISettingRegistry | null) {
@@ -19,7 +20,7 @@ export class Settings {
       };
       settings?.changed.connect(() => {
         take();
-        this.changedSignal.emit();
+        this.changed.emit();
       });
       take();
     };
@@ -29,11 +30,6 @@ export class Settings {
   /** Of prompts that are run in this page. */
   get defaults(): Defaults {
     return defaultsOf(this.values);
-  }
-
-  /** Tells that a person has changed one. */
-  get changed(): ISignal<this, void> {
-    return this.changedSignal;
   }
 
   /** Whether what waits in a notebook that is not in view is told by a notification of JupyterLab. */

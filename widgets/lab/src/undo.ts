@@ -8,6 +8,7 @@ import type { NotebookPanel } from "@jupyterlab/notebook";
 import { ServerConnection } from "@jupyterlab/services";
 import { RECORD } from "../../src/ui/notebook";
 import { allOf, type Change, type Offer, offersOf } from "./changes";
+import { actions, button } from "./elements";
 
 const ROWS = "agent-kernel-undo";
 const RUN = "data-agent-record";
@@ -102,26 +103,22 @@ function show(panel: NotebookPanel, changes: readonly Change[], press: Press = (
   }
 }
 
-function rowsOf(offers: readonly Offer[], said: string, press: Press): HTMLElement {
-  const rows = document.createElement("div");
-  rows.className = `agent-kernel-actions ${ROWS}`;
-  rows.dataset["said"] = said;
-  for (const offer of offers) {
-    const row = rows.appendChild(document.createElement("div"));
-    if (offer.button !== null) {
-      const button = row.appendChild(document.createElement("button"));
-      button.type = "button";
-      button.textContent = offer.button;
-      button.addEventListener("click", () => {
-        if (button.getAttribute("aria-disabled") === "true") return;
-        button.setAttribute("aria-disabled", "true");
-        say(row, WORKING);
-        press(offer.path, row);
-      });
-    }
+function rowsOf(offers: readonly Offer[], said: string, ask: Press): HTMLElement {
+  const rows = offers.map((offer) => {
+    const row = document.createElement("div");
+    const press = (at: HTMLButtonElement): void => {
+      if (at.getAttribute("aria-disabled") === "true") return;
+      at.setAttribute("aria-disabled", "true");
+      say(row, WORKING);
+      ask(offer.path, row);
+    };
+    if (offer.button !== null) row.append(button(offer.button, press));
     row.appendChild(document.createElement("span")).textContent = offer.words;
-  }
-  return rows;
+    return row;
+  });
+  const all = actions(ROWS, ...rows);
+  all.dataset["said"] = said;
+  return all;
 }
 
 /** In place of what stood beside the button. What was refused can be tried again. */

@@ -4,6 +4,7 @@ import type { INotebookTracker, Notebook, NotebookPanel } from "@jupyterlab/note
 import { Widget } from "@lumino/widgets";
 import { isCode } from "./ask";
 import { watchDrawn } from "./drawnCells";
+import { button } from "./elements";
 import { type GoToRun, headingOf } from "./goToRun";
 import { type ListedRun, type Waiting, countOf, summary } from "./listedRuns";
 import { indexOf, isIn } from "./lostRuns";
@@ -37,7 +38,7 @@ function mark(panel: NotebookPanel, waiting: readonly Waiting[], goTo: GoToRun):
     else if (old.textContent !== one.words) old.textContent = one.words;
   }
   for (const [cover, { run, words }] of marks)
-    if (cover.querySelector(`button.${MARK}`) === null) cover.append(button(run, words, goTo));
+    if (cover.querySelector(`button.${MARK}`) === null) cover.append(markOf(run, words, goTo));
 }
 
 function markTab({ title }: NotebookPanel, count: number): void {
@@ -47,16 +48,12 @@ function markTab({ title }: NotebookPanel, count: number): void {
   if (title.dataset[COUNT] !== String(count)) title.dataset = { ...title.dataset, [COUNT]: String(count) };
 }
 
-function button(run: ListedRun, words: string, goTo: GoToRun): HTMLButtonElement {
-  const made = document.createElement("button");
-  made.type = "button";
+function markOf(run: ListedRun, words: string, goTo: GoToRun): HTMLButtonElement {
+  const made = button(words, () => void goTo(run, true));
   made.className = MARK;
   made.dataset["run"] = run.run_id;
-  made.textContent = words;
-  made.addEventListener("click", (event) => {
-    event.stopPropagation();
-    void goTo(run, true);
-  });
+  // Of the placeholder around it, a click shows the output.
+  made.addEventListener("click", (event) => event.stopPropagation());
   return made;
 }
 

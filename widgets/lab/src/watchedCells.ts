@@ -2,7 +2,7 @@
 import type { ICellModel } from "@jupyterlab/cells";
 import type { INotebookModel } from "@jupyterlab/notebook";
 import type { WatchCell } from "../../src/ui/events";
-import { isLocked } from "./locks";
+import { isLocked } from "./cells";
 
 /** Not of all cells at each key: a notebook may have thousands. */
 export function watchCell(
