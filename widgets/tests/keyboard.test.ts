@@ -22,6 +22,7 @@ const NO_KEY: Key = {
   metaKey: false,
   altKey: false,
   isComposing: false,
+  keyCode: 0,
 };
 const named = (key: Partial<Key>, field: Field = "none"): string | null => keyName({ ...NO_KEY, ...key }, field);
 

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { editable, prettyJson, shownCall } from "../src/text/arguments";
+import { changedLines, editable, prettyJson, shownCall } from "../src/text/arguments";
 import { limit, spent, wholeSeconds } from "../src/text/format";
 import { visible } from "../src/text/invisible";
 import { errorLine, splitTraceback } from "../src/text/traceback";
-import { changedLines } from "../src/text/changedLines";
 
 /** What a preview has beside its text. */
 const PLAIN = { facts: [], left_out: "", cell: null, base: "" };

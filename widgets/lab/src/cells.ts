@@ -3,13 +3,11 @@
 import type { ICellModel, ICodeCellModel } from "@jupyterlab/cells";
 import { type INotebookCellExecutor, type NotebookPanel, runCell } from "@jupyterlab/notebook";
 import type { CellChange, CellState, PageAnswer, ReadCells, RunCell } from "../../src/protocol";
+import { isLocked, locksOf } from "./watchedCells";
 
 export type Answer = Omit<PageAnswer, "type" | "request_id">;
 type Refusal = NonNullable<PageAnswer["refusal"]>;
 type Output = Record<string, unknown>;
-type Lock = NonNullable<CellState["locks"]>[number];
-
-const LOCKS: readonly Lock[] = ["editable", "deletable"];
 
 const MOST_OUTPUTS = 50;
 const OUTPUT_CHARACTERS = 20_000;
@@ -54,16 +52,6 @@ function wholeCell(panel: NotebookPanel, id: string): Record<string, unknown> | 
   const cell = model?.sharedModel.toJSON();
   if (model === undefined || cell === undefined || JSON.stringify(cell).length > REMOVED_CHARACTERS) return null;
   return { ...cell, metadata: { ...cell.metadata, ...(isCode(model) && { trusted: model.trusted }) } };
-}
-
-/** The fields of a cell's metadata that lock it. */
-function locksOf(model: ICellModel): Lock[] {
-  return LOCKS.filter((key) => model.getMetadata(key) === false);
-}
-
-export function isLocked(model: ICellModel, action: "edit" | "delete"): boolean {
-  const locks = locksOf(model);
-  return action === "delete" ? locks.length > 0 : locks.includes("editable");
 }
 
 /** Runs it as the user would, and leaves the user's place and focus where they are. */

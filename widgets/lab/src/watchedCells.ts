@@ -1,8 +1,22 @@
 /** Watches a cell for a card: whether its source is the one that the card is about, and it may still be changed. */
 import type { ICellModel } from "@jupyterlab/cells";
 import type { INotebookModel } from "@jupyterlab/notebook";
+import type { CellState } from "../../src/protocol";
 import type { WatchCell } from "../../src/ui/events";
-import { isLocked } from "./cells";
+
+type Lock = NonNullable<CellState["locks"]>[number];
+
+const LOCKS: readonly Lock[] = ["editable", "deletable"];
+
+/** The fields of a cell's metadata that lock it. */
+export function locksOf(model: ICellModel): Lock[] {
+  return LOCKS.filter((key) => model.getMetadata(key) === false);
+}
+
+export function isLocked(model: ICellModel, action: "edit" | "delete"): boolean {
+  const locks = locksOf(model);
+  return action === "delete" ? locks.length > 0 : locks.includes("editable");
+}
 
 /** Not of all cells at each key: a notebook may have thousands. */
 export function watchCell(

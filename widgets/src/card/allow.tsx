@@ -53,7 +53,7 @@ export function AllowPanel({ card, panel }: { card: CallModel; panel: RulePanel 
   const root = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => root.current?.querySelector("input")?.focus(), []);
   const save = (): void => {
-    if (chosen !== undefined) run.decide(card, { kind: "always", scope, rule: chosen.text });
+    if (chosen !== undefined) run.decide(card, { approved: true, scope, rule: chosen.text });
   };
   if (chosen === undefined) return null;
   return (

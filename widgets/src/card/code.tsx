@@ -2,13 +2,13 @@
 import { type StructuredPatch, parsePatch } from "diff";
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Preview, Warning } from "../protocol";
 import type { Call } from "../state/model";
 import { lineCount, ON_CELLS, parseArguments, prettyJson, shownCall } from "../text/arguments";
 import { linesOf } from "../text/code";
 import { plural } from "../text/format";
-import { Copy } from "../ui/copy";
+import { copyButton } from "../ui/copying";
 import { canInsertCells, insertCells, watchCell } from "../ui/events";
 import { Fold } from "../ui/fold";
 import { Icon } from "../ui/icon";
@@ -104,6 +104,15 @@ export function Code({
       </pre>
     </>
   );
+}
+
+/** Copies exactly `text`, which may be shown with its hidden characters written out. */
+function Copy({ text }: { text: string }): JSX.Element {
+  const place = useRef<HTMLSpanElement>(null);
+  const current = useRef(text);
+  current.current = text;
+  useLayoutEffect(() => place.current?.replaceChildren(copyButton(() => current.current)), []);
+  return <span class="ak-copy-place" ref={place} />;
 }
 
 /** `piece`: the diff is of a piece of a file, and its line numbers say nothing about the file. `language`: of a cell. */

@@ -41,7 +41,7 @@ export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
         {...ACTIONS.approve}
         {...common}
         look={first ? "primary" : "plain"}
-        onPress={() => run.decide(card, { kind: "approve" })}
+        onPress={() => run.decide(card, { approved: true })}
       />
       {ruleButton("run")}
       <Button {...ACTIONS.deny} {...common} onPress={() => run.openPanel(card, "reason")} />
@@ -91,6 +91,10 @@ export function ReasonPanel({ card, draft }: { card: CallModel; draft: { text: s
   const field = useRef<HTMLTextAreaElement>(null);
   const id = usePageId();
   useLayoutEffect(() => field.current?.focus(), []);
+  const deny = (): void => {
+    const reason = draft.text.trim();
+    run.decide(card, reason === "" ? { approved: false } : { approved: false, reason });
+  };
   return (
     <>
       <div class="ak-panel">
@@ -111,7 +115,7 @@ export function ReasonPanel({ card, draft }: { card: CallModel; draft: { text: s
         />
       </div>
       <div class="ak-actions">
-        <Button {...ACTIONS.denyForReason} onPress={() => run.decide(card, { kind: "deny", reason: draft.text })} />
+        <Button {...ACTIONS.denyForReason} onPress={deny} />
         <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
       </div>
     </>

@@ -3,14 +3,13 @@ import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Call } from "../state/model";
-import { editable, lineCount } from "../text/arguments";
-import { changedLines } from "../text/changedLines";
+import { changedLines, editable, lineCount } from "../text/arguments";
 import { plural } from "../text/format";
 import { Part } from "../text/code";
 import { Button } from "../ui/button";
 import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 import { ACTIONS } from "./actions";
-import type { Choice } from "../store/controller";
+import type { Decision } from "../store/controller";
 import type { CallModel } from "../store/run";
 import { useRun } from "./context";
 
@@ -42,12 +41,11 @@ export class Draft {
   }
 
   /** Approving what was not changed is an approval, not an edit. */
-  choice(): Choice {
+  decision(): Decision {
     const { tool_name: name, tool_input: input } = this.call.peek();
     const text = this.current.peek();
-    return text === this.original.peek()
-      ? { kind: "approve" }
-      : { kind: "edit", input: editable(name, input ?? "").rebuild(text) };
+    if (text === this.original.peek()) return { approved: true };
+    return { approved: true, edited_input: editable(name, input ?? "").rebuild(text) };
   }
 }
 
@@ -95,7 +93,7 @@ export function EditActions({ card, draft }: { card: CallModel; draft: Draft }):
         {...ACTIONS.approveEdited}
         look="primary"
         offBecause={guarded.value ? "" : undefined}
-        onPress={() => run.decide(card, draft.choice())}
+        onPress={() => run.decide(card, draft.decision())}
       />
       <Button name="Reset" onPress={() => draft.reset()} />
       <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />

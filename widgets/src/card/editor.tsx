@@ -20,7 +20,7 @@ import {
 } from "@codemirror/view";
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { changedLines } from "../text/changedLines";
+import { changedLines } from "../text/arguments";
 import { highlighter } from "../text/highlight";
 import { HIDDEN_CHARACTERS, marker } from "../text/invisible";
 import { shellLanguage } from "../text/shell";

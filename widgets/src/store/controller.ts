@@ -1,7 +1,7 @@
 /** Controller for one rendered run: what a person does becomes commands, and the focus goes on. */
 import { batch } from "@preact/signals";
 import type { Channel } from "../channel/channel";
-import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, DelayView, PauseView, Scope } from "../protocol";
+import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, DelayView, PauseView } from "../protocol";
 import { KeyScope } from "../ui/keys";
 import { FocusOrder } from "./focusOrder";
 import { type CallModel, type Panel, RunStore } from "./run";
@@ -9,11 +9,8 @@ import { type CallModel, type Panel, RunStore } from "./run";
 /** For this long after a decision no other card takes one: a second click was meant for the first card. */
 const GUARD_MS = 400;
 
-export type Choice =
-  | { readonly kind: "approve" }
-  | { readonly kind: "deny"; readonly reason: string }
-  | { readonly kind: "edit"; readonly input: Record<string, unknown> | string }
-  | { readonly kind: "always"; readonly scope: Exclude<Scope, "once">; readonly rule: string };
+/** What a person decides of a call, as a command says it. */
+export type Decision = Omit<ApprovalResponseCommand, "type" | "approval_id" | "digest">;
 
 export class RunController {
   readonly store: RunStore;
@@ -41,16 +38,16 @@ export class RunController {
     card.panel.value = panel;
   }
 
-  decide(card: CallModel, choice: Choice): void {
-    if (this.store.guarded.peek() || !this.sendDecision(card, choice)) return;
+  decide(card: CallModel, decision: Decision): void {
+    if (this.store.guarded.peek() || !this.sendDecision(card, decision)) return;
     // What was edited is there again, if the runtime does not take it.
-    this.afterAnswer(card.id, choice.kind === "edit" ? [] : [card]);
+    this.afterAnswer(card.id, "edited_input" in decision ? [] : [card]);
   }
 
   decideAll(approved: boolean): void {
     if (this.store.guarded.peek()) return;
     const cards = this.store.answerable.peek();
-    for (const card of cards) this.sendDecision(card, approved ? { kind: "approve" } : { kind: "deny", reason: "" });
+    for (const card of cards) this.sendDecision(card, { approved });
     this.afterAnswer(cards[0]?.id ?? null, cards);
   }
 
@@ -157,10 +154,11 @@ export class RunController {
     this.store.focusedCall.value = card?.getAttribute("data-tool-call-id") ?? null;
   }
 
-  private sendDecision(card: CallModel, choice: Choice): boolean {
+  private sendDecision(card: CallModel, decision: Decision): boolean {
     const { approval_id, digest, state } = card.call.peek();
     if (state !== "awaiting_approval") return false;
-    return this.channel.decide(commandFor(choice, approval_id, digest), card.id, this.runId);
+    const command = { type: "approval_response", approval_id, digest, ...decision } as const;
+    return this.channel.decide(command, card.id, this.runId);
   }
 
   private dispatch(command: ClientCommand): void {
@@ -182,21 +180,5 @@ export class RunController {
     clearTimeout(this.guardTimer);
     this.store.guarded.value = true;
     this.guardTimer = setTimeout(() => (this.store.guarded.value = false), GUARD_MS);
-  }
-}
-
-export function commandFor(choice: Choice, approvalId: string, digest: string): ApprovalResponseCommand {
-  const answer = { type: "approval_response", approval_id: approvalId, digest } as const;
-  switch (choice.kind) {
-    case "approve":
-      return { ...answer, approved: true };
-    case "deny":
-      return choice.reason.trim() === ""
-        ? { ...answer, approved: false }
-        : { ...answer, approved: false, reason: choice.reason.trim() };
-    case "edit":
-      return { ...answer, approved: true, edited_input: choice.input };
-    case "always":
-      return { ...answer, approved: true, scope: choice.scope, rule: choice.rule };
   }
 }

@@ -1,4 +1,5 @@
 /** A call's arguments: what the card shows of them, and what Edit puts in their place. */
+import { diffArrays } from "diff";
 import type { Preview } from "../protocol";
 
 export interface Shown {
@@ -85,6 +86,18 @@ export function editable(name: string, input: string): Editable {
   }
   // JSON text goes as text: a number too large for JavaScript would not survive being read here.
   return { text: prettyJson(input), language: "json", rebuild: (text) => text };
+}
+
+/** The numbers, from 1, of the lines of `after` that are not in `before`. */
+export function changedLines(before: string, after: string): number[] {
+  const changed: number[] = [];
+  let line = 1;
+  for (const part of diffArrays(before.split("\n"), after.split("\n"))) {
+    if (part.removed) continue;
+    if (part.added) changed.push(...part.value.map((_, offset) => line + offset));
+    line += part.value.length;
+  }
+  return changed;
 }
 
 /** Comments and imports. */

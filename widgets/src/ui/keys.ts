@@ -42,32 +42,25 @@ export class KeyScope {
 
 export const KeyScopeContext = createContext<KeyScope | null>(null);
 
-/** Has `keys` do what `press` does, where this component is on the page: in the scope around it, or in one of its own. */
-export function useKeys(keys: readonly string[], press: () => void, own?: KeyScope): void {
-  const around = useContext(KeyScopeContext);
-  const scope = own ?? around;
+/** Has `keys` do what `press` does, where this component is on the page. */
+export function useKeys(keys: readonly string[], press: () => void): void {
+  const scope = useContext(KeyScopeContext);
   const latest = useRef(press);
   latest.current = press;
   useLayoutEffect(() => scope?.bind(keys, () => latest.current()), [scope, keys]);
 }
 
-export interface Key {
-  readonly key: string;
-  readonly repeat: boolean;
-  readonly shiftKey: boolean;
-  readonly ctrlKey: boolean;
-  readonly metaKey: boolean;
-  readonly altKey: boolean;
-  readonly isComposing: boolean;
-  /** Safari has ended the composition when it reports the Enter that ends it; this code says what it was. */
-  readonly keyCode?: number;
-}
+export type Key = Pick<
+  KeyboardEvent,
+  "key" | "repeat" | "shiftKey" | "ctrlKey" | "metaKey" | "altKey" | "isComposing" | "keyCode"
+>;
 
 /** Where a key was pressed. `line` is a field in which Enter sends. */
 export type Field = "none" | "choice" | "line" | "text";
 
 /** Whether a key is part of a character that is being put together, which is the field's own. */
 export function isComposing(key: Pick<Key, "isComposing" | "keyCode">): boolean {
+  // Safari has ended the composition when it reports the Enter that ends it; this code says what it was.
   return key.isComposing || key.keyCode === 229;
 }
 

@@ -38,6 +38,6 @@ function coded(line: string): ComponentChild[] {
 /** The same without a component, where there are many: what is shown of most texts is the text. */
 export function plain(text: string): ComponentChild {
   const found = pieces(text);
-  if (found.length === 1 && found[0]?.hidden === false) return found[0].text;
-  return <>{found.map((piece) => (piece.hidden ? <span class="ak-hidden">{piece.text}</span> : piece.text))}</>;
+  if (found.length === 1) return text;
+  return <>{found.map((piece, index) => (index % 2 === 0 ? piece : <span class="ak-hidden">{piece}</span>))}</>;
 }
