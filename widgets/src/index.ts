@@ -7,8 +7,7 @@ import { leaseChannel, type Lease } from "./channel/registry";
 import { keepsKeysInRecords, keepsTyping } from "./ui/notebook";
 import type { WidgetManager } from "./card/notebookRenderers";
 import { keepsPlace } from "./ui/keepPlace";
-import { typesetterOf } from "./ui/typesetting";
-import { DrawingsContext, TypesetContext } from "./card/context";
+import { DrawingsContext } from "./card/context";
 import { Run } from "./run/run";
 import css from "./styles.css";
 
@@ -41,9 +40,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     prompt: model.get("prompt"),
     unserved: model.get("unserved"),
   });
-  const typeset = typesetterOf(model.widget_manager);
-  const typesetting = h(TypesetContext.Provider, { value: typeset, children: run });
-  mount(h(DrawingsContext.Provider, { value: drawings, children: typesetting }), el);
+  mount(h(DrawingsContext.Provider, { value: drawings, children: run }), el);
   const leavePlace = keepsPlace(el);
   keepsTyping(el);
   const leave = keepsFocus(el);

@@ -7,30 +7,4 @@ export type CallState = ToolCallView["state"];
 export type ErrorCode = ErrorEvent["code"];
 export type PolicyMode = RunView["policy"]["mode"];
 export type Scope = ApprovalRequestEvent["scopes"][number];
-export type {
-  ApprovalResponseCommand,
-  BudgetCommand,
-  BudgetLimits,
-  BudgetRaise,
-  CellChange,
-  CellState,
-  DelayView,
-  NoticeView,
-  ConversationView,
-  ErrorEvent,
-  NotebooksOpened,
-  OutputView,
-  PageAnswer,
-  PageRequest,
-  PauseView,
-  Preview,
-  ReadCells,
-  RuleOffer,
-  PutRun,
-  RunCell,
-  RunsBegan,
-  RunView,
-  SessionEvent,
-  ToolCallView,
-  Warning,
-} from "./protocol.gen";
+export type * from "./protocol.gen";

@@ -37,7 +37,7 @@ describe("formulas, money and code, as in the record", () => {
     const finished: Element[] = [];
     const stream = new StreamingMarkdown(root, (block) => finished.push(block));
     for (let at = 1; at <= text.length; at += 1) stream.show(text.slice(0, at));
-    stream.finish();
+    stream.show(text, true);
     expect(formulasOf(root)).toEqual(
       formulas.filter((one) => !one.refused).map(({ tex, display }) => ({ tex, display })),
     );

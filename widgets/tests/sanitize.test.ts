@@ -74,8 +74,7 @@ describe("an answer", () => {
       stream.show(text.slice(0, length));
       first ??= length > 40 ? root.querySelector("h1") : null;
     }
-    stream.show(text);
-    stream.finish();
+    stream.show(text, true);
     expect(root.querySelector("h1")).toBe(first);
     const whole = document.createElement("div");
     whole.innerHTML = renderMarkdown(text);
@@ -85,8 +84,7 @@ describe("an answer", () => {
   test("resolves a link whose address comes at the end", () => {
     const root = document.createElement("div");
     const stream = new StreamingMarkdown(root);
-    stream.show("See [the docs][d].\n\nMore.\n\n[d]: https://example.com");
-    stream.finish();
+    stream.show("See [the docs][d].\n\nMore.\n\n[d]: https://example.com", true);
     expect(root.querySelector("a")?.getAttribute("href")).toBe("https://example.com");
   });
 });

@@ -1,5 +1,5 @@
 /** One tool call: its head, the call itself, what was decided, what came out. */
-import { h, type JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { memo } from "preact/compat";
 import { useContext, useLayoutEffect, useMemo } from "preact/hooks";
 import { needsYou, type Call } from "../state/model";
@@ -11,10 +11,10 @@ import { seenWords, storedWords, titleOf } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { OnceButton } from "../ui/button";
 import { Fold } from "../ui/fold";
-import { Icon, icon } from "../ui/icon";
+import { Icon } from "../ui/icon";
 import { useSeconds } from "../ui/hooks";
 import { KeyScope, KeyScopeContext } from "../ui/keys";
-import { Plain, plain } from "../ui/untrustedText";
+import { Plain } from "../ui/untrustedText";
 import { AllowPanel } from "./allow";
 import { CallBody, StaleCell, changeCount } from "./code";
 import type { RunController } from "../store/controller";
@@ -23,7 +23,7 @@ import { useRun } from "./context";
 import { DecisionRow, ReasonPanel, SentRow } from "./decision";
 import { Draft, EditActions, EditPanel } from "./edit";
 import { folds } from "../store/folding";
-import { ASKING, CALL_STATES, NEXT_IN_LINE, type StateLook } from "./looks";
+import { ASKING, CALL_STATES, type StateLook } from "./looks";
 import { OutputList, OutputNote } from "./outputs";
 import { ProblemWords } from "./problem";
 import { Question } from "./question";
@@ -44,7 +44,6 @@ interface CardProps {
   before?: CallModel | undefined;
 }
 
-/** A folded call is one row, of which a run may have hundreds: it consists of no more components than this and its head. */
 export const Card = memo(function Card({ card, before }: CardProps): JSX.Element {
   const run = useRun();
   const around = useContext(KeyScopeContext);
@@ -119,34 +118,39 @@ function Head({ card, draft }: PartProps): JSX.Element {
   const open = card.fold.value === "open";
   const look = lookOf(card, run.store);
   const ends = folds(call.state);
-  const inner = [
-    icon(look.icon, look.tone),
-    ...headWords(card, draft),
-    <span class="ak-state">
-      {(call.recorded || recorded.value) && call.state === "awaiting_approval" && (
-        <span class="ak-tag">{run.store.isDemo.value ? SHARED.recorded.demo : SHARED.recorded.answers}</span>
-      )}
-      <span class="ak-word">{look.word}</span>
-      {ends ? endNote(call) : <Seconds call={call} />}
-      {ends && icon(open ? "down" : "right", "ak-chev")}
-      {!gone.value && (call.state === "approved" || call.state === "executing") && call.tool_name !== "ask_user" && (
-        <OnceButton
-          name="Cancel"
-          pressed="Cancelling…"
-          onPress={() => run.send({ type: "tool_cancel", tool_call_id: call.tool_call_id })}
-        />
-      )}
-    </span>,
-  ];
-  if (!ends) return h("div", { class: "ak-head" }, ...inner);
-  const fold = (): void => void (card.opened.value = !open);
-  return h("button", { type: "button", class: "ak-head", "aria-expanded": open, onClick: fold }, ...inner);
+  const inner = (
+    <>
+      <Icon name={look.icon} tone={look.tone} />
+      <HeadWords card={card} draft={draft} />
+      <span class="ak-state">
+        {(call.recorded || recorded.value) && call.state === "awaiting_approval" && (
+          <span class="ak-tag">{run.store.isDemo.value ? SHARED.recorded.demo : SHARED.recorded.answers}</span>
+        )}
+        <span class="ak-word">{look.word}</span>
+        {ends ? endNote(call) !== "" && <span class="ak-muted">{endNote(call)}</span> : <Seconds call={call} />}
+        {ends && <Icon name={open ? "down" : "right"} tone="ak-chev" />}
+        {!gone.value && (call.state === "approved" || call.state === "executing") && call.tool_name !== "ask_user" && (
+          <OnceButton
+            name="Cancel"
+            pressed="Cancelling…"
+            onPress={() => run.send({ type: "tool_cancel", tool_call_id: call.tool_call_id })}
+          />
+        )}
+      </span>
+    </>
+  );
+  if (!ends) return <div class="ak-head">{inner}</div>;
+  return (
+    <button type="button" class="ak-head" aria-expanded={open} onClick={() => (card.opened.value = !open)}>
+      {inner}
+    </button>
+  );
 }
 
 function lookOf(card: CallModel, { off }: RunStore): StateLook {
   const call = card.call.value;
   if (call.state === "executing" && call.tool_name === "ask_user") return ASKING;
-  if (call.state === "executing" && call.waiting_behind !== null) return NEXT_IN_LINE;
+  if (call.state === "executing" && call.waiting_behind !== null) return CALL_STATES.approved;
   const look = CALL_STATES[call.state];
   if (call.state !== "awaiting_approval") return look;
   const pending = card.pending.value;
@@ -156,47 +160,42 @@ function lookOf(card: CallModel, { off }: RunStore): StateLook {
 }
 
 /** What the call does, with what, and the tool's name. */
-function headWords(card: CallModel, draft: Draft): JSX.Element[] {
+function HeadWords({ card, draft }: PartProps): JSX.Element {
   const { tool_name: name, tool_input: input, preview } = card.call.value;
   const said = headNote(card, draft);
   const cell = preview?.cell ?? null;
   const object = said === null ? summary(name, input, cell) : "";
   const title = titleOf(name, object, cell);
-  return [
-    title === "" ? <code class="ak-title">{plain(name)}</code> : <span class="ak-title">{title}</span>,
-    said ?? <code class="ak-sum">{plain(object)}</code>,
-    ...(title === "" ? [] : [<code class="ak-tool">{plain(name)}</code>]),
-  ];
+  const tool = <Plain text={name} />;
+  return (
+    <>
+      {title === "" ? <code class="ak-title">{tool}</code> : <span class="ak-title">{title}</span>}
+      {said === null ? (
+        <code class="ak-sum">
+          <Plain text={object} />
+        </code>
+      ) : (
+        <span class="ak-sum">{said}</span>
+      )}
+      {title !== "" && <code class="ak-tool">{tool}</code>}
+    </>
+  );
 }
 
-/** What a head says in place of a summary of the arguments. */
-function headNote(card: CallModel, draft: Draft): JSX.Element | null {
+/** What a head says in place of a summary of the arguments; `null` where it has that. */
+function headNote(card: CallModel, draft: Draft): ComponentChildren {
   const call = card.call.value;
-  if (card.panel.value === "edit" && call.state === "awaiting_approval")
-    return <span class="ak-sum">{draft.note.value}</span>;
-  if (call.tool_name === "ask_user" && call.state === "executing") return <span class="ak-sum" />;
-  if (call.state === "awaiting_approval" && call.tool_input !== null) {
-    const shown = shownCall(call.tool_name, call.tool_input, call.preview);
-    const cell = ON_CELLS.includes(call.tool_name);
-    const runs = !cell || call.tool_name === "run_cell" || parseArguments(call.tool_input)?.["run"] === true;
-    if (cell && shown.kind === "diff")
-      return (
-        <span class="ak-sum">
-          {changeCount(shown.text)}
-          {runs && ", which is then run"}
-        </span>
-      );
-    if (shown.language === "python")
-      return (
-        <span class="ak-sum">
-          {plural(lineCount(shown.text), "line")}
-          {runs && ", in this notebook’s kernel"}
-        </span>
-      );
-    if (shown.language === "shell") return <span class="ak-sum">{plural(lineCount(shown.text), "line")}</span>;
-  }
-  if (call.state === "invalid") return <span class="ak-sum">{plain(call.reason ?? call.result ?? "")}</span>;
-  return null;
+  if (call.state === "awaiting_approval" && card.panel.value === "edit") return draft.note.value;
+  if (call.tool_name === "ask_user" && call.state === "executing") return "";
+  if (call.state === "invalid") return <Plain text={call.reason ?? call.result ?? ""} />;
+  if (call.state !== "awaiting_approval" || call.tool_input === null) return null;
+  const { kind, language, text } = shownCall(call.tool_name, call.tool_input, call.preview);
+  const cell = ON_CELLS.includes(call.tool_name);
+  const runs = !cell || call.tool_name === "run_cell" || parseArguments(call.tool_input)?.["run"] === true;
+  if (cell && kind === "diff") return `${changeCount(text)}${runs ? ", which is then run" : ""}`;
+  const lines = plural(lineCount(text), "line");
+  if (language === "python") return `${lines}${runs ? ", in this notebook’s kernel" : ""}`;
+  return language === "shell" ? lines : null;
 }
 
 function Seconds({ call }: { call: Call }): JSX.Element | null {
@@ -209,30 +208,24 @@ function Seconds({ call }: { call: Call }): JSX.Element | null {
 }
 
 /** What the head says of a call that has ended. */
-function endNote(call: Call): JSX.Element | null {
+function endNote(call: Call): string {
   switch (call.state) {
     case "success":
-      if (call.cached_at !== null && call.ended_at !== null)
-        return <span class="ak-muted">{storedWords(call.cached_at, call.ended_at)}</span>;
+      if (call.cached_at !== null && call.ended_at !== null) return storedWords(call.cached_at, call.ended_at);
       // Of a diff that is not shown whole, the lines that are would be too few.
-      if (call.preview?.kind === "diff" && !call.preview.left_out)
-        return <span class="ak-muted">{changeCount(call.preview.text)}</span>;
-      return call.duration_ms === null ? null : <span class="ak-muted">{duration(call.duration_ms)}</span>;
+      if (call.preview?.kind === "diff" && !call.preview.left_out) return changeCount(call.preview.text);
+      return call.duration_ms === null ? "" : duration(call.duration_ms);
     case "error":
     case "cancelled":
-      return call.duration_ms === null || call.started_at === null ? null : (
-        <span class="ak-muted">{duration(call.duration_ms)}</span>
-      );
+      return call.duration_ms === null || call.started_at === null ? "" : duration(call.duration_ms);
     case "invalid":
-      return <span class="ak-muted">Model was told</span>;
+      return "Model was told";
     case "superseded":
-      return (
-        <span class="ak-muted">{call.reason === RUN_AGAIN ? "its cell was run again" : "by your new message"}</span>
-      );
+      return call.reason === RUN_AGAIN ? "its cell was run again" : "by your new message";
     case "expired":
-      return <span class="ak-muted">nothing ran</span>;
+      return "nothing ran";
     default:
-      return null;
+      return "";
   }
 }
 
@@ -246,22 +239,15 @@ function Content({ card, draft }: PartProps): JSX.Element | null {
       if (call.tool_name === "ask_user" && !gone.value) return <Question card={card} />;
       return <Ran call={call} />;
     case "success":
+    case "error":
+    case "unknown":
       return (
         <>
           <Ran call={call} shown={card.fold.value === "shown"} />
-          <UndoRow card={card} />
+          {timedOut(call) && <OutputNote text={call.reason ?? ""} />}
+          {(call.state === "success" || call.undo !== null) && <UndoRow card={card} />}
         </>
       );
-    case "error":
-      return (
-        <>
-          <Ran call={call} />
-          <EndNote call={call} />
-          {call.undo !== null && <UndoRow card={card} />}
-        </>
-      );
-    case "unknown":
-      return <Ran call={call} />;
     case "cancelled":
       return call.started_at === null ? <WholeCall call={call} /> : <Ran call={call} />;
     case "approved":
@@ -370,11 +356,6 @@ function Ran({ call, shown = false }: { call: Call; shown?: boolean }): JSX.Elem
       )}
     </>
   );
-}
-
-/** "Timed out after 30 s.": a call that failed because it took too long. */
-function EndNote({ call }: { call: Call }): JSX.Element | null {
-  return timedOut(call) ? <OutputNote text={call.reason ?? ""} /> : null;
 }
 
 /** The tool's result, for tools that show nothing by themselves. */

@@ -7,6 +7,7 @@ import type { Preview, Warning } from "../protocol";
 import type { Call } from "../state/model";
 import { lineCount, ON_CELLS, parseArguments, prettyJson, shownCall } from "../text/arguments";
 import { linesOf } from "../text/code";
+import type { CodeToken } from "../text/highlight";
 import { plural } from "../text/format";
 import { copyButton } from "../ui/copying";
 import { canInsertCells, insertCells, watchCell } from "../ui/events";
@@ -93,15 +94,23 @@ export function Code({
       <pre class="ak-code" dir="ltr" data-role="code">
         {lines.map((line, index) => (
           <span class="ak-l" key={index}>
-            {line.map((token, at) => (
-              <span class={token.classes} key={at}>
-                <Plain text={token.text} />
-              </span>
-            ))}
+            <Tokens tokens={line} />
             {index < lines.length - 1 && "\n"}
           </span>
         ))}
       </pre>
+    </>
+  );
+}
+
+function Tokens({ tokens }: { tokens: readonly CodeToken[] }): JSX.Element {
+  return (
+    <>
+      {tokens.map((token, at) => (
+        <span class={token.classes} key={at}>
+          <Plain text={token.text} />
+        </span>
+      ))}
     </>
   );
 }
@@ -202,11 +211,7 @@ function Hunk({
             {!piece && <span class="ak-n">{now}</span>}
             <span>{mark === "-" ? "−" : mark}</span>
             <span>
-              {linesOf(line.slice(1), language)[0]?.map((token, at) => (
-                <span class={token.classes} key={at}>
-                  <Plain text={token.text} />
-                </span>
-              ))}
+              <Tokens tokens={linesOf(line.slice(1), language)[0] ?? []} />
             </span>
           </span>
         );

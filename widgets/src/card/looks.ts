@@ -29,6 +29,3 @@ export const CALL_STATES: Readonly<Record<CallState, StateLook>> = {
 };
 
 export const ASKING: StateLook = { word: "Waiting for your answer", icon: "ask", tone: "ak-turn" };
-
-/** A call that has been handed over, and that the kernel takes up after the user's own cell. */
-export const NEXT_IN_LINE = CALL_STATES.approved;

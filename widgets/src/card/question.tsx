@@ -1,5 +1,5 @@
 /** A question of the model to the person: choices, free text, or both. */
-import type { JSX, TargetedInputEvent } from "preact";
+import { h, type JSX, type TargetedInputEvent } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { ClientCommand } from "../protocol";
 import { parseArguments } from "../text/arguments";
@@ -35,6 +35,7 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
     if (guarded.peek()) field.value = words;
     else setWords(field.value);
   };
+  const field = { class: "ak-field", "aria-label": SHARED.card.yourAnswer, value: words, onInput: write };
   if (sent) return <div class="ak-say">{line === null ? "Sent to the agent." : "Sent to the code."}</div>;
   return (
     <>
@@ -56,16 +57,13 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
         </fieldset>
         {line === null ? (
           <textarea
-            class="ak-field"
+            {...field}
             rows={1}
             data-takes-focus={choices.length === 0 ? "" : undefined}
-            aria-label={SHARED.card.yourAnswer}
             placeholder={choices.length > 0 ? "Or answer in your own words" : SHARED.card.yourAnswer}
-            value={words}
-            onInput={write}
           />
         ) : (
-          <LineField kind={line} value={words} onInput={write} />
+          h("input", { ...field, type: line, autocomplete: "off", "data-enter": "send", "data-takes-focus": "" })
         )}
       </div>
       <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
@@ -88,25 +86,6 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
       </div>
     </>
   );
-}
-
-interface LineFieldProps {
-  kind: "text" | "password";
-  value: string;
-  onInput: (event: TargetedInputEvent<HTMLInputElement>) => void;
-}
-
-function LineField({ kind, value, onInput }: LineFieldProps): JSX.Element {
-  const field = {
-    class: "ak-field",
-    "data-enter": "send",
-    "data-takes-focus": "",
-    autocomplete: "off",
-    "aria-label": SHARED.card.yourAnswer,
-    value,
-    onInput,
-  };
-  return kind === "password" ? <input type="password" {...field} /> : <input type="text" {...field} />;
 }
 
 interface AnswerProps {

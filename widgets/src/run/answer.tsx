@@ -2,7 +2,7 @@ import type { ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { TypesetContext } from "../card/context";
+import { DrawingsContext } from "../card/context";
 import { StreamingMarkdown } from "../text/markdown";
 import { addCopyButtons } from "../ui/copying";
 import { usePageId } from "../ui/hooks";
@@ -23,17 +23,16 @@ export const Message = memo(function Message({ text, growing }: Props): JSX.Elem
 /** The text is put in by hand, so that finished blocks are never touched again. */
 const Answer = memo(function Answer({ text, streaming }: { text: string; streaming: boolean }): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
-  const typeset = useContext(TypesetContext);
+  const drawings = useContext(DrawingsContext);
   const stream = useRef<StreamingMarkdown | null>(null);
   useLayoutEffect(() => {
     if (root.current === null) return;
     stream.current ??= new StreamingMarkdown(root.current, (block) => {
       addCopyButtons(block);
-      typeset(block);
+      drawings.typeset(block);
     });
-    stream.current.show(text);
-    if (!streaming) stream.current.finish();
-  }, [text, streaming, typeset]);
+    stream.current.show(text, !streaming);
+  }, [text, streaming, drawings]);
   return <div class={`ak-answer ${streaming ? "ak-streaming" : ""}`} data-role="answer" ref={root} />;
 });
 

@@ -1,6 +1,6 @@
 /** What a run says beside its items: bars for its connection, the run ahead, several waiting calls and a delay; notices. */
 import type { JSX } from "preact";
-import { useId, useMemo, useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { ACTIONS } from "../card/actions";
 import { ProblemWords } from "../card/problem";
 import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
@@ -80,7 +80,7 @@ export function ConnectionBar({ controller }: { controller: RunController }): JS
   const away = Date.now() - since;
   // Before a run's first event the runtime may not know it yet, and refuses.
   if (store.ended.value || status === "open" || (store.run.value === null && away < 5_000)) return null;
-  const again = <Button name="Try again" small onPress={() => controller.retryConnection()} />;
+  const again = <Button name="Try again" small onPress={() => controller.channel.retryNow()} />;
   if (status === "gone")
     return (
       <Bar role="alert" icon="cross" tone="ak-bad">
@@ -186,11 +186,6 @@ export function RunAheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Elemen
       {more > 0 && `, and ${more} more`}.
     </Bar>
   );
-}
-
-/** The cards of the run ahead, live. `run` makes its view, once for each run. */
-export function RunAheadView({ runId, run }: { runId: string; run: (runId: string) => JSX.Element }): JSX.Element {
-  return <div class="ak-ahead">{useMemo(() => run(runId), [runId])}</div>;
 }
 
 function standing(state: RunState): string {

@@ -20,9 +20,7 @@ const MEANING: Readonly<Record<PolicyMode, string>> = {
   deny: "Every call is denied.",
 };
 
-/** The modes to choose from, the most permissive first. */
-const MODES: readonly PolicyMode[] = ["allow", "edit", "ask", "plan", "deny"];
-
+/** From the most permissive on. */
 const NAMES: Readonly<Record<PolicyMode, string>> = {
   allow: "Allow",
   edit: "Edit",
@@ -30,6 +28,7 @@ const NAMES: Readonly<Record<PolicyMode, string>> = {
   plan: "Plan",
   deny: "Deny",
 };
+const MODES = Object.keys(NAMES) as PolicyMode[];
 
 interface Props {
   policy: RunView["policy"];

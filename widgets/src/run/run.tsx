@@ -17,7 +17,7 @@ import { Message, Thinking } from "./answer";
 import { BudgetCard, RaiseLine } from "./budget";
 import { RunController } from "../store/controller";
 import { Header } from "./header";
-import { BatchBar, ConnectionBar, DelayBar, Note, Notice, RunAheadBar, RunAheadView, UnservedNote } from "./notices";
+import { BatchBar, ConnectionBar, DelayBar, Note, Notice, RunAheadBar, UnservedNote } from "./notices";
 import type { CallModel, RunStore } from "../store/run";
 
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
@@ -64,14 +64,16 @@ export function Run({ channel, runId, prompt, unserved = false }: Props): JSX.El
             ahead={store.ahead.value}
             shown={aheadShown.value}
             onShow={() => (aheadShown.value = !aheadShown.value)}
-            onStop={(id) => controller.stopRunAhead(id)}
+            onStop={(id) => controller.send({ type: "cancel", run_id: id })}
           />
           <Items controller={controller} />
           <Announcements controller={controller} />
         </div>
       </KeyScopeContext.Provider>
       {aheadShown.value && first !== undefined && (
-        <RunAheadView runId={first.runId} run={(id) => <Run key={id} channel={channel} runId={id} prompt="" />} />
+        <div class="ak-ahead">
+          <Run key={first.runId} channel={channel} runId={first.runId} prompt="" />
+        </div>
       )}
     </RunContext.Provider>
   );

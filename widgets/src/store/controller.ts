@@ -19,7 +19,7 @@ export class RunController {
   private guardTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly channel: Channel,
+    readonly channel: Channel,
     private readonly runId: string,
     private readonly root: () => HTMLElement | null,
   ) {
@@ -114,10 +114,6 @@ export class RunController {
     this.root()?.querySelector<HTMLElement>(".ak-badge")?.focus();
   }
 
-  stopRunAhead(runId: string): void {
-    this.dispatch({ type: "cancel", run_id: runId });
-  }
-
   raiseBudget(pause: PauseView, add: BudgetLimits, withoutUsd = false): void {
     const { store } = this;
     if (store.guarded.peek() || store.off.peek() || store.raise.peek() !== null) return;
@@ -137,10 +133,6 @@ export class RunController {
   tryNow(delay: DelayView): void {
     this.store.hurried.value = { since: delay.since, at: new Date(this.now()).toISOString() };
     this.dispatch({ type: "try_now", run_id: this.runId });
-  }
-
-  retryConnection(): void {
-    this.channel.retryNow();
   }
 
   /** What came to have the focus takes no key that was on its way. */

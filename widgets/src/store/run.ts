@@ -23,8 +23,8 @@ import { SHARED } from "../text/words.gen";
 import { type Fold, foldsOf, isLine } from "./folding";
 
 const NOTHING: readonly RunState[] = [];
-/** A page in the background paints no frames, and is still read out. */
-const HIDDEN_EVERY_MS = 200;
+/** What comes together is drawn at once; by a timer, as a page in the background paints no frames and is still read out. */
+const DRAW_EVERY_MS = 10;
 
 export type Panel = "none" | "reason" | "edit" | "run" | "allow";
 
@@ -59,8 +59,7 @@ export class RunStore {
   /** When the delay began that was hurried here last, and when that was. */
   readonly hurried = signal({ since: "", at: "" });
   private readonly models = new Map<string, CallModel>();
-  /** Cancels what will show the events that have come. */
-  private unschedule: (() => void) | null = null;
+  private drawTimer: ReturnType<typeof setTimeout> | undefined;
   private offTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -160,23 +159,25 @@ export class RunStore {
   /** Follows the channel, until the function that it gives back is called. */
   watch(): () => void {
     this.copy();
-    const stop = this.channel.subscribe(() => this.schedule());
-    const turned = (): void => this.reschedule();
-    document.addEventListener("visibilitychange", turned);
+    const stop = this.channel.subscribe(() => {
+      this.drawTimer ??= setTimeout(() => this.refresh(), DRAW_EVERY_MS);
+    });
     return () => {
       stop();
-      document.removeEventListener("visibilitychange", turned);
-      this.unschedule?.();
-      this.unschedule = null;
+      this.cancelDrawing();
       clearTimeout(this.offTimer);
     };
   }
 
   /** What the person has just done is seen before their next key is. */
   refresh(): void {
-    this.unschedule?.();
-    this.unschedule = null;
+    this.cancelDrawing();
     this.copy();
+  }
+
+  private cancelDrawing(): void {
+    clearTimeout(this.drawTimer);
+    this.drawTimer = undefined;
   }
 
   /** Copies what the channel holds. */
@@ -201,26 +202,6 @@ export class RunStore {
     clearTimeout(this.offTimer);
     const left = this.channel.decisionsOffIn(Date.now());
     if (left !== null) this.offTimer = setTimeout(() => this.refresh(), left);
-  }
-
-  private schedule(): void {
-    if (this.unschedule !== null) return;
-    const show = (): void => this.refresh();
-    if (document.hidden) {
-      const timer = setTimeout(show, HIDDEN_EVERY_MS);
-      this.unschedule = () => clearTimeout(timer);
-    } else {
-      const frame = requestAnimationFrame(show);
-      this.unschedule = () => cancelAnimationFrame(frame);
-    }
-  }
-
-  /** Also where a page was put into the background: frames that were asked for don't come there. */
-  private reschedule(): void {
-    if (this.unschedule === null) return;
-    this.unschedule();
-    this.unschedule = null;
-    this.schedule();
   }
 }
 

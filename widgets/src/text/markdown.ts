@@ -75,38 +75,25 @@ export class StreamingMarkdown {
     private readonly onFinished: (block: Element) => void = () => undefined,
   ) {}
 
-  /** Show `text`, which most often begins with what is shown. */
-  show(text: string): void {
-    if (text === this.text) return;
-    if (!text.startsWith(this.text)) this.clear();
+  /** Show `text`, which most often begins with what is shown; `isWhole`: what could not be known before is now. */
+  show(text: string, isWhole = false): void {
+    if (text === this.text && !isWhole) return;
+    if (!text.startsWith(this.text) || (isWhole && REFERENCE.test(text))) this.clear();
     this.text = text;
     for (const node of this.unfinished) node.remove();
-    streaming = true;
+    streaming = !isWhole;
     const tokens = marked.lexer(text.slice(this.finishedTo));
     streaming = false;
-    const last = tokens.findLastIndex((token) => token.type !== "space");
-    const finished = tokens.slice(0, Math.max(0, last));
-    this.finished(this.append(finished));
+    const last = isWhole
+      ? tokens.length
+      : Math.max(
+          0,
+          tokens.findLastIndex((token) => token.type !== "space"),
+        );
+    const finished = tokens.slice(0, last);
+    for (const node of this.append(finished)) if (node instanceof Element) this.onFinished(node);
     this.finishedTo += finished.reduce((length, token) => length + token.raw.length, 0);
-    this.unfinished = this.append(tokens.slice(Math.max(0, last)));
-  }
-
-  /** The text is complete: what could not be known before is now. */
-  finish(): void {
-    const { text } = this;
-    if (REFERENCE.test(text)) this.clear();
-    this.text = text;
-    for (const node of this.unfinished) node.remove();
-    const made = fragment(renderMarkdown(text.slice(this.finishedTo)));
-    const nodes = [...made.childNodes];
-    this.root.append(made);
-    this.finishedTo = text.length;
-    this.unfinished = [];
-    this.finished(nodes);
-  }
-
-  private finished(nodes: readonly ChildNode[]): void {
-    for (const node of nodes) if (node instanceof Element) this.onFinished(node);
+    this.unfinished = this.append(tokens.slice(last));
   }
 
   private clear(): void {
@@ -117,10 +104,10 @@ export class StreamingMarkdown {
   }
 
   private append(tokens: Token[]): ChildNode[] {
-    if (tokens.length === 0) return [];
-    const made = fragment(blockHtml(Object.assign(tokens, { links: {} })));
-    const nodes = [...made.childNodes];
-    this.root.append(made);
+    const template = document.createElement("template");
+    template.innerHTML = blockHtml(Object.assign(tokens, { links: {} }));
+    const nodes = [...template.content.childNodes];
+    this.root.append(template.content);
     return nodes;
   }
 }
@@ -161,10 +148,4 @@ function withoutFormulas(text: string): string {
 
 function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-}
-
-function fragment(html: string): DocumentFragment {
-  const template = document.createElement("template");
-  template.innerHTML = html;
-  return template.content;
 }

@@ -1,5 +1,5 @@
 /** Icons, drawn in place: an output's frame has no sheet to refer to. */
-import { h, type JSX } from "preact";
+import type { JSX } from "preact";
 
 const RING = <circle cx="8" cy="8" r="6.25" />;
 
@@ -39,11 +39,9 @@ const DRAWINGS = {
 export type IconName = keyof typeof DRAWINGS;
 
 export function Icon({ name, tone = "" }: { name: IconName; tone?: string }): JSX.Element {
-  return icon(name, tone);
-}
-
-/** The same without a component, where there are many. */
-export function icon(name: IconName, tone: string): JSX.Element {
-  const look = { class: `ak-ico ${tone}`, viewBox: "0 0 16 16", "aria-hidden": "true" } as const;
-  return h("svg", look, ...DRAWINGS[name]);
+  return (
+    <svg class={`ak-ico ${tone}`} viewBox="0 0 16 16" aria-hidden="true">
+      {DRAWINGS[name]}
+    </svg>
+  );
 }

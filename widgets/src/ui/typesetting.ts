@@ -10,12 +10,10 @@ interface MathPage {
   readonly katex?: { render(tex: string, element: Element, options: object): void };
 }
 
-/** Typesets the formulas in an element, as soon as that is in the page. */
-export type Typeset = (element: Element) => void;
-
 const FRAMES_TO_WAIT = 120;
 
-export function typesetterOf(manager: TypesettingManager | undefined): Typeset {
+/** Typesets the formulas in an element, as soon as that is in the page. */
+export function typesetterOf(manager: TypesettingManager | undefined): (element: Element) => void {
   return (element) => {
     const formulas = [...element.querySelectorAll<HTMLElement>(".ak-formula:not([data-typeset])")];
     if (formulas.length > 0) whenInPage(element, () => formulas.forEach((formula) => typeset(formula, manager)));

@@ -3,7 +3,8 @@ import type { ComponentChild, JSX } from "preact";
 import { pieces } from "../text/invisible";
 
 export function Plain({ text }: { text: string }): JSX.Element {
-  return <>{plain(text)}</>;
+  const found = pieces(text);
+  return <>{found.map((piece, index) => (index % 2 === 0 ? piece : <span class="ak-hidden">{piece}</span>))}</>;
 }
 
 /** A message of the runtime, which may have several lines, and code between backticks. Lines that are indented stay below
@@ -33,11 +34,4 @@ export function Message({ text }: { text: string }): JSX.Element {
 
 function coded(line: string): ComponentChild[] {
   return line.split(/`([^`]+)`/).map((part, index) => (index % 2 === 0 ? part : <code>{part}</code>));
-}
-
-/** The same without a component, where there are many: what is shown of most texts is the text. */
-export function plain(text: string): ComponentChild {
-  const found = pieces(text);
-  if (found.length === 1) return text;
-  return <>{found.map((piece, index) => (index % 2 === 0 ? piece : <span class="ak-hidden">{piece}</span>))}</>;
 }
