@@ -10,7 +10,7 @@ import { linesOf } from "../text/code";
 import type { CodeToken } from "../text/highlight";
 import { plural } from "../text/format";
 import { copyButton } from "../ui/copying";
-import { canInsertCells, insertCells, watchCell } from "../ui/events";
+import { insertCells, watchCell } from "../ui/events";
 import { Fold } from "../ui/fold";
 import { Icon } from "../ui/icon";
 import { Plain } from "../ui/untrustedText";
@@ -227,7 +227,7 @@ function from(start: number, lines: number): number {
 
 export function InsertBelow({ code }: { code: string }): JSX.Element | null {
   const [failed, fail] = useState(false);
-  if (code.trim() === "" || !canInsertCells()) return null;
+  if (code.trim() === "" || !insertCells(document, [])) return null;
   return (
     <>
       <button type="button" class="ak-copy" onClick={(event) => fail(!insertCells(event.currentTarget, [code]))}>

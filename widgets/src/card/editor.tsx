@@ -24,7 +24,7 @@ import { changedLines } from "../text/arguments";
 import { highlighter } from "../text/highlight";
 import { HIDDEN_CHARACTERS, marker } from "../text/invisible";
 import { shellLanguage } from "../text/shell";
-import { canComplete, complete } from "../ui/events";
+import { ask, COMPLETE, complete } from "../ui/events";
 import { SUPPRESS_SHORTCUTS } from "../ui/notebook";
 
 interface Props {
@@ -83,7 +83,9 @@ const byTheKernel: Extension = [
 function completeWord(view: EditorView): boolean {
   const { main } = view.state.selection;
   const { text, from } = view.state.doc.lineAt(main.head);
-  return main.empty && /\S$/.test(text.slice(0, main.head - from)) && canComplete(view.dom) && startCompletion(view);
+  return (
+    main.empty && /\S$/.test(text.slice(0, main.head - from)) && ask(view.dom, COMPLETE, null) && startCompletion(view)
+  );
 }
 
 async function completions({ state, pos, view }: CompletionContext): Promise<CompletionResult | null> {

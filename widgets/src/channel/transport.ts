@@ -44,23 +44,27 @@ export class KernelTransport implements Transport {
   readonly receives = "usually";
   readonly greets = false;
   private asking: ReturnType<typeof setInterval> | undefined;
-  private receive: ((message: unknown) => void) | null = null;
-  private gone: (() => void) | null = null;
+  private stop = (): void => undefined;
 
   constructor(private readonly model: MessageModel) {}
 
   start(listener: TransportListener): void {
-    this.receive = (message) => {
+    const { model } = this;
+    const receive = (message: unknown): void => {
       clearInterval(this.asking);
       for (const frame of framesOf(message)) listener.frame(frame);
     };
-    this.model.on("msg:custom", this.receive);
     // Jupyter's widget manager says so when the kernel restarts: the run was in that kernel, and ended with it.
-    this.gone = () => {
+    const gone = (): void => {
       clearInterval(this.asking);
       listener.gone();
     };
-    this.model.on("comm_live_update", this.gone);
+    model.on("msg:custom", receive);
+    model.on("comm_live_update", gone);
+    this.stop = () => {
+      model.off("msg:custom", receive);
+      model.off("comm_live_update", gone);
+    };
     listener.opened();
   }
 
@@ -79,9 +83,7 @@ export class KernelTransport implements Transport {
 
   close(): void {
     clearInterval(this.asking);
-    if (this.receive) this.model.off("msg:custom", this.receive);
-    if (this.gone) this.model.off("comm_live_update", this.gone);
-    this.receive = this.gone = null;
+    this.stop();
   }
 }
 
@@ -114,23 +116,22 @@ export interface Address {
 
 type Page = Pick<Document, "getElementById" | "location">;
 
-export function channelAddress(conversationId: string, page: Page = document): Address {
-  const config = pageConfig(page);
-  const base = typeof config["baseUrl"] === "string" ? config["baseUrl"] : "/";
-  const path = `agent-kernel/api/conversations/${encodeURIComponent(conversationId)}/channel`;
-  const url = new URL(base + path, page.location.href);
-  const status = new URL(`${base}agent-kernel/api/status`, page.location.href).href;
-  url.protocol = url.protocol.replace("http", "ws");
-  const token = typeof config["token"] === "string" && config["token"] !== "" ? config["token"] : null;
-  const append = config["appendToken"];
-  return { url: url.href, status, token, tokenFirst: append === true || append === "true" || append === "True" };
+/** What Jupyter's page says of its server. */
+interface PageConfig {
+  readonly baseUrl?: string;
+  readonly token?: string;
+  readonly appendToken?: boolean | string;
 }
 
-function pageConfig(page: Page): Record<string, unknown> {
+export function channelAddress(conversationId: string, page: Page = document): Address {
   const text = page.getElementById("jupyter-config-data")?.textContent;
-  if (!text) return {};
-  const config: unknown = JSON.parse(text);
-  return typeof config === "object" && config !== null ? (config as Record<string, unknown>) : {};
+  const { baseUrl = "/", token = "", appendToken } = JSON.parse(text || "{}") as PageConfig;
+  const path = `agent-kernel/api/conversations/${encodeURIComponent(conversationId)}/channel`;
+  const url = new URL(baseUrl + path, page.location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  const status = new URL(`${baseUrl}agent-kernel/api/status`, page.location.href).href;
+  const tokenFirst = String(appendToken).toLowerCase() === "true";
+  return { url: url.href, status, token: token === "" ? null : token, tokenFirst };
 }
 
 export class SocketTransport implements Transport {

@@ -6,7 +6,7 @@ import { byTheService, count, cut, limit, money, spent, tokens, wholeSeconds } f
 import { approvedByRecordingWords, filled, modelWords, nameOf, policyWords, recordedWords } from "../text/words";
 import { SHARED } from "../text/words.gen";
 import { Button, PressedButton } from "../ui/button";
-import { beginConversation, canBeginConversation } from "../ui/events";
+import { beginConversation } from "../ui/events";
 import { useSeconds } from "../ui/hooks";
 import { Icon, type IconName } from "../ui/icon";
 import { Plain } from "../ui/untrustedText";
@@ -230,7 +230,7 @@ export function Continues({ run, gone }: { run: RunView; gone: boolean }): JSX.E
       <span class="ak-continues" title={CONTINUES}>
         {`continues from [${run.continues}]`}
       </span>
-      {!gone && typeof cell === "string" && canBeginConversation() && (
+      {!gone && typeof cell === "string" && beginConversation(document, null) && (
         <button
           type="button"
           class="ak-btn ak-small"

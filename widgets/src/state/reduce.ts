@@ -34,7 +34,7 @@ export function reduce(before: RunState, event: ServerEvent, context: Context): 
         ? takeBack(state, event.message_id)
         : setMessage(state, event.message_id, event.content);
     case "run":
-      return { ...withNotes(withRaises(state, event.run, context), event.run), run: event.run };
+      return { ...withNews(state, event.run, context), run: event.run };
     case "usage":
       return state.run === null ? state : { ...state, run: { ...state.run, usage: event.usage } };
     case "complete":
@@ -151,34 +151,22 @@ function takeBack(state: RunState, id: string): RunState {
   return { ...state, tail, items: state.items.filter((item) => item.kind !== "answer" || item.id !== id) };
 }
 
-/** Additions to the budget since, each where the run went on with it. */
-function withRaises(state: RunState, run: RunView, context: Context): RunState {
-  const known = state.items.filter((item) => item.kind === "raise").length;
-  if (run.raises.length === known) return state;
-  return {
-    ...state,
-    items: [
-      ...state.items,
-      ...run.raises.slice(known).map((raise) => raiseItem(raise, context.live, context.own.has(raise.pause_id))),
-    ],
-  };
+/** Additions to the budget since, each where the run went on with it, and the notices that the run has had since. */
+function withNews(state: RunState, run: RunView, { live, own }: Context): RunState {
+  const known = (kind: Item["kind"]): number => state.items.filter((item) => item.kind === kind).length;
+  const notes = known("note");
+  const news = [
+    ...run.raises.slice(known("raise")).map((raise) => raiseItem(raise, live, own.has(raise.pause_id))),
+    ...run.notices.slice(notes).map((notice, index) => noteItem(notice, notes + index)),
+  ];
+  return news.length === 0 ? state : { ...state, items: [...state.items, ...news] };
 }
 
-/** The notices that the run has had since. */
-function withNotes(state: RunState, run: RunView): RunState {
-  const known = state.items.filter((item) => item.kind === "note").length;
-  if (run.notices.length === known) return state;
-  return {
-    ...state,
-    items: [...state.items, ...run.notices.slice(known).map((notice, index) => noteItem(notice, known + index))],
-  };
-}
-
-export function noteItem(notice: NoticeView, index: number): Item {
+function noteItem(notice: NoticeView, index: number): Item {
   return { kind: "note", id: `note-${index}`, text: notice.content, detail: notice.detail ?? "" };
 }
 
-export function raiseItem(raise: BudgetRaise, live: boolean, own: boolean): Item {
+function raiseItem(raise: BudgetRaise, live: boolean, own: boolean): Item {
   const by = decider("user", raise.decided_by, live, own);
   return { kind: "raise", id: raise.pause_id, raise, by: by as Decider };
 }

@@ -2,7 +2,7 @@
  * imports the other, and in other front ends nobody answers. */
 
 /** Whether anybody here has done what an event asks for. */
-function ask<T>(place: EventTarget, name: string, detail: T | null): boolean {
+export function ask<T>(place: EventTarget, name: string, detail: T | null): boolean {
   return !place.dispatchEvent(new CustomEvent(name, { bubbles: true, cancelable: true, detail }));
 }
 
@@ -11,11 +11,6 @@ export const INSERT_CELLS = "agent-kernel:insert-cells";
 export interface InsertCells {
   /** The cells' sources, in order. Without any, the event asks whether a notebook would insert them. */
   readonly cells: readonly string[];
-}
-
-/** Whether this page can make cells of code. */
-export function canInsertCells(): boolean {
-  return insertCells(document, []);
 }
 
 /** Puts cells below the one that has `place` in its output. False where none did: in other front ends. */
@@ -33,17 +28,13 @@ export interface BeginConversation {
   readonly cellId: string | null;
 }
 
-/** Whether this page can run cells. */
-export function canBeginConversation(): boolean {
-  return ask<BeginConversation>(document, BEGIN_CONVERSATION, { cellId: null });
-}
-
 /** Runs the cell again, in the notebook around `place`, by default the cell that `place` is in; its prompt begins a new
  * conversation. False where none did. */
-export function beginConversation(place: EventTarget, cellId = ""): boolean {
+export function beginConversation(place: EventTarget, cellId: string | null = ""): boolean {
   return ask<BeginConversation>(place, BEGIN_CONVERSATION, { cellId });
 }
 
+/** Without a detail, the event asks whether a kernel answers. */
 export const COMPLETE = "agent-kernel:complete";
 
 /** Places in `code` count UTF-16 units, as those of JavaScript's texts do. */
@@ -58,11 +49,6 @@ export interface Complete {
   readonly position: number;
   /** Called at most once; `null` where the kernel knows nothing. */
   readonly answer: (found: Completions | null) => void;
-}
-
-/** Whether a kernel answers here. */
-export function canComplete(place: EventTarget): boolean {
-  return ask(place, COMPLETE, null);
 }
 
 /** What can stand at a place in code; `null` also where nobody answers, or too late. */
