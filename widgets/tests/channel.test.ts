@@ -1,16 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { channelAddress, SocketTransport } from "../src/channel/transport";
 import {
+  answer,
   runtime,
   button,
   buttons,
   card,
   decisions,
   happens,
-  kernelView,
   PlayedSocket,
   press,
   Recording,
+  sessionWith,
   settle,
   show,
   usePage,
@@ -22,8 +22,6 @@ usePage();
 const ASKS = (run: Recording): unknown => run.ask("t1", "run_python", { code: "1 + 1" });
 const resumes = (): number[] =>
   PlayedSocket.sent.flatMap((command) => (command.type === "resume" ? [command.last_seq] : []));
-const answer = (root: HTMLElement): string =>
-  [...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent).join("\n");
 
 describe("a page that comes back", () => {
   test("continues the answer without a gap and without a repeat", async () => {
@@ -49,17 +47,8 @@ describe("a page that comes back", () => {
 
   test("shows a run that has ended from the snapshot, without reading its events", async () => {
     const recording = new Recording("ended").finish();
-    const session = recording.session();
+    const session = sessionWith(recording, "All done.");
     session.snapshot.runs = [{ ...recording.view, status: "complete" }];
-    (session.snapshot.messages as unknown[]).push({
-      message_id: "m",
-      run_id: recording.run,
-      role: "assistant",
-      content: "All done.",
-      tool_calls: [],
-      tool_call_id: null,
-      reasoning: "",
-    });
     recording.session = () => session;
     runtime.recording = recording;
     const root = view(recording);
@@ -73,26 +62,14 @@ describe("a page that comes back", () => {
 describe("a page that was away for very long", () => {
   test("is given a second session, and goes on from its snapshot", async () => {
     const root = await show((run) => run.say("Of long ago.", false));
-    const session = runtime.recording!.session();
-    session.snapshot.runs = [runtime.recording!.view];
+    const session = sessionWith(runtime.recording!, "All of it.");
     session.last_seq = session.seq = 100_000;
-    (session.snapshot.messages as unknown[]).push({
-      message_id: "m",
-      run_id: runtime.recording!.run,
-      role: "assistant",
-      content: "All of it.",
-      tool_calls: [],
-      tool_call_id: null,
-      reasoning: "",
-    });
     const before = resumes().length;
     PlayedSocket.last.say(session);
     PlayedSocket.last.say({
       type: "token",
       seq: 100_001,
-      conversation_id: "",
       run_id: runtime.recording!.run,
-      timestamp: "",
       message_id: "n",
       content: "And more.",
     });
@@ -101,74 +78,6 @@ describe("a page that was away for very long", () => {
     expect(answer(root)).toContain("All of it.");
     expect(answer(root)).toContain("And more.");
     expect(answer(root)).not.toContain("Of long ago.");
-  });
-});
-
-describe("a page of an embedded host that was away for very long", () => {
-  test("goes on from the snapshot that it is given in place of the events", async () => {
-    const recording = new Recording("embedded-away");
-    const view = kernelView(recording);
-    await settle();
-    const session = recording.session();
-    session.snapshot.runs = [recording.view];
-    session.last_seq = session.seq = 100_000;
-    (session.snapshot.messages as unknown[]).push({
-      message_id: "m",
-      run_id: recording.run,
-      role: "assistant",
-      content: "All of it.",
-      tool_calls: [],
-      tool_call_id: null,
-      reasoning: "",
-    });
-    view.say(session, {
-      type: "token",
-      seq: 100_001,
-      conversation_id: "",
-      run_id: recording.run,
-      timestamp: "",
-      message_id: "n",
-      content: "And more.",
-    });
-    await settle();
-    expect(answer(view.root)).toContain("All of it.");
-    expect(answer(view.root)).toContain("And more.");
-    view.close();
-  });
-});
-
-describe("a page of an embedded host", () => {
-  const asked = (sent: unknown[]): string[] =>
-    sent.flatMap((one) => {
-      const { command } = one as { command: { type: string; id: string } };
-      return command.type === "resume" ? [command.id] : [];
-    });
-  const half = (name: string): Recording => {
-    const recording = new Recording(name);
-    recording.say("Half an ans", false);
-    return recording;
-  };
-
-  test("has the whole answer that was being written when it came", async () => {
-    const recording = half("embedded-session");
-    const page = kernelView(recording);
-    await settle();
-    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
-    await settle();
-    expect(answer(page.root)).toContain("Half an ans");
-    expect(asked(page.sent)).toHaveLength(1);
-    page.close();
-  });
-
-  test("does not begin again because another page has come, which has the same messages", async () => {
-    const recording = half("embedded-two");
-    const page = kernelView(recording);
-    await settle();
-    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
-    page.say({ ...recording.session(), command_id: "another page's" }, ...recording.frames);
-    await settle();
-    expect(answer(page.root).split("Half an ans")).toHaveLength(2);
-    page.close();
   });
 });
 
@@ -212,13 +121,8 @@ describe("frames that come wrong", () => {
     const run = runtime.recording!;
     const error = {
       type: "error",
-      conversation_id: "",
-      run_id: null,
-      timestamp: "",
       code: "INVALID_FORMAT",
       message: "no",
-      tool_call_id: null,
-      details: {},
     };
     PlayedSocket.last.say({ ...error, seq: run.frames.length + 1 });
     await happens(() => run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" }));
@@ -229,13 +133,8 @@ describe("frames that come wrong", () => {
     const root = await show((run) => run.say("A", false));
     const error = {
       type: "error",
-      conversation_id: "",
-      run_id: null,
-      timestamp: "",
       code: "INTERNAL_ERROR",
       message: "The log can't be written.",
-      tool_call_id: null,
-      details: {},
     };
     for (let times = 0; times < 3; times += 1)
       PlayedSocket.last.say({ ...error, seq: runtime.recording!.frames.length });
@@ -259,13 +158,8 @@ describe("an error that answers a command", () => {
     PlayedSocket.last.say({
       type: "error",
       seq: runtime.recording!.frames.length,
-      conversation_id: "",
-      run_id: null,
-      timestamp: "",
       code: "ACCESS_DENIED",
       message: "You may only look.",
-      tool_call_id: null,
-      details: {},
       ...more,
     });
     await settle();
@@ -319,9 +213,6 @@ describe("an error that answers a command", () => {
     PlayedSocket.last.say({
       type: "ack",
       seq: next,
-      conversation_id: "",
-      run_id: null,
-      timestamp: "",
       command_id: ids[0],
     });
     await happens((run) => void run.answer("t1", true));
@@ -351,7 +242,7 @@ describe("a lost connection", () => {
     const root = await show((run) => run.say("A", false));
     const run = runtime.recording!;
     run.send({ type: "token", message_id: run.frames.at(-1)!.message_id, content: "B" });
-    PlayedSocket.last.say({ type: "pong", seq: run.frames.length, conversation_id: "", run_id: null, timestamp: "" });
+    PlayedSocket.last.say({ type: "pong", seq: run.frames.length });
     await settle();
     expect(answer(root).trim()).toBe("AB");
   });
@@ -430,55 +321,6 @@ describe("a lost connection", () => {
   });
 });
 
-describe("a server that has no log", () => {
-  test("is asked why, and the page says it until there is a connection", async () => {
-    const root = await show(ASKS);
-    runtime.trouble = "The log at /home/ana/agent-kernel.sqlite can't be opened.";
-    PlayedSocket.refuse = true;
-    PlayedSocket.last.drop();
-    await settle(2_000);
-    expect(root.querySelector("[role=alert]")?.textContent).toContain(
-      "Agent Kernel does not work on this server. The log at /home/ana/agent-kernel.sqlite",
-    );
-    PlayedSocket.refuse = false;
-    await press(root, "Try again");
-    await settle(100);
-    expect(root.textContent).not.toContain("does not work on this server");
-  });
-});
-
-describe("a page that may not read any more", () => {
-  test.each([
-    ["is told by the close of its channel", 1008, 200],
-    ["is told when it asks why it can't come back", 1006, 403],
-  ])("%s, stops, and tries again where a person wants it to", async (_, code, status) => {
-    const root = await show(ASKS);
-    PlayedSocket.refuse = true;
-    runtime.status = status;
-    PlayedSocket.last.drop(code);
-    await settle(1_000);
-    const tried = PlayedSocket.all.length;
-    await settle(120_000);
-    window.dispatchEvent(new Event("online"));
-    await settle(1_000);
-    expect(PlayedSocket.all).toHaveLength(tried);
-    expect(root.querySelector("[role=alert]")?.textContent).toContain(
-      "This page may not read the conversation any more.",
-    );
-    expect(button(card(root, "t1"), "Approve").getAttribute("aria-disabled")).toBe("true");
-
-    runtime.status = 403;
-    await press(root, "Try again");
-    await settle(120_000);
-    expect(PlayedSocket.all).toHaveLength(tried + 1);
-    PlayedSocket.refuse = false;
-    await press(root, "Try again");
-    await settle(100);
-    expect(root.textContent).not.toContain("may not read");
-    expect(button(card(root, "t1"), "Approve").hasAttribute("aria-disabled")).toBe(false);
-  });
-});
-
 describe("one page", () => {
   test("has one connection for a conversation, however many outputs show it", async () => {
     const root = await show(ASKS);
@@ -487,95 +329,5 @@ describe("one page", () => {
     expect(PlayedSocket.all).toHaveLength(1);
     await press(card(other, "t1"), "Approve");
     expect(card(root, "t1").textContent).toContain("You chose Approve.");
-  });
-});
-
-describe("the way to the server", () => {
-  const address = (config: object, href = "https://hub.example/user/ana/lab"): ReturnType<typeof channelAddress> => {
-    const script = document.createElement("script");
-    script.textContent = JSON.stringify(config);
-    return channelAddress("conv 1", { getElementById: () => script, location: new URL(href) as unknown as Location });
-  };
-
-  test("is below the server's base URL", () => {
-    expect(address({ baseUrl: "/user/ana/" }).url).toBe(
-      "wss://hub.example/user/ana/agent-kernel/api/conversations/conv%201/channel",
-    );
-    expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe(
-      "ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel",
-    );
-  });
-
-  test("has the server's status beside it", () => {
-    expect(address({ baseUrl: "/user/ana/" }).status).toBe("https://hub.example/user/ana/agent-kernel/api/status");
-  });
-
-  test("is tried with cookies first, and with the token when that fails", async () => {
-    PlayedSocket.refuse = true;
-    const transport = new SocketTransport({
-      url: "ws://localhost/x",
-      status: "http://localhost/status",
-      token: "secret",
-      tokenFirst: false,
-    });
-    transport.start({
-      opened: () => undefined,
-      frame: () => undefined,
-      lost: () => undefined,
-      trouble: () => undefined,
-      gone: () => undefined,
-      refused: () => undefined,
-    });
-    await settle(1_000);
-    transport.close();
-    expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual([
-      "ws://localhost/x",
-      "ws://localhost/x?token=secret",
-    ]);
-  });
-
-  test("takes the token at once where the page says so", async () => {
-    const { token, tokenFirst, url, status } = address({ baseUrl: "/", token: "secret", appendToken: true });
-    const transport = new SocketTransport({ token, tokenFirst, url, status });
-    transport.start({
-      opened: () => undefined,
-      frame: () => undefined,
-      lost: () => undefined,
-      trouble: () => undefined,
-      gone: () => undefined,
-      refused: () => undefined,
-    });
-    transport.close();
-    expect(PlayedSocket.last.url).toContain("?token=secret");
-  });
-});
-
-describe("the embedded host", () => {
-  test("is asked for everything first, and its frames come as messages of the widget", async () => {
-    const recording = new Recording("embedded1").say("Hello from the kernel.").ask("t1", "run_python", { code: "1" });
-    const { sent, deliver, root, close } = kernelView(recording);
-    deliver(recording);
-    await settle();
-    expect(sent[0]).toMatchObject({ command: { type: "resume", last_seq: 0 } });
-    expect(answer(root).trim()).toBe("Hello from the kernel.");
-    await press(card(root, "t1"), "Approve");
-    expect(sent.at(-1)).toMatchObject({
-      command: { type: "approval_response", approval_id: "apr_t1", approved: true },
-    });
-    expect(PlayedSocket.all).toHaveLength(0);
-    close();
-  });
-
-  test("leaves no button behind when its kernel restarts", async () => {
-    const recording = new Recording("embedded2").ask("t1", "run_python", { code: "1" });
-    const { deliver, restart, root, close } = kernelView(recording);
-    deliver(recording);
-    await settle();
-    expect(buttons(root)).toContain("Approve");
-    restart();
-    await settle();
-    expect(buttons(root)).toEqual([]);
-    expect(root.textContent).toContain("The kernel is gone.");
-    close();
   });
 });

@@ -1,6 +1,6 @@
 /** Runs of hundreds of calls: they come into the page in slices, and are there before their past is read again. */
 import { expect, test } from "vitest";
-import { happens, PlayedSocket, Recording, runtime, settle, show, usePage, view } from "./page";
+import { happens, PlayedSocket, Recording, runtime, sessionWith, settle, show, usePage, view } from "./page";
 
 usePage();
 
@@ -49,17 +49,8 @@ test("what comes later is there at once", async () => {
 test("a page shows the snapshot while the events of the past are read again, and then what only they have", async () => {
   const recording = new Recording("replayed", { age: 5_000 });
   recording.say("An earlier answer.").say("Half an ans", false);
-  const session = recording.session();
   const said = recording.frames.find((frame: { type: string }) => frame.type === "message");
-  (session.snapshot.messages as unknown[]).push({
-    message_id: said.message_id,
-    run_id: recording.run,
-    role: "assistant",
-    content: "An earlier answer.",
-    tool_calls: [],
-    tool_call_id: null,
-    reasoning: "",
-  });
+  const session = sessionWith(recording, "An earlier answer.", said.message_id);
   recording.session = () => session;
   runtime.recording = recording;
   const { frames } = recording;
@@ -79,17 +70,9 @@ test("a page shows the snapshot while the events of the past are read again, and
 test("a page reads again only what its snapshot lacks, and shows each of it once", async () => {
   const recording = new Recording("resumed", { age: 5_000 });
   recording.say("An earlier answer.").propose("t1", "run_python", "1");
-  const session = { ...recording.session(), resume_from: recording.frames.length };
   const said = recording.frames.find((frame: { type: string }) => frame.type === "message");
-  (session.snapshot.messages as unknown[]).push({
-    message_id: said.message_id,
-    run_id: recording.run,
-    role: "assistant",
-    content: "An earlier answer.",
-    tool_calls: [],
-    tool_call_id: null,
-    reasoning: "",
-  });
+  const session = sessionWith(recording, "An earlier answer.", said.message_id);
+  session.resume_from = recording.frames.length;
   recording.say("Half an ans", false);
   session.last_seq = session.seq = recording.frames.length;
   recording.session = () => session;

@@ -9,6 +9,15 @@ import { Recording } from "./frames.js";
 
 type Options = NonNullable<ConstructorParameters<typeof Recording>[1]>;
 
+const ENVELOPE = {
+  conversation_id: "",
+  run_id: null,
+  command_id: null,
+  timestamp: "",
+  tool_call_id: null,
+  details: {},
+};
+
 export class PlayedSocket {
   static all: PlayedSocket[] = [];
   static refuse = false;
@@ -45,14 +54,14 @@ export class PlayedSocket {
   }
 
   say(event: object): void {
-    this.onmessage?.({ data: JSON.stringify({ command_id: null, ...event }) });
+    this.onmessage?.({ data: JSON.stringify({ ...ENVELOPE, ...event }) });
   }
 
   send(text: string): void {
     const { id, ...command } = JSON.parse(text) as ClientCommand;
     this.sent.push(command);
     if (typeof id === "string") this.ids.push(id);
-    if (command.type === "ping") this.say({ type: "pong", seq: 0, conversation_id: "", run_id: null, timestamp: "" });
+    if (command.type === "ping") this.say({ type: "pong", seq: 0 });
     if (command.type === "resume") {
       this.cursor = command.last_seq;
       this.catchUp();
@@ -192,10 +201,21 @@ export function kernelView(recording: Recording): KernelView {
     sent,
     root,
     deliver: (from) => callbacks.get("msg:custom")?.({ frames: from.frames.map((frame) => JSON.stringify(frame)) }),
-    say: (...frames) => callbacks.get("msg:custom")?.({ frames: frames.map((frame) => JSON.stringify(frame)) }),
+    say: (...frames) => {
+      const texts = frames.map((frame) => JSON.stringify({ ...ENVELOPE, ...frame }));
+      callbacks.get("msg:custom")?.({ frames: texts });
+    },
     restart: () => callbacks.get("comm_live_update")?.(undefined),
     close: () => (dispose(), stop?.()),
   };
+}
+
+/** The session of a runtime whose snapshot has an answer. */
+export function sessionWith(recording: Recording, content: string, message_id = "m"): ReturnType<Recording["session"]> {
+  const session = recording.session();
+  const message = { message_id, run_id: recording.run, role: "assistant", content, tool_calls: [], reasoning: "" };
+  (session.snapshot.messages as unknown[]).push({ ...message, tool_call_id: null });
+  return session;
 }
 
 /** The runtime commits more events, and the page shows them. */
@@ -207,6 +227,11 @@ export async function happens(build: (run: Recording) => void): Promise<void> {
 
 export async function settle(ms = 120): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
+}
+
+/** All that the model has said, as it is shown. */
+export function answer(root: HTMLElement): string {
+  return [...root.querySelectorAll("[data-role=answer]")].map((one) => one.textContent).join("\n");
 }
 
 export function accessibleName(element: Element): string {

@@ -1,0 +1,206 @@
+/** The ways of frames to a page: over a WebSocket, and as messages of a widget. */
+import { describe, expect, test } from "vitest";
+import { channelAddress, SocketTransport } from "../src/channel/transport";
+import {
+  answer,
+  button,
+  buttons,
+  card,
+  kernelView,
+  PlayedSocket,
+  press,
+  Recording,
+  runtime,
+  sessionWith,
+  settle,
+  show,
+  usePage,
+} from "./page";
+
+usePage();
+
+const ASKS = (run: Recording): unknown => run.ask("t1", "run_python", { code: "1 + 1" });
+
+const nothing = (): void => undefined;
+const LISTENER = { opened: nothing, frame: nothing, lost: nothing, trouble: nothing, gone: nothing, refused: nothing };
+
+describe("a server that has no log", () => {
+  test("is asked why, and the page says it until there is a connection", async () => {
+    const root = await show(ASKS);
+    runtime.trouble = "The log at /home/ana/agent-kernel.sqlite can't be opened.";
+    PlayedSocket.refuse = true;
+    PlayedSocket.last.drop();
+    await settle(2_000);
+    expect(root.querySelector("[role=alert]")?.textContent).toContain(
+      "Agent Kernel does not work on this server. The log at /home/ana/agent-kernel.sqlite",
+    );
+    PlayedSocket.refuse = false;
+    await press(root, "Try again");
+    await settle(100);
+    expect(root.textContent).not.toContain("does not work on this server");
+  });
+});
+
+describe("a page that may not read any more", () => {
+  test.each([
+    ["is told by the close of its channel", 1008, 200],
+    ["is told when it asks why it can't come back", 1006, 403],
+  ])("%s, stops, and tries again where a person wants it to", async (_, code, status) => {
+    const root = await show(ASKS);
+    PlayedSocket.refuse = true;
+    runtime.status = status;
+    PlayedSocket.last.drop(code);
+    await settle(1_000);
+    const tried = PlayedSocket.all.length;
+    await settle(120_000);
+    window.dispatchEvent(new Event("online"));
+    await settle(1_000);
+    expect(PlayedSocket.all).toHaveLength(tried);
+    expect(root.querySelector("[role=alert]")?.textContent).toContain(
+      "This page may not read the conversation any more.",
+    );
+    expect(button(card(root, "t1"), "Approve").getAttribute("aria-disabled")).toBe("true");
+
+    runtime.status = 403;
+    await press(root, "Try again");
+    await settle(120_000);
+    expect(PlayedSocket.all).toHaveLength(tried + 1);
+    PlayedSocket.refuse = false;
+    await press(root, "Try again");
+    await settle(100);
+    expect(root.textContent).not.toContain("may not read");
+    expect(button(card(root, "t1"), "Approve").hasAttribute("aria-disabled")).toBe(false);
+  });
+});
+
+describe("the way to the server", () => {
+  const address = (config: object, href = "https://hub.example/user/ana/lab"): ReturnType<typeof channelAddress> => {
+    const script = document.createElement("script");
+    script.textContent = JSON.stringify(config);
+    return channelAddress("conv 1", { getElementById: () => script, location: new URL(href) as unknown as Location });
+  };
+
+  test("is below the server's base URL", () => {
+    expect(address({ baseUrl: "/user/ana/" }).url).toBe(
+      "wss://hub.example/user/ana/agent-kernel/api/conversations/conv%201/channel",
+    );
+    expect(address({ baseUrl: "/" }, "http://localhost:8888/lab").url).toBe(
+      "ws://localhost:8888/agent-kernel/api/conversations/conv%201/channel",
+    );
+  });
+
+  test("has the server's status beside it", () => {
+    expect(address({ baseUrl: "/user/ana/" }).status).toBe("https://hub.example/user/ana/agent-kernel/api/status");
+  });
+
+  test("is tried with cookies first, and with the token when that fails", async () => {
+    PlayedSocket.refuse = true;
+    const transport = new SocketTransport({
+      url: "ws://localhost/x",
+      status: "http://localhost/status",
+      token: "secret",
+      tokenFirst: false,
+    });
+    transport.start(LISTENER);
+    await settle(1_000);
+    transport.close();
+    expect(PlayedSocket.all.slice(0, 2).map((socket) => socket.url)).toEqual([
+      "ws://localhost/x",
+      "ws://localhost/x?token=secret",
+    ]);
+  });
+
+  test("takes the token at once where the page says so", async () => {
+    const { token, tokenFirst, url, status } = address({ baseUrl: "/", token: "secret", appendToken: true });
+    const transport = new SocketTransport({ token, tokenFirst, url, status });
+    transport.start(LISTENER);
+    transport.close();
+    expect(PlayedSocket.last.url).toContain("?token=secret");
+  });
+});
+
+describe("the embedded host", () => {
+  test("is asked for everything first, and its frames come as messages of the widget", async () => {
+    const recording = new Recording("embedded1").say("Hello from the kernel.").ask("t1", "run_python", { code: "1" });
+    const { sent, deliver, root, close } = kernelView(recording);
+    deliver(recording);
+    await settle();
+    expect(sent[0]).toMatchObject({ command: { type: "resume", last_seq: 0 } });
+    expect(answer(root).trim()).toBe("Hello from the kernel.");
+    await press(card(root, "t1"), "Approve");
+    expect(sent.at(-1)).toMatchObject({
+      command: { type: "approval_response", approval_id: "apr_t1", approved: true },
+    });
+    expect(PlayedSocket.all).toHaveLength(0);
+    close();
+  });
+
+  test("leaves no button behind when its kernel restarts", async () => {
+    const recording = new Recording("embedded2").ask("t1", "run_python", { code: "1" });
+    const { deliver, restart, root, close } = kernelView(recording);
+    deliver(recording);
+    await settle();
+    expect(buttons(root)).toContain("Approve");
+    restart();
+    await settle();
+    expect(buttons(root)).toEqual([]);
+    expect(root.textContent).toContain("The kernel is gone.");
+    close();
+  });
+});
+
+describe("a page of an embedded host that was away for very long", () => {
+  test("goes on from the snapshot that it is given in place of the events", async () => {
+    const recording = new Recording("embedded-away");
+    const view = kernelView(recording);
+    await settle();
+    const session = sessionWith(recording, "All of it.");
+    session.last_seq = session.seq = 100_000;
+    view.say(session, {
+      type: "token",
+      seq: 100_001,
+      run_id: recording.run,
+      message_id: "n",
+      content: "And more.",
+    });
+    await settle();
+    expect(answer(view.root)).toContain("All of it.");
+    expect(answer(view.root)).toContain("And more.");
+    view.close();
+  });
+});
+
+describe("a page of an embedded host", () => {
+  const asked = (sent: unknown[]): string[] =>
+    sent.flatMap((one) => {
+      const { command } = one as { command: { type: string; id: string } };
+      return command.type === "resume" ? [command.id] : [];
+    });
+  const half = (name: string): Recording => {
+    const recording = new Recording(name);
+    recording.say("Half an ans", false);
+    return recording;
+  };
+
+  test("has the whole answer that was being written when it came", async () => {
+    const recording = half("embedded-session");
+    const page = kernelView(recording);
+    await settle();
+    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
+    await settle();
+    expect(answer(page.root)).toContain("Half an ans");
+    expect(asked(page.sent)).toHaveLength(1);
+    page.close();
+  });
+
+  test("does not begin again because another page has come, which has the same messages", async () => {
+    const recording = half("embedded-two");
+    const page = kernelView(recording);
+    await settle();
+    page.say({ ...recording.session(), command_id: asked(page.sent)[0] }, ...recording.frames);
+    page.say({ ...recording.session(), command_id: "another page's" }, ...recording.frames);
+    await settle();
+    expect(answer(page.root).split("Half an ans")).toHaveLength(2);
+    page.close();
+  });
+});
