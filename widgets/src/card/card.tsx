@@ -1,7 +1,7 @@
 /** One tool call: its head, the call itself, what was decided, what came out. */
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren, JSX, TargetedKeyboardEvent } from "preact";
 import { memo } from "preact/compat";
-import { useContext, useLayoutEffect, useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo } from "preact/hooks";
 import { needsYou, type Call } from "../state/model";
 import { pictureCount } from "../state/outputs";
 import { lineCount, ON_CELLS, parseArguments, shownCall, summary } from "../text/arguments";
@@ -13,7 +13,7 @@ import { OnceButton } from "../ui/button";
 import { Fold } from "../ui/fold";
 import { Icon } from "../ui/icon";
 import { useSeconds } from "../ui/hooks";
-import { KeyScope, KeyScopeContext } from "../ui/keys";
+import { keyOf, pressByKey } from "../ui/keys";
 import { Plain } from "../ui/untrustedText";
 import { AllowPanel } from "./allow";
 import { CallBody, StaleCell, changeCount } from "./code";
@@ -35,9 +35,6 @@ const RUN_AGAIN = "Its cell was run again.";
 /** Characters of a result. */
 const RESULT_SHOWN = 20_000;
 
-const UP = ["ArrowUp"];
-const DOWN = ["ArrowDown"];
-
 interface CardProps {
   card: CallModel;
   /** The card straight before it. */
@@ -46,8 +43,6 @@ interface CardProps {
 
 export const Card = memo(function Card({ card, before }: CardProps): JSX.Element {
   const run = useRun();
-  const around = useContext(KeyScopeContext);
-  const keys = useMemo(() => scopeOf(card, run, around), [card, run, around]);
   const draft = useMemo(() => new Draft(card.call), [card]);
   const call = card.call.value;
   const yours = card.yours.value;
@@ -70,16 +65,16 @@ export const Card = memo(function Card({ card, before }: CardProps): JSX.Element
       data-joined={line && before?.line.value ? "" : undefined}
       data-shown={fold === "shown" && call.state === "success" ? "" : undefined}
       tabIndex={yours ? 0 : -1}
-      onKeyDown={(event) => takeKey(event, keys, call)}
+      onKeyDown={(event) => takeKey(event, card, run)}
     >
       <Head card={card} draft={draft} />
       {folded ? (
         statusLine(card, true)
       ) : (
-        <KeyScopeContext.Provider value={keys}>
+        <>
           <Content card={card} draft={draft} />
           {statusLine(card, false)}
-        </KeyScopeContext.Provider>
+        </>
       )}
       {call.problem !== null && (
         <div class="ak-say" role="alert">
@@ -93,17 +88,17 @@ export const Card = memo(function Card({ card, before }: CardProps): JSX.Element
   );
 });
 
-function scopeOf(card: CallModel, run: RunController, around: KeyScope | null): KeyScope {
-  const keys = new KeyScope(around);
-  keys.bind(UP, () => run.move(card.id, -1));
-  keys.bind(DOWN, () => run.move(card.id, 1));
-  return keys;
-}
-
-function takeKey(event: KeyboardEvent, keys: KeyScope, call: Call): void {
-  if (keys.take(event) || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-  // What waits for an answer, or for the answer to arrive, is not run again by the key that answers.
-  if (needsYou(call)) event.preventDefault();
+function takeKey(event: TargetedKeyboardEvent<HTMLElement>, card: CallModel, run: RunController): void {
+  const place = event.currentTarget;
+  if (pressByKey(event, place, place.parentElement?.querySelector(".ak-batch"))) return;
+  const step = { ArrowUp: -1, ArrowDown: 1 }[keyOf(event) ?? ""];
+  if (step !== undefined) {
+    event.preventDefault();
+    run.move(card.id, step);
+  } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && needsYou(card.call.peek())) {
+    // What waits for an answer, or for the answer to arrive, is not run again by the key that answers.
+    event.preventDefault();
+  }
 }
 
 interface PartProps {

@@ -15,7 +15,7 @@ import { useRun } from "./context";
 export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
   const run = useRun();
   const id = usePageId();
-  const { off, gone, guarded, several } = run.store;
+  const { off, gone, several } = run.store;
   if (gone.value)
     return (
       <div class="ak-actions">
@@ -24,7 +24,7 @@ export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
     );
   const panel = card.panel.value;
   const first = card.current.value && panel === "none";
-  const common = { offBecause: off.value ? id : guarded.value ? "" : undefined };
+  const common = { offBecause: off.value ? id : undefined };
   const ruleButton = (opens: RulePanel): JSX.Element | null =>
     maySaveRule(card.call.value, opens) ? (
       <Button
@@ -36,7 +36,7 @@ export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
       />
     ) : null;
   return (
-    <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
+    <div class="ak-actions">
       <Button
         {...ACTIONS.approve}
         {...common}

@@ -86,15 +86,9 @@ function PlainEditor({ label, draft }: { label: string; draft: Draft }): JSX.Ele
 
 export function EditActions({ card, draft }: { card: CallModel; draft: Draft }): JSX.Element {
   const run = useRun();
-  const { guarded } = run.store;
   return (
-    <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
-      <Button
-        {...ACTIONS.approveEdited}
-        look="primary"
-        offBecause={guarded.value ? "" : undefined}
-        onPress={() => run.decide(card, draft.decision())}
-      />
+    <div class="ak-actions">
+      <Button {...ACTIONS.approveEdited} look="primary" onPress={() => run.decide(card, draft.decision())} />
       <Button name="Reset" onPress={() => draft.reset()} />
       <Button {...ACTIONS.back} look="quiet" onPress={() => run.openPanel(card, "none")} />
       <span class="ak-note">Approves your version.</span>

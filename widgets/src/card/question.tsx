@@ -1,11 +1,10 @@
 /** A question of the model to the person: choices, free text, or both. */
 import { h, type JSX, type TargetedInputEvent } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { ClientCommand } from "../protocol";
 import { parseArguments } from "../text/arguments";
 import { SHARED } from "../text/words.gen";
 import { Button } from "../ui/button";
-import { useKeys } from "../ui/keys";
 import { ACTIONS } from "./actions";
 import type { CallModel } from "../store/run";
 import { useRun } from "./context";
@@ -66,20 +65,19 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
           h("input", { ...field, type: line, autocomplete: "off", "data-enter": "send", "data-takes-focus": "" })
         )}
       </div>
-      <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
+      <div class="ak-actions">
         <span class="ak-off-reason" id={`${group}-off`} hidden>
           Choose or write an answer first.
         </span>
         <Button
           {...(line === null ? ACTIONS.sendAnswer : ACTIONS.sendLine)}
           look="primary"
-          offBecause={answer === null ? `${group}-off` : guarded.value ? "" : undefined}
+          offBecause={answer === null ? `${group}-off` : undefined}
           onPress={sendAnswer}
         />
         <Button
           name="Skip"
           look="quiet"
-          offBecause={guarded.value ? "" : undefined}
           onPress={() => send({ type: "tool_cancel", tool_call_id: call.tool_call_id })}
         />
         <span class="ak-note">{NOTES[line ?? "answer"]}</span>
@@ -98,14 +96,13 @@ interface AnswerProps {
 
 /** One of the choices; the first nine have a key each. */
 function Answer({ number, text, group, chosen, choose }: AnswerProps): JSX.Element {
-  const keys = useMemo(() => (number <= 9 ? [String(number)] : []), [number]);
-  useKeys(keys, () => choose(text));
+  const key = number <= 9 ? String(number) : undefined;
   return (
     <label class="ak-choice">
-      <input type="radio" name={group} checked={chosen} onChange={() => choose(text)} />
-      {number <= 9 && (
+      <input type="radio" name={group} aria-keyshortcuts={key} checked={chosen} onChange={() => choose(text)} />
+      {key !== undefined && (
         <kbd class="ak-key" aria-hidden="true">
-          {number}
+          {key}
         </kbd>
       )}
       <span>

@@ -15,24 +15,21 @@ interface Props {
   growing: ReadonlySignal<string>;
 }
 
-/** One message of the model. */
+/** One message of the model. The text is put in by hand, so that finished blocks are never touched again. */
 export const Message = memo(function Message({ text, growing }: Props): JSX.Element {
-  return <Answer text={text ?? growing.value} streaming={text === null} />;
-});
-
-/** The text is put in by hand, so that finished blocks are never touched again. */
-const Answer = memo(function Answer({ text, streaming }: { text: string; streaming: boolean }): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
   const drawings = useContext(DrawingsContext);
   const stream = useRef<StreamingMarkdown | null>(null);
+  const streaming = text === null;
+  const shown = text ?? growing.value;
   useLayoutEffect(() => {
     if (root.current === null) return;
     stream.current ??= new StreamingMarkdown(root.current, (block) => {
       addCopyButtons(block);
       drawings.typeset(block);
     });
-    stream.current.show(text, !streaming);
-  }, [text, streaming, drawings]);
+    stream.current.show(shown, !streaming);
+  }, [shown, streaming, drawings]);
   return <div class={`ak-answer ${streaming ? "ak-streaming" : ""}`} data-role="answer" ref={root} />;
 });
 

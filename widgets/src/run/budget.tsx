@@ -1,12 +1,12 @@
 /** A run that is paused at a budget, or because it repeats itself: what it has spent or repeats, and the way on. */
-import type { JSX } from "preact";
-import { useLayoutEffect, useMemo, useState } from "preact/hooks";
+import type { JSX, TargetedKeyboardEvent } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
 import type { BudgetLimits, BudgetRaise, PauseView, RunView } from "../protocol";
 import { count, money, timeOfDay, wholeSeconds } from "../text/format";
 import { Button } from "../ui/button";
 import { ACTIONS } from "../card/actions";
 import { SentRow } from "../card/decision";
-import { KeyScope, KeyScopeContext } from "../ui/keys";
+import { pressByKey } from "../ui/keys";
 import type { RunController } from "../store/controller";
 import type { RunStore } from "../store/run";
 import { Icon } from "../ui/icon";
@@ -31,7 +31,6 @@ const MOST = 1e9;
 
 export function BudgetCard({ controller, pause }: { controller: RunController; pause: PauseView }): JSX.Element | null {
   const { store } = controller;
-  const keys = useMemo(() => new KeyScope(), []);
   const run = store.run.value;
   const gone = store.gone.value;
   const raise = store.raise.value;
@@ -50,7 +49,7 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
       data-turn={yours ? "you" : undefined}
       data-current={yours ? "" : undefined}
       tabIndex={yours ? 0 : -1}
-      onKeyDown={(event) => takeKey(event, keys)}
+      onKeyDown={takeKey}
     >
       <div class="ak-head">
         <Icon name={pause.repeated ? "repeat" : "gauge"} tone={yours ? "ak-turn" : "ak-calm"} />
@@ -69,24 +68,23 @@ export function BudgetCard({ controller, pause }: { controller: RunController; p
         </span>
       </div>
       {!pause.repeated && <Meters run={run} pause={pause} />}
-      <KeyScopeContext.Provider value={keys}>
-        {gone ? (
-          <div class="ak-actions">
-            <span class="ak-note">Nothing more is spent.</span>
-          </div>
-        ) : raise !== null ? (
-          <SentRow choice={SHARED.actions.goOn} sent={raise} />
-        ) : (
-          <AnswerRow key={pause.pause_id} controller={controller} run={run} pause={pause} />
-        )}
-      </KeyScopeContext.Provider>
+      {gone ? (
+        <div class="ak-actions">
+          <span class="ak-note">Nothing more is spent.</span>
+        </div>
+      ) : raise !== null ? (
+        <SentRow choice={SHARED.actions.goOn} sent={raise} />
+      ) : (
+        <AnswerRow key={pause.pause_id} controller={controller} run={run} pause={pause} />
+      )}
     </div>
   );
 }
 
 /** While it is paused, the key that lets the run go on is never the notebook's. */
-function takeKey(event: KeyboardEvent, keys: KeyScope): void {
-  if (!keys.take(event) && event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.preventDefault();
+function takeKey(event: TargetedKeyboardEvent<HTMLElement>): void {
+  if (!pressByKey(event, event.currentTarget) && event.key === "Enter" && (event.ctrlKey || event.metaKey))
+    event.preventDefault();
 }
 
 /** The card's title. */
@@ -150,7 +148,7 @@ interface AnswerProps {
  * where it is not known what the run costs. */
 function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
   const id = usePageId();
-  const { off, guarded } = controller.store;
+  const { off } = controller.store;
   const adds = !pause.repeated && !pause.unpriced;
   const [texts, setTexts] = useState(() =>
     Object.fromEntries(pause.reached.map((name) => [name, offered(name, limitsOf(run, pause))])),
@@ -159,7 +157,7 @@ function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
   const action = adds ? ACTIONS.raiseBudget : pause.repeated ? ACTIONS.goOn : ACTIONS.goOnWithout;
   const note = adds || pause.repeated ? "" : `Then ${money(limitsOf(run, pause).usd ?? 0)} is no limit any more. `;
   return (
-    <div class="ak-actions" data-guarded={guarded.value ? "" : undefined}>
+    <div class="ak-actions">
       {adds &&
         pause.reached.map((name) => (
           <label class="ak-raise" key={name}>
@@ -178,7 +176,7 @@ function AnswerRow({ controller, run, pause }: AnswerProps): JSX.Element {
       <Button
         {...action}
         look="primary"
-        offBecause={off.value || add === null ? id : guarded.value ? "" : undefined}
+        offBecause={off.value || add === null ? id : undefined}
         onPress={() => add !== null && controller.raiseBudget(pause, add, action === ACTIONS.goOnWithout)}
       />
       <span class="ak-note" id={id}>

@@ -12,6 +12,7 @@ import { Bar } from "../ui/bar";
 import { Button, OnceButton } from "../ui/button";
 import { useSeconds } from "../ui/hooks";
 import { Icon } from "../ui/icon";
+import { pressByKey } from "../ui/keys";
 import { Message, Plain } from "../ui/untrustedText";
 import type { RunController } from "../store/controller";
 
@@ -195,28 +196,21 @@ function standing(state: RunState): string {
 }
 
 export function BatchBar({ controller }: { controller: RunController }): JSX.Element {
-  const { answerable, guarded } = controller.store;
+  const { answerable } = controller.store;
   const calls = answerable.value.map((card) => card.call.value);
-  const offBecause = guarded.value ? "" : undefined;
   return (
     <div
       class="ak-bar ak-batch"
       role="group"
       aria-label="Waiting calls"
-      data-guarded={guarded.value ? "" : undefined}
-      onKeyDown={(event) => controller.keys.take(event)}
+      onKeyDown={(event) => pressByKey(event, event.currentTarget)}
     >
       <Icon name="wait" tone="ak-turn" />
       <span class="ak-grow">
         <b>{calls.length} calls are waiting for you.</b> <span class="ak-muted">{warningsOf(calls)}</span>
       </span>
-      <Button
-        {...ACTIONS.approveAll}
-        after={` (${calls.length})`}
-        offBecause={offBecause}
-        onPress={() => controller.decideAll(true)}
-      />
-      <Button {...ACTIONS.denyAll} offBecause={offBecause} onPress={() => controller.decideAll(false)} />
+      <Button {...ACTIONS.approveAll} after={` (${calls.length})`} onPress={() => controller.decideAll(true)} />
+      <Button {...ACTIONS.denyAll} onPress={() => controller.decideAll(false)} />
     </div>
   );
 }

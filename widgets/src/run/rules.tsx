@@ -125,20 +125,18 @@ function Switch({ policy, waiting }: Pick<Props, "policy" | "waiting">): JSX.Ele
 function consequence(mode: PolicyMode, waiting: number): string {
   if (waiting === 0) return "";
   const one = waiting === 1;
+  const still = one ? "1 call still waits for you" : `${waiting} calls still wait for you`;
+  const denied = one ? "The call that waits is denied" : `The ${waiting} calls that wait are denied`;
   switch (mode) {
     case "allow":
     case "edit":
-      return one
-        ? "1 call still waits for you, unless it is decided by the switch."
-        : `${waiting} calls still wait for you, unless they are decided by the switch.`;
+      return `${still}, unless ${one ? "it is" : "they are"} decided by the switch.`;
     case "ask":
-      return one ? "1 call still waits for you." : `${waiting} calls still wait for you.`;
+      return `${still}.`;
     case "plan":
-      return one
-        ? "The call that waits is denied, unless it only reads."
-        : `The ${waiting} calls that wait are denied, but for those that only read.`;
+      return `${denied}, ${one ? "unless it only reads" : "but for those that only read"}.`;
     case "deny":
-      return one ? "The call that waits is denied." : `The ${waiting} calls that wait are denied.`;
+      return `${denied}.`;
   }
 }
 

@@ -11,7 +11,7 @@ import { type Call, type Item, type RunState, callOf, callsInOrder, delayOf, pau
 import { visible } from "../text/invisible";
 import { byWhom, delayWords, pausedWords } from "../text/words";
 import { cellBefore } from "../ui/focus";
-import { KeyScopeContext, fieldOf } from "../ui/keys";
+import { fieldOf } from "../ui/keys";
 import { SUPPRESS_SHORTCUTS, passOn, recipientOf } from "../ui/notebook";
 import { Message, Thinking } from "./answer";
 import { BudgetCard, RaiseLine } from "./budget";
@@ -46,30 +46,29 @@ export function Run({ channel, runId, prompt, unserved = false }: Props): JSX.El
   const [first] = store.ahead.value;
   return (
     <RunContext.Provider value={controller}>
-      <KeyScopeContext.Provider value={controller.keys}>
-        <div
-          class="ak-run"
-          ref={root}
-          {...{ [SUPPRESS_SHORTCUTS]: "true" }}
-          data-run-id={runId}
-          data-status={store.status.value}
-          onFocusIn={(event) => controller.focused(event)}
-          onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
-        >
-          <Header controller={controller} prompt={prompt} />
-          <ConnectionBar controller={controller} />
-          {unserved && !store.ended.value && <UnservedNote />}
-          <Interrupting store={store} />
-          <RunAheadBar
-            ahead={store.ahead.value}
-            shown={aheadShown.value}
-            onShow={() => (aheadShown.value = !aheadShown.value)}
-            onStop={(id) => controller.send({ type: "cancel", run_id: id })}
-          />
-          <Items controller={controller} />
-          <Announcements controller={controller} />
-        </div>
-      </KeyScopeContext.Provider>
+      <div
+        class="ak-run"
+        ref={root}
+        {...{ [SUPPRESS_SHORTCUTS]: "true" }}
+        data-run-id={runId}
+        data-status={store.status.value}
+        data-guarded={store.guarded.value ? "" : undefined}
+        onFocusIn={(event) => controller.focused(event)}
+        onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
+      >
+        <Header controller={controller} prompt={prompt} />
+        <ConnectionBar controller={controller} />
+        {unserved && !store.ended.value && <UnservedNote />}
+        <Interrupting store={store} />
+        <RunAheadBar
+          ahead={store.ahead.value}
+          shown={aheadShown.value}
+          onShow={() => (aheadShown.value = !aheadShown.value)}
+          onStop={(id) => controller.send({ type: "cancel", run_id: id })}
+        />
+        <Items controller={controller} />
+        <Announcements controller={controller} />
+      </div>
       {aheadShown.value && first !== undefined && (
         <div class="ak-ahead">
           <Run key={first.runId} channel={channel} runId={first.runId} prompt="" />

@@ -2,7 +2,6 @@
 import { batch } from "@preact/signals";
 import type { Channel } from "../channel/channel";
 import type { ApprovalResponseCommand, BudgetLimits, ClientCommand, DelayView, PauseView } from "../protocol";
-import { KeyScope } from "../ui/keys";
 import { FocusOrder } from "./focusOrder";
 import { type CallModel, type Panel, RunStore } from "./run";
 
@@ -14,7 +13,6 @@ export type Decision = Omit<ApprovalResponseCommand, "type" | "approval_id" | "d
 
 export class RunController {
   readonly store: RunStore;
-  readonly keys = new KeyScope();
   readonly focus: FocusOrder;
   private guardTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -34,6 +32,7 @@ export class RunController {
   }
 
   openPanel(card: CallModel, panel: Panel): void {
+    if (this.store.guarded.peek()) return;
     this.focus.keep(card.id);
     card.panel.value = panel;
   }
@@ -100,7 +99,7 @@ export class RunController {
   }
 
   /** Puts the focus on the card so many places further. */
-  move(from: string, by: 1 | -1): void {
+  move(from: string, by: number): void {
     const cards = this.store.calls.peek();
     const next = cards[cards.findIndex((card) => card.id === from) + by];
     if (next !== undefined) this.focus.cardOf(next.id)?.focus();

@@ -1,5 +1,5 @@
 /** Moves the focus after an answer: to the next card that waits; until there is one, it stays in the run. */
-import { rest } from "../ui/focus";
+import { cardIn, rest } from "../ui/focus";
 import type { CallModel, RunStore } from "./run";
 
 export class FocusOrder {
@@ -48,8 +48,8 @@ export class FocusOrder {
   }
 
   cardOf(callId: string): HTMLElement | null {
-    const cards = this.root()?.querySelectorAll<HTMLElement>("[data-tool-call-id]") ?? [];
-    return [...cards].find((card) => card.dataset["toolCallId"] === callId) ?? null;
+    const root = this.root();
+    return root && cardIn(root, callId);
   }
 
   /** The cards that wait for the person, first those after one call and then those before it. */

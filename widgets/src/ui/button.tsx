@@ -1,6 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useKeys } from "./keys";
 
 /** The action of a button, and of the keys that it shows. */
 export interface Action {
@@ -22,15 +21,12 @@ interface Props extends Action {
   onPress: () => void;
 }
 
-const NO_KEYS: readonly string[] = [];
-
 /** A button that is off keeps its place in the tab order and says why; its keys are off with it. */
-export function Button({ keys = NO_KEYS, ...props }: Props): JSX.Element {
+export function Button(props: Props): JSX.Element {
   const off = props.offBecause !== undefined;
   const press = (): void => {
     if (!off) props.onPress();
   };
-  useKeys(keys, press);
   const classes = [
     "ak-btn",
     props.look && props.look !== "plain" ? `ak-${props.look}` : "",
@@ -40,7 +36,7 @@ export function Button({ keys = NO_KEYS, ...props }: Props): JSX.Element {
     <button
       type="button"
       class={classes.filter(Boolean).join(" ")}
-      aria-keyshortcuts={keys.length > 0 ? keys.join(" ") : undefined}
+      aria-keyshortcuts={props.keys?.join(" ")}
       aria-expanded={props.expanded}
       aria-disabled={off ? "true" : undefined}
       aria-describedby={props.offBecause || undefined}

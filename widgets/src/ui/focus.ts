@@ -51,8 +51,7 @@ export function keepsFocus(el: HTMLElement): () => void {
   };
   const rescue = (): void => {
     if (last === null || last.isConnected || !el.isConnected || isElsewhere()) return;
-    const cards = [...el.querySelectorAll<HTMLElement>("[data-tool-call-id]")];
-    rest(cards.find((one) => one.dataset["toolCallId"] === card) ?? el.querySelector<HTMLElement>(".ak-run"));
+    rest(cardIn(el, card) ?? el.querySelector<HTMLElement>(".ak-run"));
   };
 
   const changes = new MutationObserver(rescue);
@@ -70,6 +69,12 @@ export function keepsFocus(el: HTMLElement): () => void {
     if (last !== null && cell?.isConnected && (el.contains(document.activeElement) || !isElsewhere()))
       leaveTo(cell, before ?? cell);
   };
+}
+
+/** The card of a call, whose id may be any text. */
+export function cardIn(root: Element, callId: string | null): HTMLElement | null {
+  const cards = [...root.querySelectorAll<HTMLElement>("[data-tool-call-id]")];
+  return cards.find((card) => card.dataset["toolCallId"] === callId) ?? null;
 }
 
 /** Puts the focus on something that does not take it by itself, and takes it for that once only. */

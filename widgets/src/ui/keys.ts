@@ -1,54 +1,5 @@
 /** Keys of a part of the page: a key does what the button that shows it does, for as long as that button is there. A letter
  * in a field is text, and a key that is held counts once. */
-import { createContext } from "preact";
-import { useContext, useLayoutEffect, useRef } from "preact/hooks";
-
-interface Binding {
-  readonly keys: readonly string[];
-  readonly press: () => void;
-}
-
-export class KeyScope {
-  private readonly bindings: Binding[] = [];
-
-  /** What this scope has no binding for, the one around it may have. */
-  constructor(private readonly around: KeyScope | null = null) {}
-
-  bind(keys: readonly string[], press: () => void): () => void {
-    const binding = { keys, press };
-    this.bindings.push(binding);
-    return () => void this.bindings.splice(this.bindings.indexOf(binding), 1);
-  }
-
-  /** Does what a key stands for here. False where it stands for nothing. */
-  take(event: KeyboardEvent): boolean {
-    if (event.defaultPrevented) return false; // such as Escape in the editor's list of completions
-    // A widget that a call has shown has keys of its own.
-    if (!(event.target instanceof Element) || event.target.closest(".ak-drawn") !== null) return false;
-    const name = keyName(event, fieldOf(event.target));
-    const taken = name !== null && this.press(name);
-    if (taken) event.preventDefault();
-    return taken;
-  }
-
-  private press(name: string): boolean {
-    // What was shown last comes first: the buttons of a panel before those that were there when it opened.
-    const binding = this.bindings.findLast((one) => one.keys.includes(name));
-    if (binding === undefined) return this.around?.press(name) ?? false;
-    binding.press();
-    return true;
-  }
-}
-
-export const KeyScopeContext = createContext<KeyScope | null>(null);
-
-/** Has `keys` do what `press` does, where this component is on the page. */
-export function useKeys(keys: readonly string[], press: () => void): void {
-  const scope = useContext(KeyScopeContext);
-  const latest = useRef(press);
-  latest.current = press;
-  useLayoutEffect(() => scope?.bind(keys, () => latest.current()), [scope, keys]);
-}
 
 export type Key = Pick<
   KeyboardEvent,
@@ -84,4 +35,25 @@ export function fieldOf(target: EventTarget | null): Field {
   if (target.closest("input[type=radio]")) return "choice";
   if (target.closest("[data-enter=send]")) return "line";
   return target.closest("input, textarea, select, [contenteditable=true], .cm-editor") ? "text" : "none";
+}
+
+/** The name of a key that nobody has taken: the editor's list takes Escape, and a widget that a call has shown any key. */
+export function keyOf(event: KeyboardEvent): string | null {
+  if (event.defaultPrevented || !(event.target instanceof Element) || event.target.closest(".ak-drawn")) return null;
+  return keyName(event, fieldOf(event.target));
+}
+
+/** Presses what has a key in the first of these parts of the page that has something with it. False where none has. */
+export function pressByKey(event: KeyboardEvent, ...parts: readonly (Element | null | undefined)[]): boolean {
+  const name = keyOf(event);
+  for (const part of name === null ? [] : parts) {
+    const all = [...(part?.querySelectorAll<HTMLElement>(`[aria-keyshortcuts~="${name}"]`) ?? [])];
+    // The buttons of a panel come before those above it, which were there when it opened.
+    const button = all.findLast((one) => one.closest(".ak-drawn") === null);
+    if (button === undefined) continue;
+    event.preventDefault();
+    button.click();
+    return true;
+  }
+  return false;
 }
