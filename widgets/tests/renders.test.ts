@@ -85,7 +85,7 @@ test("lines below each other are joined, and what stands between them parts them
   });
   await settle(100);
   const joined = (): (string | undefined)[] =>
-    [...root.querySelectorAll<HTMLElement>("[data-joined]")].map((one) => one.dataset["toolCallId"]);
+    [...root.querySelectorAll<HTMLElement>("[data-line] + [data-line]")].map((one) => one.dataset["toolCallId"]);
   expect(joined()).toEqual(["b", "d", "e"]); // the last one is open
   card(root, "d").querySelector<HTMLElement>(".ak-head")?.click();
   await settle();

@@ -35,13 +35,7 @@ const RUN_AGAIN = "Its cell was run again.";
 /** Characters of a result. */
 const RESULT_SHOWN = 20_000;
 
-interface CardProps {
-  card: CallModel;
-  /** The card straight before it. */
-  before?: CallModel | undefined;
-}
-
-export const Card = memo(function Card({ card, before }: CardProps): JSX.Element {
+export const Card = memo(function Card({ card }: { card: CallModel }): JSX.Element {
   const run = useRun();
   const draft = useMemo(() => new Draft(card.call), [card]);
   const call = card.call.value;
@@ -62,20 +56,13 @@ export const Card = memo(function Card({ card, before }: CardProps): JSX.Element
       data-turn={yours ? "you" : undefined}
       data-current={card.current.value ? "" : undefined}
       data-line={line ? "" : undefined}
-      data-joined={line && before?.line.value ? "" : undefined}
       data-shown={fold === "shown" && call.state === "success" ? "" : undefined}
       tabIndex={yours ? 0 : -1}
       onKeyDown={(event) => takeKey(event, card, run)}
     >
       <Head card={card} draft={draft} />
-      {folded ? (
-        statusLine(card, true)
-      ) : (
-        <>
-          <Content card={card} draft={draft} />
-          {statusLine(card, false)}
-        </>
-      )}
+      {!folded && <Content card={card} draft={draft} />}
+      {statusLine(card, folded)}
       {call.problem !== null && (
         <div class="ak-say" role="alert">
           <ProblemWords

@@ -25,6 +25,7 @@ export function Header({ controller, prompt }: { controller: RunController; prom
   const { store } = controller;
   const run = store.run.value;
   const gone = store.gone.value;
+  const goesOn = run?.status === "running" && !gone;
   const status = statusOf(store);
   const text = run?.prompt ?? prompt;
   const isLong = text.length > LONG_PROMPT || text.trim().includes("\n");
@@ -109,13 +110,8 @@ export function Header({ controller, prompt }: { controller: RunController; prom
       </div>
       {rules && run !== null && (
         <>
-          <Rules
-            policy={run.policy}
-            client={run.client ?? null}
-            open={run.status === "running" && !gone}
-            waiting={store.waitingCount.value}
-          />
-          <Instructions files={run.instructions ?? []} open={run.status === "running" && !gone} />
+          <Rules run={run} open={goesOn} waiting={store.waitingCount.value} />
+          <Instructions files={run.instructions ?? []} open={goesOn} />
         </>
       )}
     </div>

@@ -31,19 +31,17 @@ const NAMES: Readonly<Record<PolicyMode, string>> = {
 const MODES = Object.keys(NAMES) as PolicyMode[];
 
 interface Props {
-  policy: RunView["policy"];
-  /** The agent outside that asks, by the name that it gave. */
-  client?: string | null;
+  run: Pick<RunView, "policy" | "client">;
   /** Whether the run goes on, so that a rule can be taken back and the policy be switched here. */
   open: boolean;
   /** How many calls wait for a decision. */
   waiting: number;
 }
 
-export function Rules({ policy, client = null, open, waiting }: Props): JSX.Element {
+export function Rules({ run: { policy, client }, open, waiting }: Props): JSX.Element {
   return (
     <div class="ak-rules" role="group" aria-label="Policy in force">
-      {client !== null && <Client name={client} open={open} />}
+      {client && <Client name={client} open={open} />}
       {open ? <Switch key={policy.mode} policy={policy} waiting={waiting} /> : <p>{MEANING[policy.mode]}</p>}
       {policy.rules.length > 0 && (
         <ul>
@@ -78,7 +76,7 @@ function Client({ name, open }: { name: string; open: boolean }): JSX.Element {
 }
 
 /** The modes that the site permits, and what a switch does to the calls that wait. */
-function Switch({ policy, waiting }: Pick<Props, "policy" | "waiting">): JSX.Element {
+function Switch({ policy, waiting }: { policy: RunView["policy"]; waiting: number }): JSX.Element {
   const run = useRun();
   const [chosen, choose] = useState(policy.mode);
   const [sent, setSent] = useState(false);

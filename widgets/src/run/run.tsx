@@ -7,7 +7,7 @@ import { RunContext } from "../card/context";
 import { InterruptNote } from "../card/decision";
 import { CALL_STATES } from "../card/looks";
 import type { Channel } from "../channel/channel";
-import { type Call, type Item, type RunState, callOf, callsInOrder, delayOf, pauseOf, runEnded } from "../state/model";
+import { type Call, type RunState, callOf, callsInOrder, delayOf, pauseOf, runEnded } from "../state/model";
 import { visible } from "../text/invisible";
 import { byWhom, delayWords, pausedWords } from "../text/words";
 import { cellBefore } from "../ui/focus";
@@ -18,7 +18,7 @@ import { BudgetCard, RaiseLine } from "./budget";
 import { RunController } from "../store/controller";
 import { Header } from "./header";
 import { BatchBar, ConnectionBar, DelayBar, Note, Notice, RunAheadBar, UnservedNote } from "./notices";
-import type { CallModel, RunStore } from "../store/run";
+import type { RunStore } from "../store/run";
 
 /** Events that come later (ms) than this after the page was opened are new, not the past that is read again. */
 const LIVE_AFTER_MS = 1_000;
@@ -85,11 +85,9 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
   const firstWaiting = store.firstWaiting.value;
   const pause = store.pause.value;
   const shown = useSlices(items.length);
-  const cardOf = (item: Item | undefined): CallModel | undefined =>
-    item?.kind === "call" ? store.call(item.id) : undefined;
   return (
     <>
-      {items.slice(0, shown).flatMap((item, index) => {
+      {items.slice(0, shown).flatMap((item) => {
         switch (item.kind) {
           case "answer": {
             const text = store.writing.value === item.id ? null : (texts[item.id] ?? "");
@@ -104,7 +102,7 @@ function Items({ controller }: { controller: RunController }): JSX.Element {
             return <Notice key={`notice ${item.id}`} problem={item.problem} onRetry={retry} />;
           }
           case "call": {
-            const card = <Card key={`call ${item.id}`} card={store.call(item.id)} before={cardOf(items[index - 1])} />;
+            const card = <Card key={`call ${item.id}`} card={store.call(item.id)} />;
             const isFirst = item.id === firstWaiting && store.answerable.value.length > 1;
             return isFirst ? [<BatchBar key="batch" controller={controller} />, card] : card;
           }
