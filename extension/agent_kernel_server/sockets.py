@@ -2,7 +2,6 @@
 JupyterLab, by which the server reads and changes the notebooks that the page has open."""
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from agent_kernel.errors import ConfigurationError, UnknownConversation
 from agent_kernel.protocol.pages import NotebooksOpened, page_message_adapter
+from agent_kernel.runtime.clients.dispatch import Right
 from agent_kernel.runtime.clients.session import ClientGone, ClientSession
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel_server.identity import AUTH_RESOURCE, may, person_of, until_refused
@@ -36,12 +36,18 @@ UNREADABLE = 1007
 
 
 class SocketHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, JupyterHandler):
-    auth_resource = AUTH_RESOURCE
+    """Who may open a socket, and that it ends with that right."""
 
-    @property
-    def service(self) -> Service:
-        service: Service = self.settings[self.name].service
-        return service
+    auth_resource = AUTH_RESOURCE
+    right: Right = "read"
+    service: Service
+    _watching: asyncio.Task[None] | None = None
+    _left = False
+    """Whether the client has gone, which may be before its socket is open."""
+
+    def initialize(self, *arguments: Any, **named: Any) -> None:
+        super().initialize(*arguments, **named)
+        self.service = self.settings[self.name].service
 
     @property
     def max_message_size(self) -> int:
@@ -54,7 +60,40 @@ class SocketHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Jup
         """Never. Jupyter skips the check for a token, and a token in a URL is what a foreign page could have."""
         return False
 
+    @ws_authenticated
+    async def get(self, *names: str) -> None:
+        if not await may(self, self.right):
+            raise web.HTTPError(403)
+        await self.find(*names)
+        if not self._left:
+            await super().get(*names)
+
+    async def find(self, name: str = "") -> None:
+        """Find what the address names. Raises `HTTPError`."""
+
+    def open(self, *_: str, **__: str) -> None:
+        super().open()
+        self.set_nodelay(True)
+        self._watching = self.service.tasks.spawn(self._watch_rights(), f"rights of {self.request.path}")
+
+    async def _watch_rights(self) -> None:
+        await until_refused(self, self.right)
+        await self.refuse()
+
+    async def refuse(self) -> None:
+        self.close(NOT_PERMITTED, "not permitted")
+
+    async def send(self, frame: str | bytes) -> None:
+        """Raises `ClientGone`."""
+        try:
+            await self.write_message(frame)
+        except (WebSocketClosedError, StreamClosedError) as error:
+            raise ClientGone from error
+
     def on_close(self) -> None:
+        self._left = True
+        if self._watching is not None:
+            self._watching.cancel()
         pings: Any = self.ping_callback
         if pings is not None:
             pings.stop()  # else it holds this handler until the next ping is due
@@ -64,27 +103,19 @@ class SocketHandler(ExtensionHandlerMixin, WebSocketMixin, WebSocketHandler, Jup
 class ChannelHandler(SocketHandler):
     conversation: Conversation
     session: ClientSession | None = None
-    _tasks: Sequence[asyncio.Task[None]] = ()
-    _left = False
-    """Whether the client has gone, which may be before its channel is open."""
+    _running: asyncio.Task[None] | None = None
 
-    @ws_authenticated
-    async def get(self, conversation_id: str) -> None:
-        if not await may(self, "read"):
-            raise web.HTTPError(403)
+    async def find(self, name: str = "") -> None:
         try:
             runtime = await self.service.runtime()
-            self.conversation = await runtime.wait_for_conversation(conversation_id, ANNOUNCED_SECONDS)
+            self.conversation = await runtime.wait_for_conversation(name, ANNOUNCED_SECONDS)
         except UnknownConversation as error:
             raise web.HTTPError(404, str(error)) from error
         except ConfigurationError as error:  # there is no log
             raise web.HTTPError(503, str(error)) from error
-        if not self._left:
-            await super().get(conversation_id)
 
     def open(self, *_: str, **__: str) -> None:
         super().open()
-        self.set_nodelay(True)
         self.session = ClientSession(
             self.conversation,
             self,
@@ -94,10 +125,7 @@ class ChannelHandler(SocketHandler):
         )
         self.service.channels.add(self)
         name = f"channel of {self.conversation.conversation_id}"
-        self._tasks = [
-            self.service.tasks.spawn(self._run(self.session), name),
-            self.service.tasks.spawn(self._watch_rights(self.session), f"rights of the {name}"),
-        ]
+        self._running = self.service.tasks.spawn(self._run(self.session), name)
 
     async def _run(self, session: ClientSession) -> None:
         try:
@@ -105,15 +133,9 @@ class ChannelHandler(SocketHandler):
         finally:
             self.close(*((NOT_PERMITTED, "not permitted") if session.refused else ()))
 
-    async def _watch_rights(self, session: ClientSession) -> None:
-        await until_refused(self, "read")
-        await session.refuse()
-
-    async def send(self, frame: bytes) -> None:
-        try:
-            await self.write_message(frame)
-        except (WebSocketClosedError, StreamClosedError) as error:
-            raise ClientGone from error
+    async def refuse(self) -> None:
+        if self.session is not None:
+            await self.session.refuse()
 
     async def on_message(self, message: str | bytes) -> None:
         """Tornado waits for its end before it reads the next."""
@@ -127,45 +149,29 @@ class ChannelHandler(SocketHandler):
         self.service.records.note_cleared(run_id, cleared=not self.service.is_shown(run_id))
 
     def on_close(self) -> None:
-        self._left = True
         self.service.channels.discard(self)
         if self.session is not None:
             self.session.close()
-        for task in self._tasks:
-            task.cancel()
+        if self._running is not None:
+            self._running.cancel()
         super().on_close()
 
 
 class PagesHandler(SocketHandler):
     """What a page says goes to the model, and what it is asked may run code: it takes the right to decide."""
 
+    right: Right = "execute"
     _page: Page | None = None
-    _watch: asyncio.Task[None] | None = None
-
-    @ws_authenticated
-    async def get(self) -> None:
-        if not await may(self, "execute"):
-            raise web.HTTPError(403)
-        await super().get()
 
     def open(self, *_: str, **__: str) -> None:
         super().open()
-        self.set_nodelay(True)
-        self._page = Page(self._send)
+        self._page = Page(lambda frame: self.service.tasks.spawn(self._ask(frame), "request to a page"))
         self.service.page_sockets.add(self)
-        self._watch = self.service.tasks.spawn(self._watch_rights(), "rights of a page")
 
-    async def _watch_rights(self) -> None:
-        await until_refused(self, "execute")
-        self.close(NOT_PERMITTED, "not permitted")
-
-    def _send(self, frame: str) -> None:
-        self.service.tasks.spawn(self._write(frame), "request to a page")
-
-    async def _write(self, frame: str) -> None:
+    async def _ask(self, frame: str) -> None:
         try:
-            await self.write_message(frame)
-        except (WebSocketClosedError, StreamClosedError):
+            await self.send(frame)
+        except ClientGone:
             if self._page is not None:
                 self._page.gone()
 
@@ -182,10 +188,7 @@ class PagesHandler(SocketHandler):
             self.service.tasks.spawn(self.service.documents.on_opened(self._page, found), "runs that a page shows")
 
     def on_close(self) -> None:
-        service: Service | None = self.settings[self.name].service
-        if service is not None and self._page is not None:
-            service.page_sockets.discard(self)
-            service.pages.close(self._page)
-        if self._watch is not None:
-            self._watch.cancel()
+        self.service.page_sockets.discard(self)
+        if self._page is not None:
+            self.service.pages.close(self._page)
         super().on_close()

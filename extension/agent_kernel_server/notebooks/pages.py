@@ -23,7 +23,7 @@ class PageGone(AgentKernelError):
 class Page:
     """One connected page."""
 
-    def __init__(self, send: Callable[[str], None]) -> None:
+    def __init__(self, send: Callable[[str], object]) -> None:
         """`send` sends a frame, and drops it where the page is gone."""
         self._send = send
         self._numbers = count(1)
