@@ -14,6 +14,7 @@ from agent_kernel.errors import AgentKernelError, AlreadyDecided, UnknownConvers
 from agent_kernel.models.images import data_url
 from agent_kernel.protocol.ai_sdk import ChatRequest, SentMessage, SentPart
 from agent_kernel.protocol.commands import ApprovalResponseCommand
+from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.runtime.clients.dispatch import handle_command, reply_for
 from agent_kernel.runtime.clients.ui_answers import Answer, answer_id
@@ -73,22 +74,23 @@ class ChatHandler(ChatStreamHandler):
 
     async def _kernel(self, request: ChatRequest) -> str | None:
         """The kernel of a new chat. Raises `Refusal` 404."""
-        kernel_id = request.kernel_id
+        kernel_id = await self._named_kernel(request)
+        if kernel_id is None and request.notebook_path is not None:
+            message = f"No kernel runs for the notebook {request.notebook_path!r}. Open it first."
+            raise Refusal(404, message, field="notebook_path")
         if kernel_id is not None and not self.service.kernels.knows(kernel_id):
             raise Refusal(404, f"There is no kernel {kernel_id!r}.", field="kernel_id")
-        if kernel_id is None and request.notebook_path is not None:
-            kernel_id = await self.service.kernel_of(request.notebook_path)
-            if kernel_id is None:
-                message = f"No kernel runs for the notebook {request.notebook_path!r}. Open it first."
-                raise Refusal(404, message, field="notebook_path")
         return kernel_id
+
+    async def _named_kernel(self, request: ChatRequest) -> str | None:
+        if request.kernel_id is None and request.notebook_path is not None:
+            return await self.service.kernel_of(request.notebook_path)
+        return request.kernel_id
 
     async def _refuse_other_kernel(self, request: ChatRequest, conversation: Conversation) -> None:
         """A page names its kernel in each request. Raises `Refusal` 409 for another one than the chat's; that may have
         ended, and what was said stays with the chat."""
-        kernel_id = request.kernel_id
-        if kernel_id is None and request.notebook_path is not None:
-            kernel_id = await self.service.kernel_of(request.notebook_path)
+        kernel_id = await self._named_kernel(request)
         if kernel_id is not None and kernel_id != conversation.kernel_id:
             raise Refusal(409, "This chat belongs to another kernel. Begin a new one.", field="kernel_id")
 
@@ -153,18 +155,16 @@ class ChatHandler(ChatStreamHandler):
                 images=prompt.images,
                 changed=changed,
             )
-        return await self.service.start_run(
-            conversation.conversation_id,
+        spec = RunSpec(
+            new_run_id(),
             prompt.text,
-            watched=True,
-            effort=request.effort,
-            asked_by=self.person,
-            model=request.model,
             policy=request.policy,
-            page_tools=tools,
             prompt_id=prompt.message_id,
             prompt_images=prompt.images,
         )
+        asked = as_asked(spec, request, tools)
+        await self.service.start_run(conversation.conversation_id, asked, asked_by=self.person)
+        return asked.run_id
 
     async def _try_again(
         self, request: ChatRequest, tools: tuple[ToolDeclaration, ...], conversation: Conversation, follower: Follower
@@ -297,12 +297,12 @@ class ResumeHandler(ChatStreamHandler):
         try:
             conversation = await (await self.runtime()).conversation(chat_id)
         except UnknownConversation:
-            self._send_nothing()
+            self.send_nothing()
             return
         async with self.following(conversation, await self.page_tools_of(conversation), None) as follower:
             target = await self._target(conversation, follower.history)
             if target is None:
-                self._send_nothing()
+                self.send_nothing()
             else:
                 await self.stream(follower, target)
 
@@ -314,7 +314,3 @@ class ResumeHandler(ChatStreamHandler):
         if answer is None or answer.over or answer.waits:
             return None
         return Target(answer.prompt_id, answer.run_id, answer)
-
-    def _send_nothing(self) -> None:
-        self.set_status(204)
-        self.finish()

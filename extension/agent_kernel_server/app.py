@@ -193,27 +193,20 @@ class AgentKernelServer(ExtensionApp):
     def _default_default_budget(self) -> dict[str, Any]:
         return DEFAULTS.default_budget.given()
 
-    @validate("site_rules")
-    def _validate_site_rules(self, proposal: Any) -> list[str]:
+    @validate("site_rules", "default_budget", "conversation_budget", "tool_timeouts")
+    def _validate(self, proposal: Any) -> Any:
+        name, value = proposal["trait"].name, proposal["value"]
         try:
-            check_rules(proposal["value"])
+            match name:
+                case "site_rules":
+                    check_rules(value)
+                    return list(value)
+                case "tool_timeouts":
+                    return checked_timeouts(value, name)
+                case _:
+                    return checked_limits(value, name).given()
         except ConfigurationError as error:
-            raise TraitError(f"site_rules: {error}") from None
-        return list(proposal["value"])
-
-    @validate("default_budget", "conversation_budget")
-    def _validate_budget(self, proposal: Any) -> dict[str, Any]:
-        try:
-            return checked_limits(proposal["value"], proposal["trait"].name).given()
-        except ConfigurationError as error:
-            raise TraitError(str(error)) from None
-
-    @validate("tool_timeouts")
-    def _validate_tool_timeouts(self, proposal: Any) -> dict[str, float]:
-        try:
-            return checked_timeouts(proposal["value"], "tool_timeouts")
-        except ConfigurationError as error:
-            raise TraitError(str(error)) from None
+            raise TraitError(f"site_rules: {error}" if name == "site_rules" else str(error)) from None
 
     def initialize_settings(self) -> None:
         server = self.serverapp

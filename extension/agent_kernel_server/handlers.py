@@ -6,7 +6,7 @@ Clients without a channel, such as scripts, can do everything by these routes th
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, get_args
+from typing import Any, ClassVar, get_args
 
 from jupyter_server.base.handlers import FileFindHandler
 from pydantic import Field
@@ -24,6 +24,7 @@ from agent_kernel.protocol.commands import (
     ToolResultCommand,
     TryNowCommand,
 )
+from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.mcp import MCP_PATH
 from agent_kernel.protocol.views import RunView
@@ -31,6 +32,7 @@ from agent_kernel.protocol.vocabulary import CallState, Effort, RunStatus, Unkno
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.clients.overview import ENDED_RUNS
 from agent_kernel.runtime.clients.snapshot import tool_views
+from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
 from agent_kernel_server.ai_sdk import ChatHandler, ChatMessagesHandler, ResumeHandler
 from agent_kernel_server.identity import Action
@@ -152,17 +154,15 @@ class ConversationHandler(AgentKernelHandler):
     async def delete(self, conversation_id: str) -> None:
         await (await self.runtime()).delete_conversation(conversation_id, decided_by=self.person)
         self.service.chats.forget(conversation_id)
-        self.set_status(204)
-        self.finish()
+        self.send_nothing()
 
 
 class RunsHandler(AgentKernelHandler):
     async def post(self, conversation_id: str) -> None:
         body = self.read_body(NewRun)
-        run_id = await self.service.start_run(
-            conversation_id, body.content, watched=body.watched, effort=body.effort, asked_by=self.person
-        )
-        self.send({"run_id": run_id, "conversation_id": conversation_id}, 201)
+        asked = RunSpec(new_run_id(), body.content, watched=body.watched, effort=body.effort)
+        await self.service.start_run(conversation_id, asked, asked_by=self.person)
+        self.send({"run_id": asked.run_id, "conversation_id": conversation_id}, 201)
 
 
 class MessagesHandler(AgentKernelHandler):
@@ -214,8 +214,7 @@ class RulesHandler(AgentKernelHandler):
 class RuleHandler(AgentKernelHandler):
     async def delete(self, rule_id: str) -> None:
         await (await self.runtime()).remove_rule(rule_id, decided_by=self.person)
-        self.set_status(204)
-        self.finish()
+        self.send_nothing()
 
 
 def _states(run: RunView) -> set[str]:
@@ -239,8 +238,7 @@ class ClientHandler(AgentKernelHandler):
 
     async def delete(self, client_id: str) -> None:
         await (await self.runtime()).send_client_away(client_id, decided_by=self.person)
-        self.set_status(204)
-        self.finish()
+        self.send_nothing()
 
 
 class AuditHandler(AgentKernelHandler):
@@ -251,21 +249,12 @@ class AuditHandler(AgentKernelHandler):
 
 
 class ReportHandler(AgentKernelHandler):
-    def days(self) -> int:
+    async def get(self, name: str) -> None:
         days = self.query_number("days", STATS_DAYS)
         if not 1 <= days <= MOST_DAYS:
             raise Refusal(400, f"days: {days} is not a number from 1 to {MOST_DAYS}", field="days")
-        return days
-
-
-class UsageHandler(ReportHandler):
-    async def get(self) -> None:
-        self.send(await (await self.runtime()).usage(self.days()))
-
-
-class MetricsHandler(ReportHandler):
-    async def get(self) -> None:
-        self.send(await (await self.runtime()).metrics(self.days()))
+        runtime = await self.runtime()
+        self.send(await (runtime.usage(days) if name == "usage" else runtime.metrics(days)))
 
 
 class ApprovalHandler(AgentKernelHandler):
@@ -345,16 +334,9 @@ class UnknownRouteHandler(AgentKernelHandler):
     actions = WRITING
 
     async def get(self, path: str) -> None:
-        self._refuse(path)
-
-    async def post(self, path: str) -> None:
-        self._refuse(path)
-
-    async def delete(self, path: str) -> None:
-        self._refuse(path)
-
-    def _refuse(self, path: str) -> NoReturn:
         raise Refusal(404, f"There is no route {path!r}.")
+
+    post = delete = get
 
 
 def front_end_folders() -> list[str]:
@@ -379,8 +361,7 @@ HANDLERS: list[tuple[Any, ...]] = [
     (rf"{_API}/tools", ToolsHandler),
     (rf"{_API}/mcp-servers", ServersHandler),
     (rf"{_API}/mcp-servers/signed-in", SignedInHandler),
-    (rf"{_API}/usage", UsageHandler),
-    (rf"{_API}/metrics", MetricsHandler),
+    (rf"{_API}/(usage|metrics)", ReportHandler),
     (rf"{_API}/models", ModelsHandler),
     (rf"{_API}/conversations", ConversationsHandler),
     (rf"{_API}/conversations/{_ID}", ConversationHandler),

@@ -208,6 +208,10 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         # variable.
         Context().run(self.finish, body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
 
+    def send_nothing(self) -> None:
+        self.set_status(204)
+        self.finish()
+
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         self.set_cors_headers()  # tornado has dropped them: without, a page of another origin can't read why
         error = kwargs.get("exc_info", (None, None, None))[1]

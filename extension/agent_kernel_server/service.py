@@ -5,6 +5,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from logging import Logger
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,17 +17,14 @@ from agent_kernel.models.redaction import Secrets
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.models.resolver import warm_up as import_libraries
 from agent_kernel.own_thread import in_own_thread
-from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.lists import ChangeView, ListedCall, ListedRun
-from agent_kernel.protocol.views import ImageRefs
-from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION, Effort, PolicyMode
+from agent_kernel.protocol.vocabulary import PROTOCOL_VERSION
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.undo import change_view
 from agent_kernel.runtime.runtime import Recovered, Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.builtin.declarations import BUILTIN_TOOLS
-from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ToolExecutor
 from agent_kernel.version import __version__
 from agent_kernel_server import prometheus
@@ -47,7 +45,7 @@ PROMPT = re.compile(rb"agent_kernel|%agent")
 REMEMBERED = 1_000
 """Messages of AI SDK pages that are remembered until the log has them, which is when their run begins."""
 MOST_LOOKED_AT = 5_000_000
-"""The size in bytes of the largest notebook in which a prompt is looked for."""
+"""Of a notebook, the bytes in which a prompt is looked for."""
 PAGE_SECONDS = 60.0
 """How long a page that was left open over a restart may take to connect again."""
 
@@ -133,8 +131,6 @@ class Service:
         self._failure: ConfigurationError | None = None
         self._failures = 0
         self._is_warm = False
-        self._looked_at: dict[Path, int] = {}
-        """The notebooks without a prompt, with the times at which they were changed."""
         self._root = str(getattr(contents(), "root_dir", ""))
         self._event_logger = event_logger
         self._emit_audit = emitter(event_logger)
@@ -218,11 +214,9 @@ class Service:
         """Called in a thread: import what a first run needs, which takes a second, once a notebook with a prompt is
         opened. Only files are looked at."""
         with suppress(OSError, ValueError):  # also of a name that no file can have
-            found = notebook.stat()
-            if found.st_size > MOST_LOOKED_AT or self._looked_at.get(notebook) == found.st_mtime_ns:
-                return
-            self._looked_at[notebook] = found.st_mtime_ns
-            if PROMPT.search(notebook.read_bytes()):
+            with notebook.open("rb") as file:
+                has_prompt = PROMPT.search(file.read(MOST_LOOKED_AT))
+            if has_prompt:
                 self._is_warm = True
                 import_libraries()
 
@@ -282,9 +276,9 @@ class Service:
 
     async def list_changes(self, kernel_id: str) -> list[ChangeView]:
         """The changes of files and cells by a kernel's calls that can be undone or were, the oldest first."""
-        runtime = await self.runtime()
+        runtime, kernel = await self.runtime(), await self.kernels.find(kernel_id)
         listed: list[tuple[str, ChangeView]] = []
-        for change in await self.kernels.changes(kernel_id):
+        for change in await kernel.changes() if kernel is not None else ():
             with suppress(UnknownApproval):  # its conversation was deleted
                 call = await runtime.find_call(change.approval_id)
                 if (await runtime.conversation(call.conversation_id)).kernel_id == kernel_id:
@@ -315,47 +309,20 @@ class Service:
         found = [one for one, paths in (await self.records.paths.by_kernel()).items() if path in paths]
         return found[0] if found and self.kernels.knows(found[0]) else None
 
-    async def start_run(
-        self,
-        conversation_id: str,
-        content: str,
-        *,
-        watched: bool = False,
-        effort: Effort | None = None,
-        asked_by: str | None = None,
-        model: str | None = None,
-        policy: PolicyMode | None = None,
-        page_tools: tuple[ToolDeclaration, ...] = (),
-        prompt_id: str | None = None,
-        prompt_images: ImageRefs | None = None,
-    ) -> str:
-        """Start a run that no cell has announced, and return its id. It has the built-in tools if there is a kernel.
-        `page_tools` are those that the client runs itself.
+    async def start_run(self, conversation_id: str, asked: RunSpec, *, asked_by: str | None) -> None:
+        """Start a run that no cell has announced. It has the built-in tools if there is a kernel, beside its own.
 
         Raises `UnknownConversation`, `ConfigurationError`, and `CarriedOutElsewhere` if another server on the same log
         has an open run of the conversation.
         """
         conversation = await (await self.runtime()).conversation(conversation_id)
         await conversation.refuse_elsewhere()  # before the error that this server does not have its kernel
-        run_id = new_run_id()
-        executor = await self.kernels.executor(conversation, run_id)
+        executor = await self.kernels.executor(conversation, asked.run_id)
         tools = BUILTIN_TOOLS if executor is not None else ()
         kernel_id = conversation.kernel_id
         path = await self.records.paths.notebook_of(kernel_id) if kernel_id is not None else None
-        spec = RunSpec(
-            run_id=run_id,
-            prompt=content,
-            model=model,
-            tools=(*tools, *page_tools),
-            policy=policy,
-            watched=watched,
-            effort=effort,
-            notebook_path=path,
-            prompt_id=prompt_id,
-            prompt_images=prompt_images or [],
-        )
-        handle = await conversation.start_run(spec, executor, asked_by=asked_by)
-        return handle.run_id
+        spec = replace(asked, tools=(*tools, *asked.tools), notebook_path=path)
+        await conversation.start_run(spec, executor, asked_by=asked_by)
 
     async def _on_contents_action(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:  # noqa: ARG002
         """A listener of Jupyter's contents events: all that knows a notebook by its path follows a rename, of it or of
@@ -381,12 +348,10 @@ class Service:
     async def list_runs(self, ended: int, run_id: str | None = None) -> list[ListedRun]:
         """The runs of all conversations: the open ones, and the latest `ended` that have ended. With `run_id`, that one
         alone, or none."""
-        if run_id is None:
-            runs = await (await self.runtime()).list_runs(ended)
-        else:
-            runs = [run for run in await (await self.runtime()).list_runs(0, run_id) if run.run_id == run_id]
-        runs = [run.model_copy(update={"shown": self.is_shown(run.run_id)}) for run in runs]
-        return await self.records.paths.follow(runs)
+        found = await (await self.runtime()).list_runs(ended if run_id is None else 0, run_id)
+        runs = [run for run in found if run_id in (None, run.run_id)]
+        shown = [run.model_copy(update={"shown": self.is_shown(run.run_id)}) for run in runs]
+        return await self.records.paths.follow(shown)
 
     async def aclose(self) -> None:
         """Close the channels, kernels and tasks, then the runtime, which gives open runs and calls a final state."""

@@ -8,9 +8,9 @@ import stat
 import warnings
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import nbformat
 import pytest
 from jupyter_server.auth import Authorizer
 from jupyter_server.serverapp import JupyterServerAuthWarning, ServerApp
@@ -19,9 +19,9 @@ from agent_kernel.runtime import runtime
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel.testing.wire.reply import rate_limited
 from agent_kernel_server import service
-from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.handlers import HANDLERS
-from tests.server.client import Api, Fetch, service_of
+from tests.server.client import Api, Fetch
+from tests.waiting import until
 
 ROUTES = [
     ("GET", ("status",)),
@@ -53,7 +53,11 @@ ROUTES = [
     ("POST", ("conversations", "c", "runs", "r", "redo")),
     ("POST", ("conversations", "c", "runs", "r", "try-now")),
     ("POST", ("conversations", "c", "runs", "r", "cancel")),
+    ("POST", ("conversations", "c", "messages")),
     ("GET", ("audit",)),
+    ("GET", ("mcp-servers",)),
+    ("GET", ("clients",)),
+    ("DELETE", ("clients", "x")),
     ("GET", ("rules",)),
     ("DELETE", ("rules", "r")),
 ]
@@ -220,11 +224,6 @@ async def test_a_body_that_does_not_validate_is_400_with_the_field_named(api: Ap
         assert field in answer["message"]
 
 
-async def test_nobody_gets_in_without_a_token(api: Api) -> None:
-    for method, path in ROUTES:
-        assert (await api(method, *path, headers={"Authorization": ""}))[0] == 403, path
-
-
 async def test_jupyter_sees_that_every_route_is_authenticated(jp_serverapp: ServerApp) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", JupyterServerAuthWarning)
@@ -233,28 +232,19 @@ async def test_jupyter_sees_that_every_route_is_authenticated(jp_serverapp: Serv
             jp_serverapp.web_app.add_handlers(".*$", HANDLERS)  # as Jupyter adds those of an extension
 
 
-async def test_a_notebook_that_is_opened_is_looked_at_once(
-    extension: AgentKernelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("fresh")
+async def test_opening_a_notebook_with_a_prompt_imports_what_its_first_run_needs(
+    extension: Any, jp_fetch: Fetch, jp_root_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked: list[bytes] = []
-    monkeypatch.setattr(service, "PROMPT", SimpleNamespace(search=looked.append))
-    small, large = tmp_path / "small.ipynb", tmp_path / "large.ipynb"
-    small.write_bytes(b"{}")
-    large.write_bytes(bytes(service.MOST_LOOKED_AT + 1))
-    for notebook in (small, small, large, tmp_path / "none.ipynb", Path("a\0.ipynb")):
-        service_of(extension)._warm_up(notebook)
-    assert looked == [b"{}"]
-
-
-async def test_a_post_from_a_browser_without_the_xsrf_token_is_refused(
-    api: Api, jp_fetch: Fetch, jp_auth_header: dict[str, str]
-) -> None:
-    token = jp_auth_header["Authorization"].removeprefix("token ")
-    page = await jp_fetch("api", "me", params={"token": token}, headers={"Authorization": ""})
-    cookie = "; ".join(one.split(";")[0] for one in page.headers.get_list("Set-Cookie"))
-    status, _ = await api("POST", "conversations", headers={"Authorization": "", "Cookie": cookie})
-    assert status == 403
-    assert (await api("GET", "conversations"))[1] == []
+    imported: list[str] = []
+    monkeypatch.setattr(service, "import_libraries", lambda: imported.append("once"))
+    for name, source in (("plain", "1 + 1"), ("asks", "%%agent\nGo."), ("asks", "")):
+        if source:
+            cells = [nbformat.v4.new_code_cell(source)]
+            nbformat.write(nbformat.v4.new_notebook(cells=cells), jp_root_dir / f"{name}.ipynb")
+        await jp_fetch("api", "contents", f"{name}.ipynb")
+    await until(lambda: imported)
+    assert imported == ["once"]
 
 
 class ReadOnly(Authorizer):

@@ -8,7 +8,6 @@ import asyncio
 import json
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from logging import Logger
 from typing import Any
@@ -59,14 +58,6 @@ class Frame(KernelMessage):
     content: dict[str, Any] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRequest:
-    """A request that has no reply yet."""
-
-    channel: str
-    text: str
-
-
 class GatewayTransport:
     """See `Transport`."""
 
@@ -90,7 +81,8 @@ class GatewayTransport:
         self._shut_down = asyncio.Event()
         """Set once the kernel's present process has been asked to end, which it publishes."""
         self._socket: WebSocketClientConnection | None = None
-        self._pending: dict[str, PendingRequest] = {}
+        self._pending: dict[str, tuple[str, str]] = {}
+        """The channel and the text of each request that has no reply yet."""
         self._receive: Receive = lambda _message_id, _content: None
         self._tasks = TaskOwner()
         self._tasks.spawn(self._stay_connected(), f"gateway's channel of {kernel.kernel_id}")
@@ -142,7 +134,7 @@ class GatewayTransport:
         }
         parts = {"header": header, "parent_header": {}, "metadata": metadata, "content": content, "buffers": []}
         text = json.dumps({"channel": channel, **parts})
-        self._pending[message_id] = PendingRequest(channel, text)
+        self._pending[message_id] = channel, text
         if self._socket is not None:
             self._write(self._socket, text)
         return message_id
@@ -183,8 +175,8 @@ class GatewayTransport:
         self._socket = socket
         watch = self._tasks.spawn(self._close_when_gone(socket), f"watch over {self._kernel.kernel_id}")
         try:
-            for pending in list(self._pending.values()):
-                self._write(socket, pending.text)
+            for _, text in list(self._pending.values()):
+                self._write(socket, text)
             while (frame := await socket.read_message()) is not None:
                 # All of IOPub comes this way.
                 if isinstance(frame, str) and (self._session in frame or any(part in frame for part in PARSED)):
@@ -221,8 +213,7 @@ class GatewayTransport:
 
     def _reply(self, channel: str, message_id: str, content: dict[str, Any]) -> None:
         """Only the first reply to a request counts, on the channel where it was sent."""
-        pending = self._pending.get(message_id)
-        if pending is not None and pending.channel == channel:
+        if self._pending.get(message_id, ("",))[0] == channel:
             del self._pending[message_id]
             self._receive(message_id, content)
 

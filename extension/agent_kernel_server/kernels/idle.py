@@ -3,7 +3,6 @@ last activity, and so do others that end idle kernels."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,14 +16,6 @@ PAUSE_SECONDS = 10.0
 CULLED = "Jupyter culled the kernel, which had been idle for {idle} (cull_idle_timeout of this server)."
 
 
-@dataclass(frozen=True, slots=True)
-class IdleKernel:
-    """A kernel that is kept no longer, as it was last seen."""
-
-    manager: Any
-    is_connected: bool
-
-
 class IdleKernels:
     def __init__(
         self, kernels: Any, open_runs: Callable[[], Awaitable[Sequence[ListedRun]]], waiting_seconds: float | None
@@ -36,7 +27,8 @@ class IdleKernels:
         self.waiting_seconds = waiting_seconds
         self._waiting: dict[str, float] = {}
         """By kernel, since when none of its runs has worked."""
-        self.idle: dict[str, IdleKernel] = {}
+        self.idle: dict[str, tuple[Any, bool]] = {}
+        """By kernel that is kept no longer, its manager, and whether a page was connected when it was last seen."""
 
     @property
     def _timeout(self) -> float:
@@ -64,14 +56,14 @@ class IdleKernels:
                 manager.last_activity = datetime.now(UTC)
             else:
                 model = await ensure_async(self._kernels.kernel_model(kernel_id))
-                self.idle[kernel_id] = IdleKernel(manager, model["connections"] > 0)
+                self.idle[kernel_id] = manager, model["connections"] > 0
 
     def why_culled(self, kernel_id: str) -> str | None:
         """Of a kernel that is shut down, why the culler did that; `None` if it was somebody else. Jupyter does not say:
         this judges as its culler does."""
-        idle = self.idle.get(kernel_id)
-        if idle is None or not self._timeout or (idle.is_connected and not self._kernels.cull_connected):
+        manager, is_connected = self.idle.get(kernel_id, (None, False))
+        if manager is None or not self._timeout or (is_connected and not self._kernels.cull_connected):
             return None
-        seconds = (datetime.now(UTC) - idle.manager.last_activity).total_seconds()
-        timeout = idle.manager.kernel_spec.metadata.get("cull_idle_timeout", self._timeout)
+        seconds = (datetime.now(UTC) - manager.last_activity).total_seconds()
+        timeout = manager.kernel_spec.metadata.get("cull_idle_timeout", self._timeout)
         return CULLED.format(idle=duration(1_000 * seconds)) if seconds > timeout else None

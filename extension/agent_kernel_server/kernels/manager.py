@@ -12,7 +12,6 @@ from jupyter_server.gateway.managers import GatewayKernelManager
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.execution.notebook_executor import NotebookExecutor
-from agent_kernel.protocol.kernel import KeptChange
 from agent_kernel.protocol.lists import ListedRun
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
@@ -55,32 +54,27 @@ class ServedKernels:
         """For a run of this conversation; `None` where it has no kernel. Raises `KernelGone`."""
         if conversation.kernel_id is None:
             return None
-        kernel = await self._find(conversation.kernel_id)
+        kernel = await self.find(conversation.kernel_id)
         if kernel is None:
             raise KernelGone("The kernel of this conversation is not running any more.")
         return await kernel.executor(conversation, run_id)
 
     async def executor_of(self, kernel_id: str, run_id: str, notebook_path: str | None) -> NotebookExecutor:
         """See `ServedKernel.executor_of`. Raises `KernelGone`."""
-        kernel = await self._find(kernel_id)
+        kernel = await self.find(kernel_id)
         if kernel is None:
             raise KernelGone("The kernel is not running any more.")
         return await kernel.executor_of(run_id, notebook_path)
 
     async def executor_after_restart(self, conversation: Conversation, spec: RunSpec) -> NotebookExecutor | None:
         """For a run that an earlier server left open; `None` where its kernel is gone, or was started anew."""
-        kernel = await self._find(conversation.kernel_id or "")
+        kernel = await self.find(conversation.kernel_id or "")
         declared_by_a_cell = spec.widget_model_id is not None
         if kernel is None or (declared_by_a_cell and not await kernel.has_run(spec.run_id)):
             return None
         return await kernel.executor(conversation, spec.run_id, spec)
 
-    async def changes(self, kernel_id: str) -> Sequence[KeptChange]:
-        """See `ServedKernel.changes`; none of a kernel that is not there."""
-        kernel = await self._find(kernel_id)
-        return await kernel.changes() if kernel is not None else ()
-
-    async def _find(self, kernel_id: str) -> ServedKernel | None:
+    async def find(self, kernel_id: str) -> ServedKernel | None:
         """Also a kernel at a gateway, which outlives the server that started it."""
         kernel = self.serve(kernel_id)
         if kernel is None and await take_over(self._manager, kernel_id, self._shared.log):
