@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, assert_never
 from weakref import WeakValueDictionary
@@ -92,6 +92,16 @@ def spec_of(declaration: RunDeclaration, notebook_path: str | None) -> RunSpec:
     return replace(RunSpec.from_declaration(declaration), tools=tools, notebook_path=notebook_path)
 
 
+@dataclass(slots=True)
+class Coming:
+    """A run that was announced, or that an earlier server left, and that has not started yet."""
+
+    is_declared: bool
+    """Else its declaration is awaited: a kernel gives up a run that nobody asks for in time."""
+    stop: StopCause | None = None
+    """Why it ends as soon as it has started."""
+
+
 class Interrupts:
     """The interrupts of one kernel."""
 
@@ -143,14 +153,9 @@ class ServedKernel:
         self._why_culled = why_culled
         self._announced: set[str] = set()
         """Runs of the kernel's present process that were announced."""
-        self._undeclared: set[str] = set()
-        """Of these, the runs whose declaration is awaited: a kernel gives up a run that nobody asks for in time."""
+        self._coming: dict[str, Coming] = {}
         self._start_turn = asyncio.Lock()
         """Runs start in the order in which their cells ran; one may have to find its notebook first."""
-        self._starting: set[str] = set()
-        """Runs that were announced, or that an earlier server left, and that have not started yet."""
-        self._stops: dict[str, StopCause] = {}
-        """Of these, the runs that end as soon as they have started, and why."""
         self._misdirected = False
         self._greeting: asyncio.Task[None] | None = None
         self._restart_pending = False
@@ -243,8 +248,8 @@ class ServedKernel:
             is_interrupt = cause == "interrupted"
             work = self._stop_interrupted(conversation, stop, self.link) if is_interrupt else stop(stop_for(cause))
             self._tasks.spawn(work, f"cancel {run_id}")
-        elif run_id in self._starting:
-            self._stops[run_id] = cause
+        elif run_id in self._coming:
+            self._coming[run_id].stop = cause
 
     def _on_interrupted(self, run_id: str | None) -> None:
         """Stop a run that the kernel did not start, or all such runs."""
@@ -296,16 +301,16 @@ class ServedKernel:
     def _on_announced(self, event: RunAnnounced) -> None:
         if event.run_id in self._announced:
             return
-        if len(self._undeclared) >= UNDECLARED_RUNS or len(self._starting) >= STARTING_RUNS:
+        undeclared = sum(not one.is_declared for one in self._coming.values())
+        if undeclared >= UNDECLARED_RUNS or len(self._coming) >= STARTING_RUNS:
             return  # repeated until the declaration is asked for
         if event.through_gateway != self._transport.remote:
             self._warn_misdirected(event.run_id)
             return
         self._announced.add(event.run_id)
-        self._undeclared.add(event.run_id)
-        self._starting.add(event.run_id)
+        coming = self._coming[event.run_id] = Coming(is_declared=False)
         self.link.installed.set()
-        serving = self._tasks.spawn(self._serve(event.run_id, self.link), f"run {event.run_id}")
+        serving = self._tasks.spawn(self._serve(event.run_id, coming, self.link), f"run {event.run_id}")
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
 
@@ -318,21 +323,20 @@ class ServedKernel:
                 run_id,
             )
 
-    async def _serve(self, run_id: str, link: KernelLink) -> None:
+    async def _serve(self, run_id: str, coming: Coming, link: KernelLink) -> None:
         """One announced run, from its declaration to its record."""
         try:
-            started = await self._start(run_id, link)
+            started = await self._start(run_id, coming, link)
         finally:
-            self._undeclared.discard(run_id)
-            self._starting.discard(run_id)
-        if started is None:
-            self._stops.pop(run_id, None)
-            return
-        spec, conversation, handle = started
-        self._on_started(run_id, conversation)
-        await self._run_sync.sync(spec, conversation, handle, link)
+            self._coming.pop(run_id, None)
+        if started is not None:
+            spec, conversation, handle = started
+            self._on_started(run_id, conversation, coming.stop)
+            await self._run_sync.sync(spec, conversation, handle, link)
 
-    async def _start(self, run_id: str, link: KernelLink) -> tuple[RunSpec, Conversation, RunHandle] | None:
+    async def _start(
+        self, run_id: str, coming: Coming, link: KernelLink
+    ) -> tuple[RunSpec, Conversation, RunHandle] | None:
         """`None` where it can't start, which the kernel is sent if it has declared the run."""
         try:
             declaration = await self._declaration_of(run_id, link)
@@ -340,7 +344,7 @@ class ServedKernel:
             self._announced.discard(run_id)
             self._log.warning("The run %s was announced but not declared: %s", run_id, error)
             return None
-        self._undeclared.discard(run_id)
+        coming.is_declared, coming.stop = True, declaration.stop or coming.stop
         try:
             async with self._start_turn:
                 return await self._start_declared(declaration)
@@ -358,17 +362,13 @@ class ServedKernel:
         executor = await self.executor(conversation, spec.run_id, spec)
         handle = await conversation.start_run(spec, executor)
         self._shared.records.on_start(spec, conversation)
-        if declaration.stop is not None:
-            self._stops[spec.run_id] = declaration.stop
         return spec, conversation, handle
 
-    def _on_started(self, run_id: str, conversation: Conversation) -> None:
+    def _on_started(self, run_id: str, conversation: Conversation, stop: StopCause | None) -> None:
         """A run has started, or goes on after a restart of the server. It can be stopped from here on."""
         self._run_sync.runs[run_id] = conversation
-        self._starting.discard(run_id)
-        cause = self._stops.pop(run_id, None)
-        if cause is not None:
-            self._stop(run_id, cause)
+        if stop is not None:
+            self._stop(run_id, stop)
 
     async def _declaration_of(self, run_id: str, link: KernelLink) -> RunDeclaration:
         async with asyncio.timeout(DECLARE_SECONDS):
@@ -389,7 +389,7 @@ class ServedKernel:
         A kernel that does not answer in time is busy, and taken for the same one.
         """
         link = self.link
-        self._starting.add(run_id)
+        coming = self._coming[run_id] = Coming(is_declared=True)
         greeting = self._tasks.spawn(self._greet(link), f"greeting of {self.kernel_id}")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -399,18 +399,18 @@ class ServedKernel:
             return True
         except (KernelGone, RequestFailed) as error:
             self._log.debug("The kernel %s does not have the run %s: %s", self.kernel_id, run_id, error)
-            self._starting.discard(run_id)
+            self._coming.pop(run_id, None)
             return False
         finally:
             greeting.cancel()
-        if declaration.stop is not None:
-            self._stops[run_id] = declaration.stop
+        coming.stop = declaration.stop or coming.stop
         return True
 
     def sync_run(self, spec: RunSpec, conversation: Conversation, handle: RunHandle) -> None:
         """Keep the kernel's `Run` up to date with a run that goes on after the server was restarted."""
         self._shared.records.on_start(spec, conversation)
-        self._on_started(spec.run_id, conversation)
+        coming = self._coming.pop(spec.run_id, None)
+        self._on_started(spec.run_id, conversation, coming.stop if coming is not None else None)
         self._tasks.spawn(self._run_sync.sync(spec, conversation, handle, self.link), f"run {spec.run_id}")
 
     def _sync_again(self, conversation_id: str, spec: RunSpec, handle: RunHandle) -> None:
@@ -456,7 +456,6 @@ class ServedKernel:
     def _end_link(self, error: KernelGone, *, restarting: bool, by_user: bool) -> None:
         """Whatever waits for the kernel fails now. The runtime is told in a task."""
         self._announced.clear()
-        self._stops.clear()
         if self._link is not None:
             self._link.fail(error)
         for conversation in list(self._conversations.values()):

@@ -84,9 +84,8 @@ class Documents:
 
     async def _ask(self, page: Page, notebook: OpenNotebook, put: PutRun) -> bool:
         """A page that is slow does it later; one that went away says what it shows when it is back."""
-        with suppress(PageGone, TimeoutError):
-            async with asyncio.timeout(PAGE_SECONDS):
-                return (await page.ask(notebook, put)).success
+        with suppress(PageGone):
+            return (await page.ask(notebook, put, PAGE_SECONDS)).success
         return True
 
 

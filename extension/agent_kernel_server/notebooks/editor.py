@@ -1,7 +1,7 @@
 """`ServedNotebook`: a run's notebook, in the page that has it open, or else in its file."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_kernel.errors import ToolFailed
@@ -44,9 +44,8 @@ class ServedNotebook:
             return await self._ask_file(_known(path), request)
         page, notebook = found
         try:
-            async with asyncio.timeout(None if isinstance(request, RunCell) else PAGE_SECONDS):
-                answer = await page.ask(notebook, request)
-        except (PageGone, TimeoutError):
+            answer = await page.ask(notebook, request, None if isinstance(request, RunCell) else PAGE_SECONDS)
+        except PageGone:
             return await self._after_loss(request, notebook.path)
         return Answered(answer, IN_PAGE, notebook.path)
 
@@ -77,11 +76,8 @@ class ServedNotebook:
         found = await self.pages.wait_for(path, self.kernel_id, PAGE_SECONDS)
         if found is not None:
             page, notebook = found
-            try:
-                async with asyncio.timeout(PAGE_SECONDS):
-                    return Answered(await page.ask(notebook, request), IN_PAGE, notebook.path)
-            except (PageGone, TimeoutError):
-                pass
+            with suppress(PageGone):
+                return Answered(await page.ask(notebook, request, PAGE_SECONDS), IN_PAGE, notebook.path)
         return await self._ask_file(path, request)
 
     async def _ask_file(self, path: str, request: AnyPageRequest) -> Answered:

@@ -30,13 +30,16 @@ class Page:
         self._asked: dict[str, asyncio.Future[PageAnswer]] = {}
         self.notebooks: tuple[OpenNotebook, ...] = ()
 
-    async def ask(self, notebook: OpenNotebook, request: AnyPageRequest | PutRun) -> PageAnswer:
-        """Raises `PageGone`."""
+    async def ask(self, notebook: OpenNotebook, request: AnyPageRequest | PutRun, seconds: float | None) -> PageAnswer:
+        """Raises `PageGone`, also where it does not answer in time."""
         number = str(next(self._numbers))
         self._asked[number] = asyncio.get_running_loop().create_future()
         self._send(PageRequest(request_id=number, path=notebook.path, ask=request).model_dump_json())
         try:
-            return await self._asked[number]
+            async with asyncio.timeout(seconds):
+                return await self._asked[number]
+        except TimeoutError:
+            raise PageGone("The page did not answer in time.") from None
         finally:
             del self._asked[number]
 
