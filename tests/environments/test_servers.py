@@ -39,8 +39,6 @@ SERVERS = {
         ],
         token="",
     ),
-    "Notebook 7": ServerKind("notebook"),
-    "JupyterLab below a path": ServerKind("jupyterlab", ["--ServerApp.base_url=/user/x/"]),
 }
 
 

@@ -28,9 +28,10 @@ async def service() -> AsyncIterator[FakeOpenAI]:
 
 
 @pytest.fixture
-async def one(service: FakeOpenAI) -> AsyncIterator[Stage]:
-    """A conversation with a model at that service, whose patience is short."""
-    endpoint = Endpoint("openai", service.url, api_key=lambda: "a-key", idle_seconds=3)
+async def one(service: FakeOpenAI, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
+    """A conversation with a model at that service. The patience with one that hangs is short."""
+    hangs = "hangs" in request.node.name
+    endpoint = Endpoint("openai", service.url, api_key=lambda: "a-key", idle_seconds=3 if hangs else 120)
     retry = RetryPolicy(first_delay=0.01, longest_delay=0.02)
     models = ModelResolver(default="fake", endpoints=[endpoint], retry=retry)
     made = await stage(models.resolve())

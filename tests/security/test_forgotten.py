@@ -6,12 +6,10 @@ from tests.server.client import Api
 
 async def test_a_new_conversation_knows_nothing_of_a_deleted_one(api: Api, model: FakeOpenAI) -> None:
     model.add(say("I will keep it to myself."), say("Hello."))
-    deleted = await api.new_conversation()
-    await api.start_run(deleted, "The password is hunter2.")
+    deleted = await api.begin(content="The password is hunter2.")
     await api.ended(deleted)
     assert (await api("DELETE", "conversations", deleted))[0] == 204
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id, "Who am I?")
+    conversation_id = await api.begin(content="Who am I?")
     view = await api.ended(conversation_id)
     heard = [message["content"] for message in model.requests[-1].body["messages"] if message["role"] != "system"]
     assert heard == ["Who am I?"]

@@ -44,9 +44,8 @@ async def test_opening_and_saving_a_hostile_notebook_starts_and_approves_nothing
     # Its widget view stays what it is: the server has no record for it, and takes none from the file.
     outputs = nbformat.read(path, as_version=4).cells[0].outputs
     assert outputs[0]["data"]["application/vnd.jupyter.widget-view+json"]["model_id"] == "w" * 32
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
-    reading = await api.next_approval()
-    await api("POST", "approvals", reading["approval_id"], body={"approved": True})
+    await api.decide(waiting, approved=False)
+    await api.decide()
     view = await api.ended(conversation_id)  # to a model that reads the notebook it is only text
     assert [one["state"] for one in view["tool_calls"]] == ["denied", "success"]
     assert waiting["approval_id"] in view["tool_calls"][1]["result"]

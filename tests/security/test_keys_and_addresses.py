@@ -84,8 +84,7 @@ async def test_the_key_is_in_no_log_record_page_file_or_message(
         conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
         page = await client(conversation_id)
         await api.start_run(conversation_id)
-        waiting = await api.next_approval()
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        await api.decide()
         for _ in range(2):
             await page.until("complete")
             view = await api.ended(conversation_id)

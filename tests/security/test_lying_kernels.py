@@ -191,10 +191,8 @@ async def test_a_calls_id_is_never_code(api: Api, kernel: Kernel, model: FakeOpe
     """The id is the model's to choose, and it travels in code that the kernel runs."""
     evil = f"""x") or {acting(side_effect)} or ('\\'"\n\u2028\U0001f600{{}}"""
     model.add(call("run_python", call_id=evil, code="print(6 * 7)"), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
-    waiting = await api.next_approval()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    conversation_id = await api.begin(kernel)
+    await api.decide()
     view = await api.ended(conversation_id)
     (ran,) = view["tool_calls"]
     assert (ran["state"], ran["result"].strip()) == ("success", "42")

@@ -161,7 +161,7 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(root: Path) -> None:
 
     thread = threading.Thread(target=read_all, daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert [line for line in said if "not a regular file" not in line] == [said[-1]]
     assert "1 binary, unreadable" in said[-1]
 

@@ -229,14 +229,12 @@ async def test_a_run_in_the_mode_edit_writes_notes_and_asks_about_what_runs_by_i
         calls(*(call("write_file", path=a, content=b) for a, b in zip(paths, contents, strict=True))), say("Done.")
     )
     await kernel.run("%load_ext agent_kernel")
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api("POST", "conversations", conversation_id, "policy", body={"mode": "edit"})
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel, policy="edit")
     for path in paths[1:]:
         waiting = await api.next_approval()
         assert path in waiting["tool_input"]
         assert [one["title"] for one in waiting["warnings"]] == ["Writes files:", "Runs by itself:"]
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+        await api.decide(waiting, approved=False)
     ended = await api.ended(conversation_id)
     assert [one["state"] for one in ended["tool_calls"]] == ["success", "denied", "denied", "denied"]
     assert [path for path in paths if (root / path).exists()] == ["notes.md"]
@@ -255,9 +253,7 @@ async def test_two_calls_of_one_step_make_no_recording_unasked(
         ),
         say("Done."),
     )
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api("POST", "conversations", conversation_id, "policy", body={"mode": "edit"})
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel, policy="edit")
     ended = await api.ended(conversation_id)
     first, second = (one["state"] for one in ended["tool_calls"])
     assert (first, second) in [("success", "denied"), ("success", "error")]  # an error, where there is no file yet

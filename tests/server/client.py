@@ -13,6 +13,7 @@ from tornado.websocket import WebSocketClientConnection
 
 from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.service import Service
+from tests.waiting import look_until
 
 Frame = dict[str, Any]
 T = TypeVar("T")
@@ -73,22 +74,34 @@ class Api:
         assert status == 200
         return list(body)
 
+    async def begin(self, kernel: "Kernel | None" = None, content: str = "Go on.", policy: str | None = None) -> str:
+        """A conversation with a run that has started, in this kernel or without one."""
+        conversation_id = await self.new_conversation(kernel_id=kernel.kernel_id if kernel is not None else None)
+        if policy is not None:
+            assert (await self("POST", "conversations", conversation_id, "policy", body={"mode": policy}))[0] == 200
+        await self.start_run(conversation_id, content)
+        return conversation_id
+
     async def next_approval(self, seconds: float = 60.0) -> Any:
         """The first call that waits for a decision."""
-        async with asyncio.timeout(seconds):
-            while True:
-                if calls := await self.pending():
-                    return calls[0]
-                await asyncio.sleep(0.02)
+        return (await look_until(self.pending, "a call that waits", seconds))[0]
 
-    async def ended(self, conversation_id: str, seconds: float = 60.0) -> Any:
+    async def decide(self, waiting: Any = None, *, approved: bool = True, **decision: Any) -> Any:
+        """Decide on a call that waits, or on the first one, and return it as it waited."""
+        call = waiting or await self.next_approval()
+        status, body = await self("POST", "approvals", call["approval_id"], body={"approved": approved, **decision})
+        assert status == 200, body
+        return call
+
+    async def ended(self, conversation_id: str) -> Any:
         """The conversation once no run of it goes on."""
-        async with asyncio.timeout(seconds):
-            while True:
-                _, view = await self("GET", "conversations", conversation_id)
-                if view.get("runs") and all(run["status"] not in ("queued", "running") for run in view["runs"]):
-                    return view
-                await asyncio.sleep(0.02)
+
+        async def look() -> Any:
+            _, view = await self("GET", "conversations", conversation_id)
+            over = all(run["status"] not in ("queued", "running") for run in view.get("runs", ()))
+            return view if view.get("runs") and over else None
+
+        return await look_until(look, "the run to end")
 
 
 def _json(body: bytes) -> Any:

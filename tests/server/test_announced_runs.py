@@ -18,7 +18,7 @@ from agent_kernel_server.kernels.kernel import UNDECLARED_RUNS, ServedKernel
 from agent_kernel_server.notebooks.paths import NotebookPaths
 from agent_kernel_server.notebooks.records import WIDGET_MIME
 from tests.server.client import Api, Fetch, Kernel, open_notebook
-from tests.waiting import until
+from tests.waiting import look_until, until
 
 pytestmark = pytest.mark.kernel
 
@@ -80,12 +80,11 @@ async def shown(kernel: Kernel) -> Any:
 
 
 async def the_run(api: Api) -> tuple[str, str]:
-    async with asyncio.timeout(60):
-        while True:
-            for view in (await api("GET", "conversations"))[1]:
-                if view["runs"]:
-                    return view["conversation_id"], view["runs"][0]["run_id"]
-            await asyncio.sleep(0.02)
+    async def look() -> list[Any]:
+        return [run for view in (await api("GET", "conversations"))[1] for run in view["runs"]]
+
+    run = (await look_until(look, "a run"))[0]
+    return run["conversation_id"], run["run_id"]
 
 
 async def test_the_record_reaches_the_saved_notebook_with_no_page_open(
@@ -98,7 +97,7 @@ async def test_the_record_reaches_the_saved_notebook_with_no_page_open(
     conversation_id, run_id = await the_run(api)
     waiting = await api.next_approval()
     assert WIDGET_MIME in saved_data(notebook)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     await api.ended(conversation_id)
     data = await until(lambda: placed(notebook))
     assert f'data-agent-record="{run_id}"' in "".join(data["text/html"])
@@ -140,8 +139,7 @@ async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(
     model.add(call("run_python", code="print('inside')"), say("Done."))
     code = "import agent_kernel as ak\nrun = ak.Agent().start('Go.').wait()\nprint(run.text)"
     cell = asyncio.create_task(open_kernel.run(code))
-    waiting = await api.next_approval()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    waiting = await api.decide()
     outputs = await cell
     assert "Done." in "".join(one["content"]["text"] for one in outputs if one["msg_type"] == "stream")
     view = await api.ended(waiting["conversation_id"])
@@ -175,9 +173,12 @@ async def test_runs_go_in_the_order_of_their_cells_though_the_notebook_of_the_fi
     )
     await until(lambda: len(declared) == 2)
     conversation_id = (await the_run(api))[0]
-    async with asyncio.timeout(60):
-        while len((view := await api.ended(conversation_id))["runs"]) < 2:
-            pass
+
+    async def both_ended() -> Any:
+        view = await api.ended(conversation_id)
+        return view if len(view["runs"]) == 2 else None
+
+    view = await look_until(both_ended, "both runs to end")
     assert [run["run_id"] for run in view["runs"]] == [one.run_id for one in declared]
     assert [message["content"] for message in view["messages"] if message["role"] == "user"] == ["First.", "Second."]
 
@@ -259,9 +260,7 @@ async def test_a_run_that_is_tried_again_at_once_ends_for_its_kernel_as_it_ends(
         said = await open_kernel.text("import agent_kernel as ak; run = ak.last_run(); print(run.status, run.done)")
         return said == "complete True\n"
 
-    async with asyncio.timeout(60):
-        while not await heard():
-            pass
+    await look_until(heard, "the kernel to hear of the end")
     assert await open_kernel.text("print(run.text)") == "Here I am.\n"
 
 
@@ -273,7 +272,7 @@ async def test_a_run_that_is_tried_again_with_no_page_open_has_its_last_record_i
     waiting = await api.next_approval()  # so that the page's save comes before the run ends, as people's saves do
     save_output(notebook, output)
     conversation_id, run_id = await the_run(api)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     await api.ended(conversation_id)
     data = await until(lambda: placed(notebook))
     assert "The model is not well." in "".join(data["text/plain"])

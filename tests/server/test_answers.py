@@ -1,7 +1,6 @@
 """Whoever has no page, only HTTP, sees what a run waits for and answers it: a budget, an unknown outcome, a model that
 failed."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import failure
 from tests.server.client import Api, Kernel
+from tests.waiting import look_until
 
 FAULTY = call("no_such_tool")
 """A turn without an answer, where there is no kernel."""
@@ -25,13 +25,13 @@ async def start(api: Api, **fields: Any) -> tuple[str, str]:
 
 async def listed(api: Api, what: str, state: str) -> Any:
     """The first of a list, once there is one."""
-    async with asyncio.timeout(60):
-        while True:
-            status, found = await api("GET", what, params={"state": state})
-            assert status == 200
-            if found:
-                return found[0]
-            await asyncio.sleep(0.02)
+
+    async def look() -> Any:
+        status, found = await api("GET", what, params={"state": state})
+        assert status == 200
+        return found
+
+    return (await look_until(look, what))[0]
 
 
 class TestABudget:
@@ -71,7 +71,7 @@ class TestAnUnknownOutcome:
         conversation_id, _ = await start(api, kernel_id=kernel.kernel_id)
         waiting = await api.next_approval()
         assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
-        assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 200
+        await api.decide(waiting)
         lost = await listed(api, "approvals", "unanswered")
         assert (lost["approval_id"], lost["state"]) == (waiting["approval_id"], "unknown")
         assert lost["unknown_answer"] is None
@@ -106,7 +106,7 @@ class TestAnUnknownOutcome:
         assert (await api("POST", *path, body={"answer": "retry"}))[0] == 409
         again = await api.next_approval()
         assert again["approval_id"] != lost["approval_id"]
-        await api("POST", "approvals", again["approval_id"], body={"approved": False})
+        await api.decide(again, approved=False)
         view = await api.ended(conversation_id)
         assert [one["state"] for one in view["tool_calls"]] == ["unknown", "denied"]
         asked = [one for one in view["messages"] if one["content"].startswith("Try this call again")]

@@ -1,6 +1,5 @@
 """Tools with a cache in a kernel that a server serves."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.notebooks.test_cached_tools import LOOK, TOOL
 from tests.server.client import Api, Kernel
+from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
 
@@ -31,9 +31,9 @@ async def test_an_outcome_is_given_again_until_a_cell_of_the_users_or_a_call_has
 
 async def _calls_after(api: Api, runs: int) -> list[Any]:
     """The calls of the only conversation, once so many runs of it have ended."""
-    async with asyncio.timeout(60):
-        while True:
-            _, views = await api("GET", "conversations")
-            if [run["status"] for view in views for run in view["runs"]] == ["complete"] * runs:
-                return list((await api("GET", "conversations", views[0]["conversation_id"]))[1]["tool_calls"])
-            await asyncio.sleep(0.02)
+
+    async def look() -> Any:
+        _, views = await api("GET", "conversations")
+        return views if [run["status"] for view in views for run in view["runs"]] == ["complete"] * runs else None
+
+    return list((await look_until(look, "the runs to end"))[0]["tool_calls"])

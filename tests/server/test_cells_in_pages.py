@@ -259,8 +259,7 @@ async def test_a_cell_that_the_kernel_does_not_know_is_read_by_its_number_in_the
 ) -> None:
     page = await open_page("cells.ipynb")
     model.add(say("It divides by zero."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id, "Explain @[71] to ana@[72]")
+    conversation_id = await api.begin(kernel, "Explain @[71] to ana@[72]")
     request = await page.asked()
     assert request["ask"]["cell_ids"] == [71]
     failed = {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero", "traceback": []}

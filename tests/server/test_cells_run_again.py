@@ -1,7 +1,6 @@
 """A cell that is run again, on a real server: its run gives way, whatever it is doing."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest_asyncio
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.server.client import Api, Kernel
+from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
 
@@ -29,23 +29,13 @@ async def loaded(kernel: Kernel) -> Kernel:
     return kernel
 
 
-async def when(look: Callable[[], Awaitable[Any]]) -> Any:
-    """Look again and again, until there is something."""
-    async with asyncio.timeout(60):
-        while True:
-            if found := await look():
-                return found
-            await asyncio.sleep(0.02)
-
-
 async def runs_when(api: Api, condition: Callable[[list[Any]], bool]) -> list[Any]:
     async def look() -> list[Any]:
         views = (await api("GET", "conversations"))[1]
         runs = [run for view in views for run in view["runs"]]
         return runs if condition(runs) else []
 
-    found: list[Any] = await when(look)
-    return found
+    return await look_until(look, "the runs")
 
 
 async def test_a_cell_that_is_run_again_while_its_call_waits_has_the_new_run_begin(
@@ -60,10 +50,10 @@ async def test_a_cell_that_is_run_again_while_its_call_waits_has_the_new_run_beg
     async def second() -> Any:
         return next((one for one in await api.pending() if one["run_id"] != first["run_id"]), None)
 
-    waiting = await when(second)
+    waiting = await look_until(second, "the new run's call")
     _, ended = await api("GET", "approvals", params={"state": "superseded"})
     assert [(one["approval_id"], one["reason"]) for one in ended] == [(first["approval_id"], "Its cell was run again.")]
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     await api.ended(first["conversation_id"])
     assert (await loaded.text("import agent_kernel as ak; print(ak.last_run().wait().text)")) == "Done.\n"
 
@@ -79,7 +69,7 @@ async def test_a_call_that_runs_is_interrupted_when_its_cell_is_run_again(
         calls = [one for view in (await api("GET", "conversations"))[1] for one in view["tool_calls"]]
         return any(call["outputs"] for call in calls)
 
-    await when(asleep)
+    await look_until(asleep, "the call's output")
     await loaded.run(ASK, cell_id="a")
     runs = await runs_when(api, lambda runs: [run["status"] for run in runs] == ["cancelled", "complete"])
     assert runs[0]["notices"][0]["content"] == "Stopped, because its cell was run again."

@@ -128,27 +128,6 @@ class TestAReader:
         monkeypatch.setattr(Switchable, "read_only", False)
         return {"authorizer_class": Switchable}
 
-    async def test_sees_everything_and_may_do_nothing(
-        self, api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        conversation_id = await api.new_conversation()
-        before = (await api("GET", "conversations", conversation_id))[1]
-        monkeypatch.setattr(Switchable, "read_only", True)
-        page = await client(conversation_id)
-        assert (await page.next())["snapshot"] == before
-        for command in (
-            {"type": "message", "content": "Delete everything."},
-            {"type": "approval_response", "approval_id": "a", "approved": True},
-            {"type": "cancel", "run_id": "r"},
-        ):
-            await page.send(command)
-            error = await page.next()
-            assert (error["type"], error["code"]) == ("error", "ACCESS_DENIED")
-        await page.send({"type": "resume", "last_seq": 0})
-        await page.send({"type": "ping"})
-        assert (await page.next())["type"] == "pong"
-        assert (await api("GET", "conversations", conversation_id))[1] == before
-
     @pytest.mark.parametrize("fails", [False, True])
     async def test_who_may_not_look_any_more_is_shown_out(
         self, api: Api, client: OpenChannel, monkeypatch: pytest.MonkeyPatch, fails: bool
@@ -182,20 +161,6 @@ class TestAReader:
         refused = await page.until("error")
         assert (refused["code"], refused["command_id"]) == ("ACCESS_DENIED", "r")
         assert (await page.closed(), page.close_code) == (True, 1008)
-
-
-async def test_a_slow_page_loses_no_token(api: Api, client: OpenChannel, model: FakeOpenAI) -> None:
-    text = "word " * 5_000
-    model.add(say(text))
-    conversation_id = await api.new_conversation()
-    page = await client(conversation_id)
-    await page.next()
-    await api.start_run(conversation_id)
-    await api.ended(conversation_id)  # nothing was read meanwhile
-    await page.until("complete")
-    assert "".join(frame["content"] for frame in page.frames if frame["type"] == "token") == text
-    seqs = [frame["seq"] for frame in page.frames[1:]]
-    assert seqs == list(range(1, len(seqs) + 1))
 
 
 async def test_a_page_that_leaves_leaves_nothing_behind(

@@ -96,8 +96,7 @@ async def test_a_person_asks_and_answers_all_that_waits(
 
 async def test_a_delay_is_said_and_ended_by_now_and_a_failure_is_said(api: Api, chat: Chat, model: FakeOpenAI) -> None:
     model.add(rate_limited(retry_after="100"), rate_limited(retry_after="100"))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     program = chat(conversation_id)
     await program.until("Rate limited, next try in ", "(try 2 of 4). Rate limit reached.")
     program.type("/now")
@@ -114,29 +113,25 @@ async def test_a_call_that_is_decided_elsewhere_is_taken_back_and_a_line_that_wa
     api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel
 ) -> None:
     model.add(call("run_python", code="print('first')"), call("run_python", code="print('second')"), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     program = chat(conversation_id)
     await program.until(APPROVES)
     program.send("a")  # without Enter
     waiting = await api.next_approval()
-    status, _ = await api("POST", "approvals", waiting["approval_id"], body={"approved": False, "reason": "elsewhere"})
-    assert status == 200
+    await api.decide(waiting, approved=False, reason="elsewhere")
     await program.until("answered elsewhere, and is not asked any more", "Reason: elsewhere. Nothing ran.")
     await program.until("print('second')", APPROVES)
     program.type("")
     await program.until("Type one of a, d, r", APPROVES)
     assert [one["state"] for one in await api.pending()] == ["awaiting_approval"]
-    waiting = await api.next_approval()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    waiting = await api.decide(approved=False)
     await program.until("answered elsewhere, and is not asked any more", "Done.", "Complete.")
 
 
 async def test_ctrl_c_leaves_the_run_and_a_typed_word_stops_it(api: Api, chat: Chat, model: FakeOpenAI) -> None:
     whole = streamed(say("The first half, and the rest."))
     model.add(replace(whole, hang_after=whole.body.index(b"rest")))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     program = chat(conversation_id)
     await program.until("> Go on.")
     program.send("\x03")
@@ -156,8 +151,7 @@ async def test_a_lost_connection_neither_repeats_nor_loses_a_line(
     api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel, extension: AgentKernelServer
 ) -> None:
     model.add(call("run_python", code="for i in range(3): print('line', i)"), say("Over."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     program = chat(conversation_id)
     await program.until(APPROVES)
     service = extension.service
@@ -180,8 +174,7 @@ class TestAtABudget:
 
     async def test_a_person_lets_the_run_go_on(self, api: Api, chat: Chat, model: FakeOpenAI, kernel: Kernel) -> None:
         model.add(call("run_python", code="print('once')"), say("Over."))
-        conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-        await api.start_run(conversation_id)
+        conversation_id = await api.begin(kernel)
         program = chat(conversation_id)
         await program.until(APPROVES)
         program.type("a")
@@ -214,8 +207,7 @@ async def test_in_a_pipe_the_text_is_plain_and_the_exit_code_says_how_the_run_en
     api: Api, address: str, token: str, model: FakeOpenAI
 ) -> None:
     model.add(say("Forty-two."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     code, out, errors = await piped(conversation_id, "--server", address, token=token)
     assert (code, errors) == (0, "")
     assert "\n  Forty-two.\n" in out
@@ -232,13 +224,12 @@ async def test_events_are_lines_of_json_for_scripts(
     api: Api, address: str, token: str, model: FakeOpenAI, kernel: Kernel
 ) -> None:
     model.add(call("run_python", code="1"), say("Forty-two."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     waiting = await api.next_approval()
     following = await in_pipes(conversation_id, "--json", "--server", address, token=token)
     assert following.stdout is not None
     first = json.loads(await asyncio.wait_for(following.stdout.readline(), 60))
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    await api.decide(waiting, approved=False)
     out, _ = await asyncio.wait_for(following.communicate(), 60)
     events = [json.loads(line) for line in out.decode().splitlines()]
     assert following.returncode == 0

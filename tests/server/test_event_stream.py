@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
@@ -117,8 +116,7 @@ async def test_after_says_where_a_client_left_off_that_has_no_header(
     api: Api, follow: Follow, model: FakeOpenAI
 ) -> None:
     model.add(say("One two three."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     last = (await api.ended(conversation_id))["last_seq"]
     async with follow(conversation_id, "?after=2") as stream:
         assert (await stream.next())[0] == "2"
@@ -201,24 +199,3 @@ async def test_a_client_that_leaves_is_let_go(
         await stream.next()
         assert (len(service.streams), conversation.is_watched) == (1, True)
     await until(lambda: not service.streams and not conversation.is_watched)
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-async def test_curl_follows_a_run(api: Api, jp_serverapp: ServerApp, jp_http_port: int, model: FakeOpenAI) -> None:
-    model.add(say("Forty-two."))
-    conversation_id = await api.new_conversation()
-    token = jp_serverapp.identity_provider.token
-    address = f"http://localhost:{jp_http_port}/agent-kernel/api/conversations/{conversation_id}/events"
-    process = await asyncio.create_subprocess_exec(
-        "curl", "-sN", "-H", f"Authorization: token {token}", address, stdout=asyncio.subprocess.PIPE, limit=2**22
-    )
-    assert process.stdout is not None
-    try:
-        await process.stdout.readuntil(b"\n\n")
-        await api.start_run(conversation_id)
-        async with asyncio.timeout(60):
-            while b'"type":"complete"' not in await process.stdout.readuntil(b"\n\n"):
-                pass
-    finally:
-        process.kill()
-        await process.wait()

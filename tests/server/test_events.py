@@ -36,11 +36,10 @@ async def test_a_decision_and_an_outcome_are_collected_without_their_arguments(
     api: Api, kernel: Kernel, model: FakeOpenAI, collected: list[Any], jp_data_dir: Path
 ) -> None:
     model.add(call("run_python", code=f"'{SECRET}'"), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     waiting = await api.next_approval()
     assert collected == []
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True, "scope": "conversation"})
+    await api.decide(waiting, scope="conversation")
     await api.ended(conversation_id)
     await until(lambda: len(collected) == 2)
     (first_id, approval), (second_id, outcome) = collected
@@ -63,8 +62,7 @@ async def test_a_call_that_is_no_valid_one_is_collected_too(
     api: Api, model: FakeOpenAI, collected: list[Any], extension: AgentKernelServer
 ) -> None:
     model.add(call("no_such_tool"), say("Then not."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     await api.ended(conversation_id)
     await until(lambda: collected)
     assert [(schema_id, event["state"]) for schema_id, event in collected] == [(OUTCOME_EVENT, "invalid")]

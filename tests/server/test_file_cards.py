@@ -11,8 +11,7 @@ from tests.server.client import Api, Kernel
 
 async def asked(api: Api, kernel: Kernel, model: FakeOpenAI, name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
     model.add(call(name, **arguments), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     return conversation_id, await api.next_approval()
 
 
@@ -23,7 +22,7 @@ async def test_a_file_that_is_changed_while_its_card_waits_is_not_written_over(
     report.write_text("old\n")
     conversation_id, waiting = await asked(api, kernel, model, "write_file", path=str(report), content="new\n")
     report.write_text("old, and what I wrote meanwhile\n")
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     (done,) = (await api.ended(conversation_id))["tool_calls"]
     assert done["state"] == "error"
     assert "was changed after this call was shown to the user. Nothing was written." in done["result"]
@@ -41,7 +40,7 @@ async def test_files_of_any_size_are_compared_while_the_server_and_the_kernel_go
     assert len(waiting["preview"]["text"]) < 100_000
     async with asyncio.timeout(60):
         assert json.loads(await kernel.text("print(1)")) == 1
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    await api.decide(waiting, approved=False)
     await api.ended(conversation_id)
 
 
@@ -52,10 +51,9 @@ async def test_a_change_is_undone_after_its_run_while_the_file_is_as_the_call_le
     report.write_text("old\n")
     writes = [call("write_file", path=str(path), content="new\n", call_id=path.stem) for path in (report, notes)]
     model.add(calls(*writes), say("Done."), say("I see."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     for _ in writes:
-        await api("POST", "approvals", (await api.next_approval())["approval_id"], body={"approved": True})
+        await api.decide()
     ended = {one["tool_call_id"]: one["approval_id"] for one in (await api.ended(conversation_id))["tool_calls"]}
 
     async def states() -> dict[str, str]:

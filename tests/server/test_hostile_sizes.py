@@ -22,12 +22,10 @@ async def test_a_call_of_any_size_is_shown_while_the_server_goes_on(
 ) -> None:
     code = "x = '" + "\u200b" * 100_000 + "'"
     model.add(call("run_python", code=code), say("Good."))
-    conversation = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation)
+    conversation = await api.begin(kernel)
     waiting = await api.next_approval()
     assert json.loads(waiting["tool_input"])["code"] == code
-    status, _ = await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
-    assert status == 200
+    await api.decide(waiting, approved=False)
     (run,) = (await api.ended(conversation))["runs"]
     assert run["status"] == "complete", run["error"]
 

@@ -1,6 +1,5 @@
 """Who interrupted a call: a person through Jupyter, the code itself, or a signal that nobody asked Jupyter for."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.server.client import Api, Kernel, OpenChannel
 from tests.server.test_kernels import executing, waiting_call
+from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
 
@@ -17,11 +17,12 @@ BY_A_SIGNAL = "by a signal (SIGINT), not by the user"
 
 async def announced(api: Api, count: int = 1) -> str:
     """The conversation of so many runs, of which the server may hear later than the cells that have asked end."""
-    async with asyncio.timeout(60):
-        while len(runs := (await api("GET", "runs"))[1]) < count:  # noqa: ASYNC110 -- over HTTP
-            await asyncio.sleep(0.02)
-    conversation_id: str = runs[-1]["conversation_id"]
-    return conversation_id
+
+    async def look() -> Any:
+        runs = (await api("GET", "runs"))[1]
+        return runs if len(runs) >= count else None
+
+    return str((await look_until(look, "the runs"))[-1]["conversation_id"])
 
 
 async def asks_patiently(kernel: Kernel) -> None:
@@ -35,7 +36,7 @@ async def run_to_end(api: Api, kernel: Kernel, model: FakeOpenAI, code: str) -> 
     model.add(say("I go on."))
     await asks_patiently(kernel)
     conversation_id, waiting = await waiting_call(api, kernel)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     return await api.ended(conversation_id)
 
 
@@ -68,7 +69,7 @@ async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
     await asks_patiently(kernel)
     conversation_id, waiting = await waiting_call(api, kernel)
     page = await client(conversation_id)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     while "goes on" not in (await page.until("tool_output"))["output"]["text"]:
         pass
     assert (await api("GET", "runs"))[1][-1]["status"] == "running"
@@ -81,7 +82,7 @@ async def test_a_clients_message_is_an_interrupt_of_the_user(api: Api, kernel: K
     """What `jupyter_client` sends to a kernel whose kernel spec wants messages."""
     model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"))
     conversation_id, waiting = await waiting_call(api, kernel)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     await executing(api, conversation_id)
     kernel.ask_for_interrupt()
     view = await api.ended(conversation_id)

@@ -1,6 +1,5 @@
 """Runs whose calls are done by a real kernel: from approval to outcome, and through every way a kernel can end."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from tests.server.client import Api, Kernel, OpenChannel
+from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
 
@@ -16,18 +16,16 @@ pytestmark = pytest.mark.kernel
 async def waiting_call(api: Api, kernel: Kernel) -> tuple[str, Any]:
     """Start a run in the kernel, which has started; its conversation and the first call that waits."""
     await kernel.ready()
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     return conversation_id, await api.next_approval()
 
 
 async def executing(api: Api, conversation_id: str) -> Any:
-    async with asyncio.timeout(60):
-        while True:
-            one = (await api("GET", "conversations", conversation_id))[1]["tool_calls"][0]
-            if one["state"] == "executing" and one["outputs"]:
-                return one
-            await asyncio.sleep(0.02)
+    async def look() -> Any:
+        one = (await api("GET", "conversations", conversation_id))[1]["tool_calls"][0]
+        return one if one["state"] == "executing" and one["outputs"] else None
+
+    return await look_until(look, "a call that has put out something")
 
 
 async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_with_tools(
@@ -50,7 +48,7 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
     assert status == 200
     assert decided["state"] in ("approved", "executing", "success")
     assert decided["by"] == "user"
-    second = next(one for one in await _pending(api, 1) if one["approval_id"] != first["approval_id"])
+    second = await api.next_approval()
     denial = {"approved": False, "reason": "No dividing."}
     assert (await api("POST", "approvals", second["approval_id"], body=denial))[1]["state"] == "denied"
     complete = await page.until("complete")
@@ -70,14 +68,6 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
     assert await kernel.text("print(x)") == "42\n"
 
 
-async def _pending(api: Api, count: int) -> list[Any]:
-    async with asyncio.timeout(60):
-        while True:
-            if len(found := await api.pending()) >= count:
-                return found
-            await asyncio.sleep(0.02)
-
-
 async def test_the_first_decision_stands_and_the_second_is_told_who_made_it(
     api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
 ) -> None:
@@ -86,7 +76,7 @@ async def test_the_first_decision_stands_and_the_second_is_told_who_made_it(
     page = await client(conversation_id)
     session = await page.next()
     assert [one["approval_id"] for one in session["pending"]] == [waiting["approval_id"]]
-    assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 200
+    await api.decide(waiting)
     await api.ended(conversation_id)
     denial = {"approved": False, "reason": "Too late."}
     status, first = await api("POST", "approvals", waiting["approval_id"], body=denial)
@@ -130,10 +120,13 @@ async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failur
     await kernel.ready()
     held = f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.02)"
     kernel.start(f"{held}\nraise ValueError('the cell fails')")
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-    async with asyncio.timeout(60):
-        while (await api("GET", "conversations", conversation_id))[1]["tool_calls"][0]["state"] != "executing":
-            pass
+    await api.decide(waiting)
+
+    async def executes() -> bool:
+        calls = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
+        return bool(calls[0]["state"] == "executing")
+
+    await look_until(executes, "the call to be sent")
     gate.touch()
     (done,) = (await api.ended(conversation_id))["tool_calls"]
     assert done["state"] == "success"
@@ -162,7 +155,7 @@ async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
 async def test_every_line_of_a_flood_arrives_once_and_in_order(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
     model.add(call("run_python", code="for i in range(20_000): print(i)"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     (done,) = (await api.ended(conversation_id))["tool_calls"]
     shown = "".join(output["text"] for output in done["outputs"] if output["kind"] == "stream")
     assert shown.splitlines() == [str(i) for i in range(20_000)]

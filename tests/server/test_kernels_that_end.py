@@ -23,7 +23,7 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
     model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"))
     conversation_id, waiting = await waiting_call(api, kernel)
     await kernel.ready()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     await executing(api, conversation_id)
     users_cell = asyncio.create_task(kernel.text("import time; time.sleep(0.5); print('untouched')"))
     page = await client(conversation_id)
@@ -45,7 +45,7 @@ async def test_a_user_who_ends_the_kernel_ends_the_call_and_the_run(
         )
     )
     conversation_id, waiting = await waiting_call(api, fresh_kernel)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     await executing(api, conversation_id)
     if how == "restart":
         await jp_fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
@@ -95,12 +95,11 @@ async def test_a_conversation_goes_on_after_its_kernel_was_restarted(
         call("run_python", code="print('old')"), say("Done."), call("run_python", code="print('new')"), say("Done.")
     )
     conversation_id, waiting = await waiting_call(api, fresh_kernel)
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     await api.ended(conversation_id)
     await jp_fetch("api", "kernels", fresh_kernel.kernel_id, "restart", method="POST", body="")
     await api.start_run(conversation_id, "Again.")
-    again = await api.next_approval()
-    await api("POST", "approvals", again["approval_id"], body={"approved": True})
+    await api.decide()
     calls_made = (await api.ended(conversation_id))["tool_calls"]
     assert [one["state"] for one in calls_made] == ["success", "success"]
     assert "new" in calls_made[1]["result"]
@@ -138,7 +137,7 @@ async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
     model.add(call("run_python", code=code))
     conversation_id, waiting = await waiting_call(api, kernel)
     if asleep:
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        await api.decide(waiting)
         await executing(api, conversation_id)
     await jp_fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
     view = await api.ended(conversation_id)

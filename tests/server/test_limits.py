@@ -25,7 +25,7 @@ async def test_a_sites_timeout_interrupts_a_call_in_its_kernel_and_its_budget_of
     api: Api, open_kernel: Kernel, model: FakeOpenAI, client: OpenChannel
 ) -> None:
     code = "print('so far')\nwhile True: pass"
-    model.add(call("run_python", code=code), call("run_python", code="2"))
+    model.add(call("run_python", code=code), call("inspect_variables"))
     await open_kernel.run(ASK.replace("%%agent", "%%agent --policy allow"))
     conversation_id, run_id = await the_run(api)
     await client(conversation_id)

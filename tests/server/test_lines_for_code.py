@@ -1,6 +1,5 @@
 """`input()` and `getpass()` in a call: a person is asked for the line, and a password is kept nowhere."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.tools.arguments import canonical
 from agent_kernel_server.app import LOG_NAME, AgentKernelServer
 from tests.server.client import Api, Kernel
+from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
 PASSWORD = "correct horse battery"
@@ -32,22 +32,22 @@ def kept(folder: Path) -> str:
 
 async def asked(api: Api, **question: str) -> Any:
     """The next question of the code."""
-    async with asyncio.timeout(60):
-        while True:
-            for one in (await api("GET", "approvals"))[1]:
-                if one["state"] == "executing" and one["tool_input"] == canonical(question):
-                    return one
-            await asyncio.sleep(0.02)
+
+    async def look() -> Any:
+        calls = (await api("GET", "approvals", params={"state": "executing"}))[1]
+        return [one for one in calls if one["tool_input"] == canonical(question)]
+
+    return (await look_until(look, "the question"))[0]
 
 
 async def printed(api: Api, conversation_id: str, text: str) -> None:
     """Until a call has printed this."""
-    async with asyncio.timeout(60):
-        while True:
-            calls = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
-            if text in "".join(output["text"] for one in calls for output in one["outputs"]):
-                return
-            await asyncio.sleep(0.02)
+
+    async def look() -> bool:
+        calls = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
+        return text in "".join(output["text"] for one in calls for output in one["outputs"])
+
+    await look_until(look, text)
 
 
 async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kept_nowhere(
@@ -55,9 +55,8 @@ async def test_code_that_asks_for_lines_gets_them_in_order_and_a_password_is_kep
 ) -> None:
     model.add(call("run_python", code=CODE), call("inspect_variables"), say("Done."))
     await kernel.run("%load_ext agent_kernel")
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
-    await api("POST", "approvals", (await api.next_approval())["approval_id"], body={"approved": True})
+    conversation_id = await api.begin(kernel)
+    await api.decide()
     for line, question, text, before in (
         ("text", "Name:", "Ana", ""),
         ("password", "Password:", PASSWORD, "Name: Ana"),
@@ -82,9 +81,7 @@ async def test_a_line_that_is_skipped_interrupts_the_code_and_a_call_that_is_can
 ) -> None:
     model.add(call("run_python", code="input('A')"), call("run_python", code="input('B')"), say("Done."))
     await kernel.run("%load_ext agent_kernel")
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api("POST", "conversations", conversation_id, "policy", body={"mode": "allow"})
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel, policy="allow")
     await api("POST", "approvals", (await asked(api, question="A", line="text"))["approval_id"], "cancel", body={})
     await asked(api, question="B", line="text")
     view = (await api("GET", "conversations", conversation_id))[1]

@@ -1,6 +1,5 @@
 """The lists of calls and of runs name the notebook, the kernel, the cell and the prompt of each."""
 
-import asyncio
 import json
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest_asyncio
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.server.client import Api, Fetch, Kernel, OpenChannel, open_notebook
+from tests.waiting import look_until
 
 PROMPT = "Which penguins are heavy?"
 CELL = "cell-of-the-agent"
@@ -72,15 +72,10 @@ async def test_a_call_that_waits_and_its_run_name_notebook_kernel_cell_and_promp
     body = json.dumps({"path": "renamed.ipynb"})
     await jp_fetch("api", "contents", "second.ipynb", method="PATCH", body=body)
 
-    async def renamed() -> list[Any]:
-        return await listed(api, "runs", notebook="/renamed.ipynb")
-
-    async with asyncio.timeout(60):
-        while not await renamed():  # Jupyter tells of it a moment later
-            pass
+    await look_until(lambda: listed(api, "runs", notebook="/renamed.ipynb"), "Jupyter to tell of the rename")
     assert [one["notebook"] for one in await listed(api, "approvals")] == ["renamed.ipynb"]
 
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     await api.ended(waiting["conversation_id"])
     [ended] = await listed(api, "runs", status="complete")
     assert (*place(ended), ended["waits_for"]) == ("renamed.ipynb", *expected[1:], [])
@@ -103,14 +98,12 @@ async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
     await kernel.run(f"%%agent --new\n{PROMPT}", cell_id=CELL)
     await api.next_approval()
     await kernel.run(f"%%agent --new\n{PROMPT}", cell_id="another-cell")
-    two = 2
 
     async def both() -> list[Any]:
-        while len(calls := await api.pending()) < two:
-            pass
-        return calls
+        calls = await api.pending()
+        return calls if len(calls) == 2 else []
 
-    assert [one["notebook"] for one in await both()] == ["second.ipynb", "first.ipynb"]
+    assert [one["notebook"] for one in await look_until(both, "both calls")] == ["second.ipynb", "first.ipynb"]
     assert (await kernel.text("%agent status")).splitlines()[:2] == [
         f"  Waiting for you (Run Python) in {path}: {PROMPT}" for path in ("second.ipynb", "first.ipynb")
     ]
@@ -125,9 +118,12 @@ async def test_a_queued_run_names_the_one_that_it_waits_for_and_runs_are_listed_
     body = {"content": "First.", "watched": True}
     first = (await api("POST", "conversations", conversation_id, "runs", body=body))[1]["run_id"]
     second = await api.start_run(conversation_id, "Second.")
-    async with asyncio.timeout(60):
-        while not (runs := await listed(api, "runs", state="open"))[0]["waits_for"]:
-            pass
+
+    async def waits() -> Any:
+        runs = await listed(api, "runs", state="open")
+        return runs if runs[0]["waits_for"] else None
+
+    runs = await look_until(waits, "the question")
     assert [run["run_id"] for run in runs] == [first, second]
     assert [(wait["kind"], wait["tool_name"]) for wait in runs[0]["waits_for"]] == [("answer", "ask_user")]
     assert [(wait["kind"], wait["run_id"]) for wait in runs[1]["waits_for"]] == [("run", first)]

@@ -61,7 +61,7 @@ async def test_what_a_notebook_did_is_on_both_pages(
     await kernel.run("%%agent --tools run_python,count_secret_rows\nAdd up the secret.")
     waiting = await api.next_approval()
     assert grown(before, await scrape(jp_fetch))["agent_kernel_open_runs"] == 1, "while it goes on"
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     [run] = (await api.ended(waiting["conversation_id"]))["runs"]
     after = grown(before, await scrape(jp_fetch))
     seconds = {key: after.pop(key) for key in list(after) if key.partition("{")[0].endswith("_seconds_sum")}
@@ -99,6 +99,7 @@ async def test_what_a_notebook_did_is_on_both_pages(
     [shown] = [one for one in await kernel.run("%agent stats") if one["msg_type"] == "display_data"]
     plain = shown["content"]["data"]["text/plain"]
     assert f"{'▇' * 30} 3\n" in plain
+    assert ("30 days, since" in plain, "text/html" in shown["content"]["data"]) == (True, True)
     assert "count_secret_rows 1 1 0 0" in " ".join(plain.split())
 
 

@@ -29,12 +29,9 @@ async def test_no_unasked_read_leaves_the_folder_while_a_folder_in_it_is_flipped
     for turn in range(5):  # each asks in other words: reads that all found the same would be stopped as a repetition
         model.add(calls(*[call("read_file", path=f"{'./' * turn}data/x.csv") for _ in range(READS // 5)]))
     model.add(say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=fresh_kernel.kernel_id)
-    # What is not allowed unasked is denied in this mode.
-    assert (await api("POST", "conversations", conversation_id, "policy", body={"mode": "plan"}))[0] == 200
     with flipped(work / "data", work.parent / "outside"):
-        await api.start_run(conversation_id)
-        view = await api.ended(conversation_id)
+        # What is not allowed unasked is denied in the mode plan.
+        view = await api.ended(await api.begin(fresh_kernel, policy="plan"))
     states = [one["state"] for one in view["tool_calls"]]
     assert len(states) == READS
     assert set(states) <= {"success", "denied", "error"}
@@ -50,8 +47,7 @@ async def test_always_allow_in_a_folder_does_not_reach_through_a_link_in_it(
     for one in written:
         model.add(one)
     model.add(say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=fresh_kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(fresh_kernel)
     waiting = await api.next_approval()
     rule = 'allow write_file where path matches "data/*.csv"'
     decision = {"approved": True, "scope": "conversation", "rule": rule}
@@ -59,10 +55,10 @@ async def test_always_allow_in_a_folder_does_not_reach_through_a_link_in_it(
     linked = await api.next_approval()
     assert linked["place"]["path"] == str(work.parent / "outside" / "x.csv")
     assert rule not in [offer["text"] for offer in linked["rules"]]
-    await api("POST", "approvals", linked["approval_id"], body={"approved": False})
+    await api.decide(linked, approved=False)
     hidden = await api.next_approval()
     assert ".z" in hidden["tool_input"]
-    await api("POST", "approvals", hidden["approval_id"], body={"approved": False})
+    await api.decide(hidden, approved=False)
     await api.ended(conversation_id)
     assert (work / "data" / "x.csv").read_text() == "written\n"
     assert (work.parent / "outside" / "x.csv").read_text() == "secret\n"
@@ -77,15 +73,14 @@ async def test_a_write_goes_where_the_card_said_or_nowhere(
     model.add(say("Done."))
     (work / "data" / "x.csv").unlink()
     (work / "data" / "x.csv").symlink_to(work.parent / "outside" / "x.csv")
-    conversation_id = await api.new_conversation(kernel_id=fresh_kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(fresh_kernel)
     waiting = await api.next_approval()
     (work / "data" / "x.csv").unlink()
     (work / "data" / "x.csv").symlink_to(work.parent / "outside" / "other.csv")
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     waiting = await api.next_approval()
     assert not (work.parent / "outside" / "other.csv").exists()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     view = await api.ended(conversation_id)
     assert [one["state"] for one in view["tool_calls"]] == ["denied", "success"]
     assert (work.parent / "outside" / "other.csv").read_text() == "written\n"

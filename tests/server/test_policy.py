@@ -41,12 +41,10 @@ async def test_a_kernel_of_the_server_writes_files_of_its_folder_in_the_mode_edi
     await kernel.text(f"import os; os.chdir({str(tmp_path / 'work')!r})")
     written = [call("write_file", path=path, content="x") for path in ("notes.md", "../outside.md")]
     model.add(calls(*written), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    assert (await api("POST", "conversations", conversation_id, "policy", body={"mode": "edit"}))[0] == 200
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel, policy="edit")
     waiting = await api.next_approval()
     assert "../outside.md" in waiting["tool_input"]
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    await api.decide(waiting, approved=False)
     view = await api.ended(conversation_id)
     assert [(one["state"], one["by"]) for one in view["tool_calls"]] == [("success", "policy"), ("denied", "user")]
     assert view["runs"][0]["policy"]["mode"] == "edit"
@@ -59,8 +57,7 @@ async def test_a_file_in_the_notebooks_folder_tightens_the_runs_there(
     (jp_root_dir / ".agent-kernel.toml").write_text('rules = ["deny run_shell"]')
     (jp_root_dir / "folder" / ".agent-kernel.toml").write_text("rules = [")
     model.add(say("Done."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     [run] = (await api.ended(conversation_id))["runs"]
     assert run["policy"]["limited_by"] == ".agent-kernel.toml: 1 rule"
     [rule] = run["policy"]["rules"]
@@ -79,8 +76,7 @@ async def test_a_folders_instructions_go_to_the_model_with_the_users_own_and_loo
     own.mkdir(parents=True, exist_ok=True)
     (own / "AGENTS.md").write_text("Answer in French.")
     model.add(say("Fait."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     [run] = (await api.ended(conversation_id))["runs"]
     (own / "AGENTS.md").unlink()  # other tests have the same configuration
     assert [one["file"] for one in run["instructions"]] == ["your AGENTS.md", "AGENTS.md"]

@@ -1,7 +1,6 @@
 """Several servers count a model's call ids anew in each conversation. A server takes no call for another's, and neither
 does a kernel that several conversations share."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -31,27 +30,7 @@ def printing(word: str, call_id: str = "call_0") -> ModelTurn:
 
 
 async def begun(api: Api, kernel: Kernel, prompt: str) -> str:
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id, prompt)
-    return conversation_id
-
-
-async def pending(api: Api, *conversations: str) -> list[Any]:
-    """The calls that wait, one in each of these conversations."""
-    async with asyncio.timeout(60):
-        while True:
-            waiting = [one for one in await api.pending() if one["conversation_id"] in conversations]
-            if len(waiting) == len(conversations):
-                return waiting
-            await asyncio.sleep(0.02)
-
-
-async def decided(api: Api, conversation_id: str) -> Any:
-    """The only call of a conversation, approved and run."""
-    (waiting,) = await pending(api, conversation_id)
-    assert (await api("POST", "approvals", waiting["approval_id"], body={"approved": True}))[0] == 200
-    (one,) = (await api.ended(conversation_id))["tool_calls"]
-    return one
+    return await api.begin(kernel, prompt)
 
 
 async def test_cancelling_one_interrupts_no_other(

@@ -20,10 +20,8 @@ def extension_traits() -> dict[str, Any]:
 async def saved(api: Api, kernel: Kernel, model: FakeOpenAI) -> tuple[str, Any]:
     """A run that has ended, in which a person allowed all code for all notebooks; its conversation and that rule."""
     model.add(call("run_python", code="1"), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
-    waiting = await api.next_approval()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True, "scope": "user"})
+    conversation_id = await api.begin(kernel)
+    await api.decide(scope="user")
     await api.ended(conversation_id)
     [rule] = [rule for rule in (await api("GET", "rules"))[1] if rule["origin"] == "saved"]
     return conversation_id, rule
@@ -57,16 +55,15 @@ async def test_a_rule_that_is_removed_over_http_asks_again_in_the_run_that_is_un
 ) -> None:
     _, rule = await saved(api, kernel, model)
     model.add(call("write_file", path="a", content="1"), call("run_python", code="2"), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     write = await api.next_approval()
     await api("DELETE", "rules", rule["rule_id"])
     [run] = (await api("GET", "conversations", conversation_id))[1]["runs"]
     assert [one["origin"] for one in run["policy"]["rules"]] == ["site"]
-    await api("POST", "approvals", write["approval_id"], body={"approved": False})
+    await api.decide(write, approved=False)
     code = await api.next_approval()
     assert code["tool_name"] == "run_python"
-    await api("POST", "approvals", code["approval_id"], body={"approved": False})
+    await api.decide(code, approved=False)
     await api.ended(conversation_id)
 
 
@@ -76,8 +73,7 @@ async def test_a_cell_lists_the_rules_and_takes_a_saved_one_out_of_force(
     model.add(call("run_python", code="1"), say("Done."))
     await kernel.run("%load_ext agent_kernel")
     await kernel.run("%agent Go on.")
-    waiting = await api.next_approval()
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True, "scope": "user"})
+    waiting = await api.decide(scope="user")
     await api.ended(waiting["conversation_id"])
     listed = await kernel.text("import agent_kernel; agent_kernel.last_run().wait(60)\n%agent rules")
     assert "   -  deny run_shell (this site)\n   1  allow run_python (all notebooks, saved" in listed

@@ -43,5 +43,5 @@ class TestWhereTheSiteAsks:
         await loaded(kernel, model)
         waiting = await api.next_approval()
         assert waiting["tool_input"] == '{"code":"a = 1"}'
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        await api.decide(waiting)
         assert await kernel.text(READ) == "success:user denied:script denied:policy True False\n"

@@ -12,7 +12,7 @@ from traitlets import TraitError
 
 from agent_kernel.testing import FakeOpenAI, say
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel
+from tests.server.client import Api
 
 pytestmark = pytest.mark.usefixtures("fresh")  # what was spent is never forgotten
 
@@ -47,20 +47,6 @@ async def test_a_paid_model_has_a_cost_by_day_model_and_conversation(api: Api, m
     assert (await api("DELETE", "conversations", conversation_id))[0] == 204
     _, report = await api("GET", "usage")
     assert (report["totals"]["cost"], report["by_conversation"]) == (0.0033, [])
-
-
-@pytest.mark.kernel
-async def test_a_cell_asks_the_server(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
-    model.add(say("Hi.", usage=(1_234, 340)))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
-    await api.ended(conversation_id)
-    await kernel.run("%load_ext agent_kernel")
-    [shown] = [one for one in await kernel.run("%agent stats") if one["msg_type"] == "display_data"]
-    plain = " ".join(shown["content"]["data"]["text/plain"].split())
-    assert "30 days, since" in plain
-    assert "1 1,234 0 340" in plain
-    assert "text/html" in shown["content"]["data"]
 
 
 @pytest.mark.parametrize("usd", [-1, float("nan"), "much"])

@@ -25,12 +25,11 @@ async def test_a_card_and_its_result_name_them_and_the_servers_own_files_are_hid
     await kernel.text("import os; os.environ.update(PGHOST='db.lab', LAB_KEY='a-key-of-the-lab')")
     command = f"env; touch new; cat {server.info_file} {extension.data_dir}/*"
     model.add(call("run_shell", command=command), say("Done."))
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     waiting = await api.next_approval()
     words = words_of(found_walls(), "read-only")
     assert waiting["preview"]["facts"][-1] == f"walls: {words}."
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     [ended] = (await api.ended(conversation_id))["tool_calls"]
     assert f"walls: {words}" in ended["result"].splitlines()[0]
     if found_walls().kind == "none":
