@@ -7,12 +7,14 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
-from tests.faults import checks, server_rounds
+from tests.faults import checks
 from tests.faults.figures import Figures
 from tests.faults.open_notebook import OpenNotebook, new_cell
-from tests.faults.server_rounds import Round, strike_kernel, strike_server
+from tests.faults.rounds import play_all
+from tests.faults.server_rounds import ServerRound, play, strike_kernel, strike_server
 
 Tool = Literal["edit_cell", "insert_cell", "run_cell"]
 TOOLS: tuple[Tool, ...] = ("edit_cell", "insert_cell", "run_cell")
@@ -43,7 +45,7 @@ class Planned:
 
 
 @dataclass
-class CellRound(Round):
+class CellRound(ServerRound):
     planned: list[Planned] = field(default_factory=list)
     page: OpenNotebook | None = None
 
@@ -149,4 +151,4 @@ async def strike(round_: CellRound) -> None:
 
 def run_cells(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which cells are changed and run."""
-    return asyncio.run(server_rounds.run(rounds, seed, first, CellRound, strike))
+    return asyncio.run(play_all(rounds, seed, first, CellRound, partial(play, strike)))

@@ -3,9 +3,7 @@ insists until it has a result, and its call has run once or honestly not."""
 
 import asyncio
 import contextlib
-import json
 import random
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,9 +17,9 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, Implementation, TextContent
 
-from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
 from tests.faults.figures import Figures
+from tests.faults.rounds import Round, play_all
 from tests.faults.server import TOKEN, Server
 
 NOTEBOOK = "rounds.ipynb"
@@ -84,8 +82,10 @@ async def moment(chance: random.Random, counter: Path, asking: asyncio.Task[Any]
     await asyncio.sleep(chance.choice([0, 0.01, 0.1, 0.6]))
 
 
-async def play(server: Server, name: str, chance: random.Random, counter: Path) -> Figures:
-    figures = Figures(rounds=1, kills=1)
+async def play(round_: Round) -> None:
+    server, name, chance, counter = round_.server, round_.name, round_.random, round_.counter
+    round_.figures.kills = 1
+    nbformat.write(nbformat.v4.new_notebook(), server.directory / NOTEBOOK)
     code = f"open({str(counter)!r}, 'a').write('{name}\\n'); __import__('time').sleep({chance.choice([0, 0.05, 0.5])})"
     person = asyncio.create_task(decide(server, chance))
     asking = asyncio.create_task(insist(server, name, chance, {"notebook_path": NOTEBOOK, "code": code}))
@@ -102,35 +102,12 @@ async def play(server: Server, name: str, chance: random.Random, counter: Path) 
     times = checks.counted(counter)[name]
     calls = [call for call in await server.api("GET", "approvals") if call["client"] == name]
     states = [call["state"] for call in calls]
-    if times > 1:
-        figures.fault("calls_run_twice", f"it ran {times} times [{name}]")
-    if times and any(call["state"] in checks.DID_NOT_RUN or call["by"] is None for call in calls):
-        figures.fault("ran_undecided", f"it ran and is {states} [{name}]")
-    if len(calls) != 1 or states[0] not in checks.FINAL or (times == 0 and states[0] == "success"):
-        figures.fault("dishonest_states", f"{json.dumps(states)}, and it ran {times} times [{name}]")
-    elif result.is_error is (states[0] == "success"):
-        figures.fault("dishonest_states", f"it is {states[0]}, and the client is told: {text_of(result)} [{name}]")
-    return figures
-
-
-async def _run(rounds: int, seed: int, first: int) -> Figures:
-    figures = Figures()
-    with (
-        tempfile.TemporaryDirectory(prefix="agent-kernel-faults-", ignore_cleanup_errors=True) as folder,
-        FakeOpenAI([]) as model,
-    ):
-        nbformat.write(nbformat.v4.new_notebook(), Path(folder) / NOTEBOOK)
-        async with Server(Path(folder), model.environment()) as server:
-            for number in range(first, first + rounds):
-                name = f"s{seed}r{number}"
-                chance = random.Random(seed * 100_000 + number)
-                try:
-                    figures.add(await play(server, name, chance, Path(folder) / f"counter-{name}"))
-                except (AssertionError, TimeoutError) as stuck:
-                    figures.fault("buttons_dead", f"stuck: {stuck!r} [{name}]")
-    return figures
+    for call in calls:
+        round_.check_call(call, times)
+    if len(calls) != 1 or result.is_error is (states[0] == "success"):
+        round_.fault("dishonest_states", f"it is {states}, and the client is told: {text_of(result)}")
 
 
 def run_mcp(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which the server is killed under a client of MCP."""
-    return asyncio.run(_run(rounds, seed, first))
+    return asyncio.run(play_all(rounds, seed, first, Round, play))

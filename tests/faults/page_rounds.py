@@ -6,19 +6,16 @@ A real server and a real kernel, which several rounds share; what a front end se
 import asyncio
 import contextlib
 import json
-import random
-import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, assert_never
 
-from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
 from tests.faults.figures import Figures
 from tests.faults.page import Asked, Page
-from tests.faults.planned_model import PlannedModel, mark_of
+from tests.faults.planned_model import mark_of
+from tests.faults.rounds import Round, play_all
 from tests.faults.server import Server, until
 
 Habit = Literal["again", "another", "clear", "delete", "reload", "interrupt", "interrupt own cell", "own cell"]
@@ -37,13 +34,9 @@ OPEN_RUNS = "import agent_kernel; print(sum(not run.done for run in agent_kernel
 
 
 @dataclass
-class Round:
-    name: str
-    random: random.Random
-    server: Server
-    page: Page
-    counter: Path
-    after: str | None
+class PageRound(Round):
+    page: Page = field(init=False)
+    after: str | None = None
     """The last conversation before."""
     cell: str = ""
     holds: bool = False
@@ -51,10 +44,6 @@ class Round:
     prompts: list[Asked] = field(default_factory=list)
     """The cells that asked an agent."""
     client: "asyncio.Task[None] | None" = None
-    figures: Figures = field(default_factory=lambda: Figures(rounds=1))
-
-    def fault(self, name: str, note: str) -> None:
-        self.figures.fault(name, f"{note} [{self.name}]")
 
     async def views(self) -> list[Any]:
         """The round's conversations."""
@@ -69,7 +58,7 @@ class Round:
         return [run["run_id"] for run in await self.runs() if run["status"] not in checks.ENDED]
 
 
-async def ask(round_: Round, *, new: bool = False) -> None:
+async def ask(round_: PageRound, *, new: bool = False) -> None:
     """Run the cell at hand, with a plan of its own."""
     chance = round_.random
     plan = {
@@ -89,7 +78,7 @@ async def ask(round_: Round, *, new: bool = False) -> None:
     round_.prompts.append(asked)
 
 
-async def person(round_: Round) -> None:
+async def person(round_: PageRound) -> None:
     """Decides what waits, after a while."""
     while True:
         await asyncio.sleep(round_.random.uniform(0.02, 0.2))
@@ -98,15 +87,13 @@ async def person(round_: Round) -> None:
                 await decide(round_, view, approved=round_.random.random() < 0.85)
 
 
-async def decide(round_: Round, view: Any, *, approved: bool) -> None:
+async def decide(round_: PageRound, view: Any, *, approved: bool) -> None:
     for call in view["tool_calls"]:
         if call["state"] == "awaiting_approval":
-            status, body = await round_.server.decide(call["approval_id"], approved=approved)
-            if status not in (200, 409) or (status == 409 and body["state"] == "awaiting_approval"):
-                round_.fault("buttons_dead", f"{call['tool_call_id']} waited, and its decision met {status} {body}")
+            await round_.decide(call, approved=approved)
 
 
-async def look(round_: Round) -> None:
+async def look(round_: PageRound) -> None:
     """The cards of the last run are on screen, until they are cleared, or the page goes."""
     with contextlib.suppress(AssertionError):
         run = (await until(round_.runs, "a run", 5))[-1]
@@ -116,14 +103,14 @@ async def look(round_: Round) -> None:
                 pass
 
 
-async def look_away(round_: Round) -> None:
+async def look_away(round_: PageRound) -> None:
     if round_.client is not None:
         round_.client.cancel()
         await asyncio.gather(round_.client, return_exceptions=True)
         round_.client = None
 
 
-async def follow(round_: Round, habit: Habit) -> None:
+async def follow(round_: PageRound, habit: Habit) -> None:
     page = round_.page
     match habit:
         case "again":
@@ -151,7 +138,7 @@ async def follow(round_: Round, habit: Habit) -> None:
             assert_never(habit)
 
 
-async def interrupt(round_: Round) -> None:
+async def interrupt(round_: PageRound) -> None:
     """No cell of the user's own runs: a run that is open ends, unless it does by itself. A cell that is just starting
     a run has the interrupt for itself."""
     round_.figures.kills += 1
@@ -174,7 +161,7 @@ async def interrupt(round_: Round) -> None:
         round_.fault("interrupts_astray", f"an interrupt has ended none of {was_open}")
 
 
-async def own_cell(round_: Round, *, interrupted: bool) -> None:
+async def own_cell(round_: PageRound, *, interrupted: bool) -> None:
     """A cell of the user's own: it is interrupted where that is asked for, and the runs go on; else it is let be."""
     if round_.holds:
         return  # it would wait behind that cell
@@ -203,11 +190,11 @@ async def own_cell(round_: Round, *, interrupted: bool) -> None:
         round_.fault("interrupts_astray", f"an interrupt of the user's own cell has stopped {stopped}")
 
 
-async def interrupted_runs(round_: Round) -> set[str]:
+async def interrupted_runs(round_: PageRound) -> set[str]:
     return {run["run_id"] for run in await round_.runs() if INTERRUPTED in [n["content"] for n in run["notices"]]}
 
 
-async def play(round_: Round, habits: Sequence[Habit]) -> Figures:
+async def play(round_: PageRound, habits: Sequence[Habit]) -> None:
     round_.cell = uuid.uuid4().hex
     await ask(round_, new=True)
     deciding = asyncio.create_task(person(round_))
@@ -225,10 +212,9 @@ async def play(round_: Round, habits: Sequence[Habit]) -> Figures:
         await look_away(round_)
     async with asyncio.timeout(90):
         await finish(round_)
-    return round_.figures
 
 
-async def finish(round_: Round) -> None:
+async def finish(round_: PageRound) -> None:
     """All that is open comes to an end, at the server and in the kernel, and the figures are taken."""
     last = await round_.page.run(uuid.uuid4().hex, "1")
 
@@ -251,7 +237,7 @@ async def finish(round_: Round) -> None:
         round_.fault("ran_undecided", f"{unknown} ran, which no call asks for")
 
 
-async def look_at_unknown(round_: Round, view: Any) -> None:
+async def look_at_unknown(round_: PageRound, view: Any) -> None:
     for call in view["tool_calls"]:
         if call["state"] == "unknown" and call["unknown_answer"] is None:
             round_.figures.looks += 1
@@ -259,35 +245,18 @@ async def look_at_unknown(round_: Round, view: Any) -> None:
                 await client.send(type="tool_continue", tool_call_id=call["tool_call_id"])
 
 
-async def check(round_: Round, view: Any, counter: Mapping[str, int]) -> set[str]:
+async def check(round_: PageRound, view: Any, counter: Mapping[str, int]) -> set[str]:
     """The marks of this conversation's calls."""
     marks: set[str] = set()
     for call in view["tool_calls"]:
         if call["state"] != "invalid":
             marks.add(mark_of(call["tool_input"]))
-            check_call(round_, call, counter.get(mark_of(call["tool_input"]), 0))
-    frames = await sent(round_, view)
-    for note in checks.gaps([frame["seq"] for frame in frames], 0):
-        round_.fault("events_missing", note)
-    for card, state in checks.cards(frames).items():
-        if state not in checks.FINAL:
-            round_.fault("buttons_dead", f"the card {card} is left {state}")
+            round_.check_call(call, counter.get(mark_of(call["tool_input"]), 0))
+    round_.check_frames(await sent(round_, view))
     return marks
 
 
-def check_call(round_: Round, call: dict[str, Any], times: int) -> None:
-    name, state = call["tool_call_id"], call["state"]
-    if times > 1:
-        round_.fault("calls_run_twice", f"{name} ran {times} times")
-    if times and (state in checks.DID_NOT_RUN or call["by"] is None):
-        round_.fault("ran_undecided", f"{name} ran and is {state}")
-    if state not in checks.FINAL or (times == 0 and state == "success"):
-        round_.fault("dishonest_states", f"{name} is {state} and ran {times} times")
-    if state in checks.FINAL and not call["result"]:
-        round_.fault("dishonest_states", f"the model hears nothing of {name}, which is {state}")
-
-
-async def sent(round_: Round, view: Any) -> list[dict[str, Any]]:
+async def sent(round_: PageRound, view: Any) -> list[dict[str, Any]]:
     """All events of a conversation, as a page gets them that comes now."""
     frames: list[dict[str, Any]] = []
     async with round_.server.client(view["conversation_id"], 0) as client:
@@ -299,36 +268,29 @@ async def sent(round_: Round, view: Any) -> list[dict[str, Any]]:
     return frames
 
 
-async def _run(rounds: int, seed: int, first: int, habits: Sequence[Habit]) -> Figures:
-    figures = Figures()
-    with (
-        tempfile.TemporaryDirectory(prefix="agent-kernel-faults-", ignore_cleanup_errors=True) as directory,
-        FakeOpenAI([PlannedModel()], repeat=True) as model,
-    ):
-        async with Server(Path(directory), model.environment()) as server:
-            page: Page | None = None
-            after: str | None = None
-            for number in range(first, first + rounds):
-                if page is None or (number - first) % ROUNDS_OF_A_KERNEL == 0:
-                    page = await fresh(server, page)
-                name = f"s{seed}r{number}"
-                chance = random.Random(seed * 100_000 + number)
-                counter = Path(directory) / f"counter-{name}"
-                round_ = Round(name, chance, server, page, counter, after)
-                try:
-                    figures.add(await play(round_, habits))
-                except (AssertionError, TimeoutError) as stuck:
-                    round_.fault("runs_left_open", f"stuck: {stuck!r}")
-                    figures.add(round_.figures)
-                    page = await fresh(server, page)
-                after = (await round_.views() or [{"conversation_id": after}])[-1]["conversation_id"]
-                for request in model.requests:
-                    for note in checks.orphans(request.body["messages"]):
-                        figures.fault("orphan_tool_calls", f"{note} [{round_.name}]")
-                model.requests.clear()
-            if page is not None:
-                await page.close()
-    return figures
+class Rounds:
+    """Some rounds share a page and its kernel."""
+
+    def __init__(self, habits: Sequence[Habit]) -> None:
+        self._habits = habits
+        self._page: Page | None = None
+        self._left = 0
+        """How many more rounds are played there."""
+        self._after: str | None = None
+
+    async def play(self, round_: PageRound) -> None:
+        if self._left == 0:
+            self._page, self._left = await fresh(round_.server, self._page), ROUNDS_OF_A_KERNEL
+        assert self._page is not None
+        self._left -= 1
+        round_.page, round_.after = self._page, self._after
+        try:
+            await play(round_, self._habits)
+        except (AssertionError, TimeoutError):
+            self._left = 0
+            raise
+        finally:
+            self._after = (await round_.views() or [{"conversation_id": self._after}])[-1]["conversation_id"]
 
 
 async def fresh(server: Server, page: Page | None) -> Page:
@@ -344,9 +306,9 @@ async def fresh(server: Server, page: Page | None) -> Page:
 
 def run_habits(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which people do with their notebooks what people do."""
-    return asyncio.run(_run(rounds, seed, first, HABITS))
+    return asyncio.run(play_all(rounds, seed, first, PageRound, Rounds(HABITS).play))
 
 
 def run_interrupts(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which the kernel is interrupted at any moment, with cells of the user's own beside the run."""
-    return asyncio.run(_run(rounds, seed, first, INTERRUPTS))
+    return asyncio.run(play_all(rounds, seed, first, PageRound, Rounds(INTERRUPTS).play))

@@ -8,40 +8,31 @@ import asyncio
 import contextlib
 import json
 import os
-import random
 import signal
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
 from tests.faults.figures import Figures
-from tests.faults.planned_model import PlannedModel, mark_of
+from tests.faults.planned_model import mark_of
+from tests.faults.rounds import Round, play_all
 from tests.faults.runtime_round import MOMENTS
 from tests.faults.server import Client, Server
 
 
 @dataclass
-class Round:
-    name: str
-    random: random.Random
-    server: Server
-    counter: Path
+class ServerRound(Round):
     conversation: str = ""
     plain: str = ""
     """A conversation without a kernel, which streams an answer meanwhile."""
     kernel: str = ""
     frames: dict[int, dict[str, Any]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
-    figures: Figures = field(default_factory=lambda: Figures(rounds=1, kills=1))
-
-    def fault(self, name: str, note: str) -> None:
-        self.figures.fault(name, f"{note} [{self.name}]")
 
     async def start_kernel(self) -> str:
         return await self.server.start_kernel()
@@ -60,19 +51,13 @@ class Round:
     def check_calls(self, calls: list[Any]) -> None:
         counter = checks.counted(self.counter)
         for call in calls:
-            times = counter[mark_of(call["tool_input"])] if call["state"] != "invalid" else 0
-            if times > 1:
-                self.fault("calls_run_twice", f"{call['tool_call_id']} ran {times} times")
-            if times and (call["state"] in checks.DID_NOT_RUN or call["by"] is None):
-                self.fault("ran_undecided", f"{call['tool_call_id']} ran and is {call['state']}")
-            if call["state"] not in checks.FINAL or (times == 0 and call["state"] == "success"):
-                self.fault("dishonest_states", f"{call['tool_call_id']} is {call['state']} and ran {times} times")
+            self.check_call(call, counter[mark_of(call["tool_input"])] if call["state"] != "invalid" else 0)
 
     async def end(self) -> None:
         await self.server.ask("DELETE", f"api/kernels/{self.kernel}")
 
 
-async def begin(round_: Round) -> None:
+async def begin(round_: ServerRound) -> None:
     """A kernel, a conversation with a run in it, and one without a kernel."""
     server = round_.server
     round_.kernel = await round_.start_kernel()
@@ -82,7 +67,7 @@ async def begin(round_: Round) -> None:
     await server.start_run(round_.plain, 'Answer: {"steps": [], "pause": 0.02}')
 
 
-async def watch(round_: Round, client: Client, moment: str, strike: Callable[[], Awaitable[None]]) -> None:
+async def watch(round_: ServerRound, client: Client, moment: str, strike: Callable[[], Awaitable[None]]) -> None:
     """Answer what is asked until the moment has come, then strike."""
     left = round_.random.randint(1, 2)
     hold = moment == "while an approval is pending"
@@ -103,7 +88,7 @@ async def watch(round_: Round, client: Client, moment: str, strike: Callable[[],
     await strike()
 
 
-def note(round_: Round, frame: dict[str, Any]) -> bool:
+def note(round_: ServerRound, frame: dict[str, Any]) -> bool:
     """Remember a logged frame; one that was seen before has to be the same. False for what is about the line only."""
     if frame["type"] in ("session", "pong") or (frame["type"] == "error" and frame["run_id"] is None):
         return False
@@ -112,7 +97,7 @@ def note(round_: Round, frame: dict[str, Any]) -> bool:
     return True
 
 
-async def answer(round_: Round, client: Client, approval_id: str) -> None:
+async def answer(round_: ServerRound, client: Client, approval_id: str) -> None:
     """By HTTP or by WebSocket, as chance has it."""
     round_.answered.add(approval_id)
     approved = round_.random.random() < 0.85
@@ -125,7 +110,7 @@ async def answer(round_: Round, client: Client, approval_id: str) -> None:
             round_.fault("buttons_dead", f"a decision met {status} {body}")
 
 
-async def finish(round_: Round) -> None:
+async def finish(round_: ServerRound) -> None:
     """After the strike: a client comes back, decides what still waits, and all comes to an end."""
     server = round_.server
     resume = round_.random.choice([0, max(round_.frames, default=0)])
@@ -134,7 +119,7 @@ async def finish(round_: Round) -> None:
             view = await server.view(round_.conversation)
             waiting = [call for call in view["tool_calls"] if call["state"] == "awaiting_approval"]
             for call in waiting:
-                await decide_waiting(round_, call)
+                await round_.decide(call, digest=call["digest"])
             for call in view["tool_calls"]:
                 if call["state"] == "unknown" and call["unknown_answer"] is None:
                     await client.send(type="tool_continue", tool_call_id=call["tool_call_id"])
@@ -148,32 +133,19 @@ async def finish(round_: Round) -> None:
     await check(round_, client, resume, view)
 
 
-async def decide_waiting(round_: Round, call: dict[str, Any]) -> None:
-    status, body = await round_.server.decide(call["approval_id"], digest=call["digest"])
-    if status not in (200, 409):
-        round_.fault("buttons_dead", f"{call['tool_call_id']} waited, and its decision met {status} {body}")
-    if status == 409 and body["state"] == "awaiting_approval":
-        round_.fault("buttons_dead", f"{call['tool_call_id']} waits and can't be decided: {body}")
-
-
-async def check(round_: Round, client: Client, resume: int, view: dict[str, Any]) -> None:
+async def check(round_: ServerRound, client: Client, resume: int, view: dict[str, Any]) -> None:
     round_.check_calls(view["tool_calls"])
     seen = [frame for frame in client.frames if frame["type"] != "session" and frame["run_id"] is not None]
     for note_ in checks.gaps([frame["seq"] for frame in seen], resume) if view["last_seq"] > resume else []:
         round_.fault("events_missing", note_)
-    frames = [round_.frames[seq] for seq in sorted(round_.frames)]
-    for note_ in checks.gaps([frame["seq"] for frame in frames], 0):
-        round_.fault("events_missing", f"{note_} of all that was ever sent")
-    for card, state in checks.cards(frames).items():
-        if state not in checks.FINAL:
-            round_.fault("buttons_dead", f"the card {card} is left {state}")
+    round_.check_frames(round_.frames[seq] for seq in sorted(round_.frames))
     plain = await round_.server.ended(round_.plain)
     if plain["runs"][0]["status"] != "complete":
         round_.fault("dishonest_states", f"the run without a kernel ended {plain['runs'][0]['status']}")
     await send_next(round_)
 
 
-async def send_next(round_: Round) -> None:
+async def send_next(round_: ServerRound) -> None:
     """The conversation goes on: the next request tells the model of every call."""
     try:
         await round_.server.start_run(round_.conversation, 'And now? {"steps": []}')
@@ -183,12 +155,12 @@ async def send_next(round_: Round) -> None:
             raise
 
 
-async def strike_server(round_: Round) -> None:
+async def strike_server(round_: ServerRound) -> None:
     await round_.server.kill()
     await round_.server.start()
 
 
-async def strike_kernel(round_: Round) -> None:
+async def strike_kernel(round_: ServerRound) -> None:
     """SIGKILL, a restart or a shutdown of the kernel."""
     server, kernel = round_.server, round_.kernel
     match round_.random.choice(["kill", "restart", "shutdown"]):
@@ -217,7 +189,8 @@ Strike = Callable[[Any], Awaitable[None]]
 """Takes the round."""
 
 
-async def play(round_: Round, strike: Strike) -> Figures:
+async def play(strike: Strike, round_: ServerRound) -> None:
+    round_.figures.kills = 1
     await begin(round_)
     moment = round_.random.choice(list(MOMENTS))
     round_.name += f" {strike.__name__} {moment}"
@@ -230,44 +203,20 @@ async def play(round_: Round, strike: Strike) -> Figures:
     async with asyncio.timeout(60):
         await finish(round_)
     await round_.end()
-    return round_.figures
 
 
-async def drain(round_: Round, client: Client) -> None:
+async def drain(round_: ServerRound, client: Client) -> None:
     """What was under way when the strike came."""
     with contextlib.suppress(TimeoutError):
         while (frame := await client.next(0.05)) is not None:
             note(round_, frame)
 
 
-async def run(rounds: int, seed: int, first: int, kind: type[Round], strike: Strike) -> Figures:
-    figures = Figures()
-    with (
-        tempfile.TemporaryDirectory(prefix="agent-kernel-faults-", ignore_cleanup_errors=True) as directory,
-        FakeOpenAI([PlannedModel()], repeat=True) as model,
-    ):
-        async with Server(Path(directory), model.environment()) as server:
-            for number in range(first, first + rounds):
-                name = f"s{seed}r{number}"
-                chance = random.Random(seed * 100_000 + number)
-                round_ = kind(name, chance, server, Path(directory) / f"counter-{name}")
-                try:
-                    figures.add(await play(round_, strike))
-                except (AssertionError, TimeoutError) as stuck:
-                    round_.fault("buttons_dead", f"stuck: {stuck!r}")
-                    figures.add(round_.figures)
-                for request in model.requests:
-                    for note_ in checks.orphans(request.body["messages"]):
-                        figures.fault("orphan_tool_calls", f"{note_} [{round_.name}]")
-                model.requests.clear()
-    return figures
-
-
 def run_server(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which the server is killed."""
-    return asyncio.run(run(rounds, seed, first, Round, strike_server))
+    return asyncio.run(play_all(rounds, seed, first, ServerRound, partial(play, strike_server)))
 
 
 def run_kernel(rounds: int, seed: int, first: int = 0) -> Figures:
     """Rounds in which the kernel is killed, restarted or shut down."""
-    return asyncio.run(run(rounds, seed, first, Round, strike_kernel))
+    return asyncio.run(play_all(rounds, seed, first, ServerRound, partial(play, strike_kernel)))
