@@ -9,18 +9,15 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from agent_kernel.errors import AgentKernelError, ToolFailed
+from agent_kernel.errors import AgentKernelError
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, ToolVerdict
+from agent_kernel.protocol.calls import ApprovedCall, Outcome, ToolVerdict
 from agent_kernel.protocol.commands import Decision, ToolContinueCommand, ToolRetryCommand
-from agent_kernel.protocol.file_cards import CellCard, FileCard
-from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.runtime.clients.dispatch import handle_command
 from agent_kernel.runtime.conversation import Conversation
@@ -29,6 +26,7 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import OutputSink, ToolExecutor
+from tests.core.runtime.runtime_fixtures import FunctionExecutor
 
 CONVERSATION = "conv_faults"
 CLIENT_SECONDS = 60.0
@@ -56,10 +54,11 @@ class Setup:
     """How long each of the two halves of a call takes, at most."""
 
 
-class CounterExecutor:
-    """ToolExecutor whose every act is a line in a file that outlives the process."""
+class CounterExecutor(FunctionExecutor):
+    """Its every act is a line in a file that outlives the process."""
 
     def __init__(self, setup: Setup) -> None:
+        super().__init__()
         self._counter = setup.counter
         self._random = random.Random(setup.seed)
         self._most = setup.call_seconds
@@ -77,30 +76,6 @@ class CounterExecutor:
 
     async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
         return ToolVerdict("ask")
-
-    async def state_version(self) -> str | None:
-        return None
-
-    async def waiting_behind(self, approval_id: str) -> int | None:
-        return None
-
-    async def undo(self, approval_id: str, *, redo: bool = False) -> None:
-        raise ToolFailed("Nothing was kept.")
-
-    async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
-        return None
-
-    async def cell_card(self, tool_name: str, arguments_json: str, seen: str | None) -> CellCard:
-        return CellCard()
-
-    async def read_picture(self, address: str) -> bytes:
-        raise ToolFailed("there is no such file in the notebook's folder")
-
-    async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
-        return ()
-
-    async def describe_environment(self) -> EnvironmentDescribed:
-        return EnvironmentDescribed()
 
 
 class Life:
