@@ -120,13 +120,7 @@ class Cells:
 
     def next_approval(self) -> Message:
         """The first of them."""
-
-        def look() -> Message | None:
-            return next(iter(self.waiting()), None)
-
-        found: Message | None = wait_until(look, "a call that waits for an approval", SECONDS)
-        assert found is not None
-        return found
+        return wait_until(self.waiting, "a call that waits for an approval", SECONDS)[0]
 
     def approve(self, call: Message) -> None:
         self.server.api("POST", f"agent-kernel/api/approvals/{call['approval_id']}", {"approved": True})
@@ -158,9 +152,7 @@ class Cells:
             calls = self.conversation(conversation_id)["tool_calls"]
             return calls[-1] if calls and calls[-1]["state"] == state else None
 
-        found: Message | None = wait_until(look, f"a call in the state {state!r}", SECONDS)
-        assert found is not None
-        return found
+        return wait_until(look, f"a call in the state {state!r}", SECONDS)
 
     def run_ended(self, conversation_id: str) -> Message:
         """The conversation's last run, once it has ended."""
@@ -169,9 +161,7 @@ class Cells:
             runs = self.conversation(conversation_id)["runs"]
             return runs[-1] if runs and runs[-1]["status"] not in ("queued", "running") else None
 
-        found: Message | None = wait_until(look, "the run to end", SECONDS)
-        assert found is not None
-        return found
+        return wait_until(look, "the run to end", SECONDS)
 
 
 def _is_idle(message: Message) -> bool:

@@ -1,9 +1,7 @@
 """One journey beside what people have installed: a prompt waits, the page is loaded again, a call is approved, a cell
 is inserted through the page, the kernel ends. The notebook's own document says all of it, whoever saves it."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -14,7 +12,7 @@ from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
 from tests.e2e.records import WIDGET
-from tests.environments.versions import python_beside
+from tests.environments.versions import beside_this_environment, python_beside
 from tests.programs import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(1200)]
@@ -46,8 +44,7 @@ def document(notebook: NotebookPage) -> str:
 def test_the_document_says_what_waits_and_has_the_record_and_cells_come_through_the_page(
     python: str, model: WrittenModel, page: Page, tmp_path: Path
 ) -> None:
-    extensions = os.pathsep.join(filter(None, [f"{sys.prefix}/share/jupyter", os.environ.get("JUPYTER_PATH")]))
-    variables = {**model.server.environment(), "JUPYTER_PATH": extensions}
+    variables = beside_this_environment(model.server.environment())
     product, cell = call("run_python", code="product = 6 * 7"), call("insert_cell", source="product")
     model.says(product, cell, say("It is **42**."))
     # Where documents are shared the server saves them, and JupyterLab asks about the file if the page does meanwhile.

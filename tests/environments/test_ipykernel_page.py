@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
-from tests.environments.versions import VERSIONS, python_with, write_kernelspec
+from tests.environments.versions import python_with, write_kernelspec
 from tests.programs import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak]
@@ -21,12 +21,6 @@ CELLS = [
     "run = ak.Agent().run('Six times seven?')\nprint('the cell went on')",
     "product",
 ]
-
-
-@pytest.fixture(params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    asked: str = request.param
-    return asked
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """A notebook that jupytext keeps in two files, a notebook and a script: what the agent changes is in both."""
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from playwright.sync_api import Page, expect
 from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
-from tests.environments.versions import python_beside
+from tests.environments.versions import beside_this_environment, python_beside
 from tests.programs import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak]
@@ -27,8 +25,7 @@ def lab(model: WrittenModel, tmp_path: Path) -> Iterator[LabServer]:
         python = python_beside("jupytext", "jupytext>=1.16,<2")
     except subprocess.CalledProcessError:
         pytest.skip("jupytext can't be installed here.")
-    extensions = os.pathsep.join(filter(None, [f"{sys.prefix}/share/jupyter", os.environ.get("JUPYTER_PATH")]))
-    variables = {**model.server.environment(), "JUPYTER_PATH": extensions}
+    variables = beside_this_environment(model.server.environment())
     with LabServer(tmp_path, variables, python=python) as lab:
         (lab.root / "jupytext.toml").write_text('formats = "ipynb,py:percent"\ncustom_cell_magics = "agent"\n')
         yield lab

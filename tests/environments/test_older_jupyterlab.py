@@ -1,8 +1,6 @@
 """The scene of a cell that fails and is mended, in the oldest JupyterLab that is taken."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ from playwright.sync_api import Page
 from tests.e2e import fix_scene
 from tests.e2e.lab import LabServer
 from tests.e2e.model import WrittenModel
-from tests.environments.versions import python_with
+from tests.environments.versions import beside_this_environment, python_with
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
@@ -29,8 +27,7 @@ def python() -> str:
 def test_a_failing_cell_is_mended_by_one_press_and_one_approval_and_put_back_by_ctrl_z(
     python: str, model: WrittenModel, page: Page, tmp_path: Path
 ) -> None:
-    extensions = os.pathsep.join(filter(None, [f"{sys.prefix}/share/jupyter", os.environ.get("JUPYTER_PATH")]))
-    variables = {**model.server.environment(), "JUPYTER_PATH": extensions}
+    variables = beside_this_environment(model.server.environment())
     with LabServer(tmp_path, variables, python=python) as lab:
         notebook = fix_scene.open_scene(lab, page)
         assert page.evaluate("window.jupyterapp.version") == OLDEST

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -55,6 +55,12 @@ def _look_into_this_environment(python: Path) -> None:
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     own = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()
     Path(own, "zz_this_environment.pth").write_text(lines)
+
+
+def beside_this_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables with which JupyterLab of another environment has this one's extensions."""
+    places = filter(None, [f"{sys.prefix}/share/jupyter", os.environ.get("JUPYTER_PATH")])
+    return {**variables, "JUPYTER_PATH": os.pathsep.join(places)}
 
 
 def write_kernelspec(data: Path, python: str) -> str:
