@@ -29,10 +29,7 @@ class AgentKernelServer(ExtensionApp):
     """Hosts the agents of this server's notebooks."""
 
     name = "agent_kernel_server"
-    app_name = "Agent Kernel"
     description = "An agent that works in your own kernel and asks before it acts."
-    load_other_extensions = True
-    extension_url = "/"
     service: Service | None = None
     """`None` before the server has read its settings, and once it has stopped."""
 

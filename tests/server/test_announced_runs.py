@@ -117,7 +117,7 @@ async def test_no_file_is_made_where_the_notebook_was_deleted(
     await api.ended(conversation_id)
     service = extension.service
     assert service is not None
-    await until(lambda: service.records.kept() and not service.kernels.active_runs())
+    await until(lambda: service.records._records and not service.kernels.active_runs())
     assert list_folder(notebook) == []
 
 

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from mcp.types import ImageContent
+
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.own_thread import in_own_thread
-from agent_kernel.protocol.views import ImageRefs, RunView, ToolCallView
+from agent_kernel.protocol.views import RunView, ToolCallView
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.tools import outcome_texts
 from agent_kernel_server.mcp_server.notebooks import Place
@@ -19,18 +21,11 @@ MOST_READ = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    media_type: str
-    data: str
-    """In base64."""
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """The end of a call."""
 
     pages: list[str]
-    pictures: list[Picture]
+    pictures: list[ImageContent]
     failed: bool
 
     def page(self, number: int, more: str) -> str:
@@ -52,11 +47,9 @@ async def read_result(runtime: Runtime, run: RunView, secrets: Secrets) -> Resul
         return Result([f"Error: this call did not run. {why}"], [], failed=True)
     call, refs, data = found[0]
     text = secrets.clean(await _whole_text(call))
-    return Result(_pages(text), _pictures(refs, data), failed=call.state != "success")
-
-
-def _pictures(refs: ImageRefs, data: dict[str, str]) -> list[Picture]:
-    return [Picture(ref["media_type"], data[ref["digest"]]) for ref in refs if ref["digest"] in data]
+    known = [ref for ref in refs if ref["digest"] in data]
+    pictures = [ImageContent(data=data[ref["digest"]], mime_type=ref["media_type"]) for ref in known]
+    return Result(_pages(text), pictures, failed=call.state != "success")
 
 
 async def _whole_text(call: ToolCallView) -> str:

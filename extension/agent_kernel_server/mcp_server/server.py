@@ -119,7 +119,7 @@ class _Tools:
             text = f"You have sent this call before and did not get its result. It was not run again.\n{text}"
         content: list[types.ContentBlock] = [types.TextContent(text=text)]
         if page == 1:
-            content += [types.ImageContent(data=one.data, mime_type=one.media_type) for one in result.pictures]
+            content += result.pictures
         return types.CallToolResult(content=content, is_error=result.failed)
 
     # Resources

@@ -108,10 +108,6 @@ class RecordKeeper:
         self._open.clear()
         self._records.clear()
 
-    def kept(self) -> int:
-        """The number of kept records."""
-        return len(self._records)
-
     def on_start(self, spec: RunSpec, conversation: Conversation) -> None:
         """A run is open: a new one, one that was recovered after a restart, or one that is tried again."""
         if spec.widget_model_id is not None:
