@@ -116,10 +116,10 @@ async def test_a_proxy_that_cuts_the_line_costs_no_event(server: Server, tmp_pat
     await server.start_run(conversation, 'Answer: {"steps": [], "pause": 0.05}')
     seen: list[dict[str, Any]] = []
     async with Proxy(server.port) as proxy:
-        for _ in range(200):
+        for number in range(200):
             last = seen[-1]["seq"] if seen else 0
             async with server.client(conversation, resume=last, port=proxy.port) as client:
-                cut = asyncio.get_running_loop().call_later(chance.uniform(0.01, 0.1), proxy.cut)
+                cut = asyncio.get_running_loop().call_later(chance.uniform(0.01, 0.1 + number / 50), proxy.cut)
                 while (frame := await client.next()) is not None:
                     if frame["type"] != "session":
                         seen.append(frame)

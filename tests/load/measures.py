@@ -35,27 +35,17 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Held:
-    """What the server's process holds."""
+    """What the server's process holds when nothing goes on: garbage is collected, and free memory was given back."""
 
-    memory_mb: float
-    """Its resident set, with what the allocators keep."""
     files: int
-
-
-@dataclass(frozen=True)
-class Settled(Held):
-    """What it holds when nothing goes on: garbage is collected, and free memory was given back."""
-
     objects: Counter[str]
     """By type, of the packages that a run makes objects of."""
     blocks: int
     """Memory blocks of Python that are in use, without Jupyter's memory of signatures."""
     c_mb: float
     """What the C library's allocator has given out, without that memory."""
-    signatures_mb: float
-    """That memory: of the last 65,536 messages of each of its connections to a kernel."""
 
-    def is_as_small_as(self, before: "Settled") -> bool:
+    def is_as_small_as(self, before: "Held") -> bool:
         grown = self.objects - before.objects
         ours = [kind for kind in grown if kind.startswith("agent_kernel")]
         objects = grown.total() <= SPARE_OBJECTS and not ours
@@ -67,18 +57,15 @@ class Settled(Held):
 class Measure:
     name: str
     seconds: float
-    before: Settled
-    peak: Held
-    after: Settled
+    before: Held
+    after: Held
 
     def row(self) -> list[str]:
-        memory = " -> ".join(f"{held.memory_mb:.0f}" for held in (self.before, self.peak, self.after))
-        files = " -> ".join(str(held.files) for held in (self.before, self.peak, self.after))
-        objects = " -> ".join(f"{held.objects.total():,}" for held in (self.before, self.after))
-        blocks = " -> ".join(f"{held.blocks / 1e3:,.0f}" for held in (self.before, self.after))
-        c_mb = " -> ".join(f"{held.c_mb:.0f}" for held in (self.before, self.after))
-        signatures = " -> ".join(f"{held.signatures_mb:.0f}" for held in (self.before, self.after))
-        return [self.name, f"{self.seconds:.1f}", files, objects, blocks, c_mb, memory, signatures]
+        before, after = (
+            (str(held.files), f"{held.objects.total():,}", f"{held.blocks / 1e3:,.0f}", f"{held.c_mb:.0f}")
+            for held in (self.before, self.after)
+        )
+        return [self.name, f"{self.seconds:.1f}", *map(" -> ".join, zip(before, after, strict=True))]
 
     @property
     def let_go(self) -> bool:
@@ -86,7 +73,7 @@ class Measure:
 
     def __str__(self) -> str:
         grown = self.after.objects - self.before.objects
-        return f"{self.name}: {grown} more; seconds, files, objects, blocks, C memory: {self.row()[1:6]}"
+        return f"{self.name}: {grown} more; seconds, files, objects, blocks, C memory: {self.row()[1:]}"
 
 
 def grew(first: Measure, again: Measure) -> bool:
@@ -95,10 +82,9 @@ def grew(first: Measure, again: Measure) -> bool:
 
 
 def table(measures: list[Measure]) -> str:
-    rows = [["load", "seconds", "open files: before -> most -> after", "objects of a run: before -> after",
-             "Python's blocks, thousands: before -> after", "C memory in use, MB: before -> after",
-             "resident, MB: before -> most -> after", "of it signatures, MB: before -> after"]]  # fmt: skip
-    rows += [["---", *["---:"] * 7], *(measure.row() for measure in measures)]
+    rows = [["load", "seconds", "open files: before -> after", "objects of a run", "Python's blocks, thousands",
+             "C memory in use, MB"]]  # fmt: skip
+    rows += [["---", *["---:"] * 5], *(measure.row() for measure in measures)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -110,20 +96,16 @@ class LoadedServer:
         self.counter = directory / "counter"
         self.kernel = ""
 
-    def held(self) -> Held:
-        assert self.server.process is not None
-        process = Path("/proc") / str(self.server.process.pid)
-        memory = next(line for line in (process / "status").read_text().splitlines() if line.startswith("VmRSS"))
-        return Held(int(memory.split()[1]) / 1024, len(list((process / "fd").iterdir())))
-
-    async def look(self) -> Settled:
+    async def look(self) -> Held:
         status, alive = await self.server.ask("GET", probe.PATH)
         assert status == 200, alive
-        held = self.held()
-        c_mb, signatures_mb = alive["c_bytes"] / 2**20, alive["signature_bytes"] / 2**20
-        return Settled(held.memory_mb, held.files, Counter(alive["objects"]), alive["blocks"], c_mb, signatures_mb)
+        return Held(self._files(), Counter(alive["objects"]), alive["blocks"], alive["c_bytes"] / 2**20)
 
-    async def settled(self, before: Settled) -> Settled:
+    def _files(self) -> int:
+        assert self.server.process is not None
+        return len(list(Path(f"/proc/{self.server.process.pid}/fd").iterdir()))
+
+    async def settled(self, before: Held) -> Held:
         """What it holds once it has let go of all, or after a while. Some things take a few seconds, such as a
         WebSocket that waits for the other side's good-bye."""
         now = await self.look()
@@ -193,7 +175,6 @@ async def many_approvals(loaded: LoadedServer, conversations: int) -> Measure:
     server, before, ran = loaded.server, await loaded.look(), loaded.ran()
     begun = [await loaded.begin(1) for _ in range(conversations)]
     waiting = await loaded.waiting(conversations)
-    peak = loaded.held()
     started = time.monotonic()
     answers = await asyncio.gather(*(server.decide(call["approval_id"]) for call in waiting))
     assert [status for status, _ in answers] == [200] * conversations
@@ -206,8 +187,8 @@ async def many_approvals(loaded: LoadedServer, conversations: int) -> Measure:
     assert set(counted.values()) == {1}
     for conversation in begun:
         await server.api("DELETE", f"conversations/{conversation}")
-    return Measure(f"{conversations} pending approvals answered at once", seconds, before, peak,
-                   await loaded.settled(before))  # fmt: skip
+    name = f"{conversations} pending approvals answered at once"
+    return Measure(name, seconds, before, await loaded.settled(before))
 
 
 async def many_clients(loaded: LoadedServer, count: int) -> Measure:
@@ -218,13 +199,12 @@ async def many_clients(loaded: LoadedServer, count: int) -> Measure:
         clients = [await stack.enter_async_context(server.client(conversation)) for _ in range(count)]
         for client in clients:
             await client.until("session", seconds=120)
-        peak = loaded.held()
         started = time.monotonic()
         await server.start_run(conversation, "Answer.")
         await asyncio.gather(*(read_answer(client) for client in clients))
         seconds = time.monotonic() - started
     await server.api("DELETE", f"conversations/{conversation}")
-    return Measure(f"{count} clients of one conversation", seconds, before, peak, await loaded.settled(before))
+    return Measure(f"{count} clients of one conversation", seconds, before, await loaded.settled(before))
 
 
 async def read_answer(client: Client) -> None:
@@ -237,13 +217,10 @@ async def read_answer(client: Client) -> None:
 async def many_calls(loaded: LoadedServer, calls: int, a_step: int) -> Measure:
     """One run of that many calls, on a server whose site allows them."""
     server, before, ran = loaded.server, await loaded.look(), loaded.ran()
-    started, most = time.monotonic(), Held(before.memory_mb, before.files)
+    started = time.monotonic()
     conversation = await loaded.begin(calls, a_step)
 
     async def over() -> bool:
-        nonlocal most
-        now = loaded.held()
-        most = Held(max(most.memory_mb, now.memory_mb), max(most.files, now.files))
         await asyncio.sleep(0.1)
         return loaded.ran() - ran >= calls
 
@@ -254,4 +231,4 @@ async def many_calls(loaded: LoadedServer, calls: int, a_step: int) -> Measure:
     assert set(checks.counted(loaded.counter).values()) == {1}
     await server.api("DELETE", f"conversations/{conversation}")
     name = f"a run of {calls:,} tool calls, {a_step} a step"
-    return Measure(name, seconds, before, most, await loaded.settled(before))
+    return Measure(name, seconds, before, await loaded.settled(before))

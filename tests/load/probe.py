@@ -73,7 +73,6 @@ class ProbeHandler(APIHandler):
         histories = [one.digest_history for one in alive if issubclass(type(one), Session)]
         signatures = sum(map(len, histories))
         tables = sum(map(sys.getsizeof, histories))
-        signature_bytes = tables + sum(sum(map(sys.getsizeof, history)) for history in histories)
         ours = {
             f"{kind.__module__}.{kind.__qualname__}": count
             for kind, count in counted.items()
@@ -82,11 +81,5 @@ class ProbeHandler(APIHandler):
         trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
             trim(0)
-        self.finish(
-            {
-                "objects": ours,
-                "blocks": sys.getallocatedblocks() - signatures,
-                "c_bytes": _c_bytes() - tables,
-                "signature_bytes": signature_bytes,
-            }
-        )
+        blocks = sys.getallocatedblocks() - signatures
+        self.finish({"objects": ours, "blocks": blocks, "c_bytes": _c_bytes() - tables})
