@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest_asyncio
 from jupyter_server.serverapp import ServerApp
 
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Fetch
+from tests.server.client import Fetch, chat_chunks
 from tests.server.conftest import *  # noqa: F403 -- fixtures, which pytest finds by their names
 
 HERE = Path(__file__).parent
@@ -130,15 +131,7 @@ Post = Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]]
 @pytest.fixture
 def post(extension: AgentKernelServer, jp_fetch: Fetch) -> Post:
     """Sends a request by hand; the chunks of the whole response."""
-
-    async def send(body: dict[str, Any]) -> list[dict[str, Any]]:
-        path = ("agent-kernel", "api", "ai-sdk", "chat")
-        response = await jp_fetch(*path, method="POST", body=json.dumps(body), request_timeout=60)
-        lines = response.body.decode().split("\n\n")
-        assert lines[-2:] == ["data: [DONE]", ""]
-        return [json.loads(line.removeprefix("data: ")) for line in lines[:-2] if not line.startswith(":")]
-
-    return send
+    return partial(chat_chunks, jp_fetch)
 
 
 def tools(state: dict[str, Any]) -> list[Part]:

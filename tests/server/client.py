@@ -39,6 +39,16 @@ async def open_notebook(fetch: Fetch, path: str, kernel_id: str | None = None) -
     return str(json.loads(answer.body)["kernel"]["id"])
 
 
+async def chat_chunks(fetch: Fetch, body: Any) -> list[dict[str, Any]]:
+    """The whole answer of the AI SDK's endpoint to a request."""
+    response = await fetch("agent-kernel", "api", "ai-sdk", "chat", method="POST", body=json.dumps(body))
+    assert response.headers["x-vercel-ai-ui-message-stream"] == "v1"
+    assert response.headers["Content-Type"] == "text/event-stream"
+    lines = response.body.decode().split("\n\n")
+    assert lines[-2:] == ["data: [DONE]", ""]
+    return [json.loads(line.removeprefix("data: ")) for line in lines[:-2] if not line.startswith(":")]
+
+
 def service_of(extension: AgentKernelServer) -> Service:
     assert extension.service is not None
     return extension.service

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from agent_kernel.testing.wire.reply import Reply
 from agent_kernel_server import ai_sdk, identity
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
-from tests.server.client import Api, Fetch, Kernel, service_of
+from tests.server.client import Api, Fetch, Kernel, chat_chunks, service_of
 from tests.server.test_channel import Switchable
 from tests.waiting import until
 
@@ -42,19 +43,7 @@ Post = Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]]
 
 @pytest.fixture
 def post(extension: AgentKernelServer, jp_fetch: Fetch) -> Post:
-    """Sends a request; the chunks of the whole response."""
-
-    async def send(body: dict[str, Any]) -> list[dict[str, Any]]:
-        response = await jp_fetch(
-            "agent-kernel", "api", *CHAT, method="POST", body=json.dumps(body), request_timeout=60
-        )
-        assert response.headers["x-vercel-ai-ui-message-stream"] == "v1"
-        assert response.headers["Content-Type"] == "text/event-stream"
-        lines = response.body.decode().split("\n\n")
-        assert lines[-2:] == ["data: [DONE]", ""]
-        return [json.loads(line.removeprefix("data: ")) for line in lines[:-2] if not line.startswith(":")]
-
-    return send
+    return partial(chat_chunks, jp_fetch)
 
 
 @pytest.mark.parametrize(
