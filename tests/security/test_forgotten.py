@@ -9,8 +9,7 @@ async def test_a_new_conversation_knows_nothing_of_a_deleted_one(api: Api, model
     deleted = await api.begin(content="The password is hunter2.")
     await api.ended(deleted)
     assert (await api("DELETE", "conversations", deleted))[0] == 204
-    conversation_id = await api.begin(content="Who am I?")
-    view = await api.ended(conversation_id)
+    view = await api.ended(await api.begin(content="Who am I?"))
     heard = [message["content"] for message in model.requests[-1].body["messages"] if message["role"] != "system"]
     assert heard == ["Who am I?"]
     assert [message["content"] for message in view["messages"]] == ["Who am I?", "Hello."]

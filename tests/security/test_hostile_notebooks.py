@@ -10,7 +10,7 @@ from agent_kernel.cli import main
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import acting, hostile_notebook, times_run
-from tests.server.client import Api, Fetch, Kernel
+from tests.server.client import Api, Fetch, Kernel, open_notebook
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("fresh")]
 
@@ -35,9 +35,7 @@ async def test_opening_and_saving_a_hostile_notebook_starts_and_approves_nothing
     saved = {"type": "notebook", "format": "json", "content": opened["content"]}
     await jp_fetch("api", "contents", "sent.ipynb", method="PUT", body=json.dumps(saved))
     await jp_fetch("api", "contents", "sent.ipynb", "checkpoints", method="POST", body="{}")
-    body = {"path": "sent.ipynb", "name": "sent.ipynb", "type": "notebook", "kernel": {"name": "python3"}}
-    session = json.loads((await jp_fetch("api", "sessions", method="POST", body=json.dumps(body))).body)
-    opened_kernel = Kernel(session["kernel"]["id"], extension.serverapp.kernel_manager)
+    opened_kernel = Kernel(await open_notebook(jp_fetch, "sent.ipynb"), extension.serverapp.kernel_manager)
     await opened_kernel.run("%load_ext agent_kernel")
     assert (await api("GET", "conversations"))[1] == [before]
     assert times_run(side_effect) == 0

@@ -11,7 +11,8 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel_server.app import AgentKernelServer
 from tests.security.conftest import Liar, acting, declaration, times_run
-from tests.server.client import Api, Fetch, Kernel
+from tests.server.client import Api, Kernel
+from tests.server.serving import Server
 from tests.server.test_answers import listed
 from tests.waiting import until
 
@@ -23,15 +24,10 @@ for event in {events}:
 """
 
 
-async def other_kernel(extension: AgentKernelServer, jp_fetch: Fetch) -> Kernel:
-    answer = await jp_fetch("api", "kernels", method="POST", body=json.dumps({"name": "python3"}))
-    return Kernel(json.loads(answer.body)["id"], extension.serverapp.kernel_manager)
-
-
 async def test_a_kernel_speaks_for_no_other_kernels_calls_and_conversations(
-    api: Api, extension: AgentKernelServer, jp_fetch: Fetch, liar: Liar, model: FakeOpenAI, side_effect: Path
+    api: Api, server: Server, liar: Liar, model: FakeOpenAI, side_effect: Path
 ) -> None:
-    honest = await other_kernel(extension, jp_fetch)
+    honest = await server.start_kernel()
     model.add(call("run_python", code=acting(side_effect)), say("Done."))
     conversation_id = await api.new_conversation(kernel_id=honest.kernel_id)
     run_id = await api.start_run(conversation_id)

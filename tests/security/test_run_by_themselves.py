@@ -253,8 +253,7 @@ async def test_two_calls_of_one_step_make_no_recording_unasked(
         ),
         say("Done."),
     )
-    conversation_id = await api.begin(kernel, policy="edit")
-    ended = await api.ended(conversation_id)
+    ended = await api.ended(await api.begin(kernel, policy="edit"))
     first, second = (one["state"] for one in ended["tool_calls"])
     assert (first, second) in [("success", "denied"), ("success", "error")]  # an error, where there is no file yet
     assert (root / "a.txt").read_text() == '{"kind":"a"}'

@@ -17,7 +17,7 @@ from agent_kernel_server.app import AgentKernelServer
 from agent_kernel_server.kernels.kernel import UNDECLARED_RUNS, ServedKernel
 from agent_kernel_server.notebooks.paths import NotebookPaths
 from agent_kernel_server.notebooks.records import WIDGET_MIME
-from tests.server.client import Api, Fetch, Kernel, open_notebook
+from tests.server.client import Api, Fetch, Kernel, open_notebook, service_of
 from tests.waiting import look_until, until
 
 pytestmark = pytest.mark.kernel
@@ -115,8 +115,7 @@ async def test_no_file_is_made_where_the_notebook_was_deleted(
     await shown(open_kernel)
     conversation_id, _ = await the_run(api)
     await api.ended(conversation_id)
-    service = extension.service
-    assert service is not None
+    service = service_of(extension)
     await until(lambda: service.records._records and not service.kernels.active_runs())
     assert list_folder(notebook) == []
 
@@ -213,8 +212,7 @@ async def test_every_run_is_asked_for_however_many_wait_for_their_turn_to_start(
 async def test_runs_of_an_earlier_server_that_the_kernel_does_not_have_keep_no_other_from_starting(
     api: Api, open_kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer
 ) -> None:
-    service = extension.service
-    assert service is not None
+    service = service_of(extension)
     served = service.kernels.serve(open_kernel.kernel_id)
     assert served is not None
     left = [await served.has_run(f"run_of_before_{number}") for number in range(UNDECLARED_RUNS)]

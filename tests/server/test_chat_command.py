@@ -16,7 +16,7 @@ from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.chat import streamed
 from agent_kernel.testing.wire.reply import failure, rate_limited
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, service_of
 from tests.server.terminal import PROGRAM, TerminalProgram
 from tests.waiting import until
 
@@ -154,8 +154,7 @@ async def test_a_lost_connection_neither_repeats_nor_loses_a_line(
     conversation_id = await api.begin(kernel)
     program = chat(conversation_id)
     await program.until(APPROVES)
-    service = extension.service
-    assert service is not None
+    service = service_of(extension)
     await until(lambda: service.streams)
     (stream,) = service.streams
     stream.close()

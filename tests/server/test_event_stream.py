@@ -14,7 +14,7 @@ from jupyter_server.serverapp import ServerApp
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel_server import identity, streams
 from agent_kernel_server.app import AgentKernelServer
-from tests.server.client import Api, Kernel
+from tests.server.client import Api, Kernel, service_of
 from tests.server.test_server_routes import ReadOnly
 from tests.waiting import until
 
@@ -172,8 +172,7 @@ class TestWithAnAuthorizer:
             assert (await stream.next())[1]["code"] == "ACCESS_DENIED"
             with pytest.raises(EOFError):
                 await stream.next()
-        service = extension.service
-        assert service is not None
+        service = service_of(extension)
         await until(lambda: not service.streams)
 
 
@@ -192,8 +191,7 @@ async def test_a_client_that_leaves_is_let_go(
     api: Api, follow: Follow, extension: AgentKernelServer, model: FakeOpenAI
 ) -> None:
     conversation_id = await api.new_conversation()
-    service = extension.service
-    assert service is not None
+    service = service_of(extension)
     conversation = await (await service.runtime()).conversation(conversation_id)
     async with follow(conversation_id) as stream:
         await stream.next()

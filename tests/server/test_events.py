@@ -62,7 +62,6 @@ async def test_a_call_that_is_no_valid_one_is_collected_too(
     api: Api, model: FakeOpenAI, collected: list[Any], extension: AgentKernelServer
 ) -> None:
     model.add(call("no_such_tool"), say("Then not."))
-    conversation_id = await api.begin()
-    await api.ended(conversation_id)
+    await api.ended(await api.begin())
     await until(lambda: collected)
     assert [(schema_id, event["state"]) for schema_id, event in collected] == [(OUTCOME_EVENT, "invalid")]

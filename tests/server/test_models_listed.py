@@ -59,8 +59,7 @@ async def test_what_was_learned_from_a_refusal_is_listed_and_doctor_says_it(
     api: Api, model: FakeOpenAI, jp_serverapp: ServerApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.add(failure(400, "prompt is too long: 9000 tokens > 8192 maximum"))
-    conversation_id = await api.begin()
-    await api.ended(conversation_id)
+    await api.ended(await api.begin())
     _, body = await api("GET", "models")
     (listed,) = body["endpoints"][0]["models"]
     assert (listed["context_tokens"], listed["context_is_learned"]) == (8_192, True)

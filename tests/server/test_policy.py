@@ -57,8 +57,7 @@ async def test_a_file_in_the_notebooks_folder_tightens_the_runs_there(
     (jp_root_dir / ".agent-kernel.toml").write_text('rules = ["deny run_shell"]')
     (jp_root_dir / "folder" / ".agent-kernel.toml").write_text("rules = [")
     model.add(say("Done."))
-    conversation_id = await api.begin()
-    [run] = (await api.ended(conversation_id))["runs"]
+    [run] = (await api.ended(await api.begin()))["runs"]
     assert run["policy"]["limited_by"] == ".agent-kernel.toml: 1 rule"
     [rule] = run["policy"]["rules"]
     assert (rule["origin"], rule["made_by"], rule["text"]) == ("folder", ".agent-kernel.toml", "deny run_shell")
@@ -76,8 +75,7 @@ async def test_a_folders_instructions_go_to_the_model_with_the_users_own_and_loo
     own.mkdir(parents=True, exist_ok=True)
     (own / "AGENTS.md").write_text("Answer in French.")
     model.add(say("Fait."))
-    conversation_id = await api.begin()
-    [run] = (await api.ended(conversation_id))["runs"]
+    [run] = (await api.ended(await api.begin()))["runs"]
     (own / "AGENTS.md").unlink()  # other tests have the same configuration
     assert [one["file"] for one in run["instructions"]] == ["your AGENTS.md", "AGENTS.md"]
     system = model.requests[-1].body["messages"][0]["content"]
