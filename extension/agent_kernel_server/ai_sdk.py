@@ -5,7 +5,7 @@ approvals and outputs of the page's own tools are read, and nothing else.
 """
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import orjson
 from tornado import web
@@ -31,148 +31,115 @@ MOST_BYTES = 32 << 20
 """The longest body: a page sends all its messages with each request."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    """A message of the user that starts a run."""
-
-    message_id: str
-    text: str
-    images: ImageRefs
-
-
 class ChatHandler(ChatStreamHandler):
     """Takes what `DefaultChatTransport` sends, and answers with a UI message stream."""
 
     most_bytes = MOST_BYTES
+    asked: ChatRequest
+    tools: tuple[ToolDeclaration, ...]
+    """The page's own."""
+    conversation: Conversation
+    follower: Follower
+
+    @property
+    def history(self) -> History:
+        return self.follower.history
 
     async def post(self) -> None:
-        request = await asyncio.to_thread(self.read_body, ChatRequest)
-        tools = page_tools(request)
-        conversation = await self._conversation(request)
-        names = {tool.name for tool in tools} | await self.page_tools_of(conversation)
-        async with self.following(conversation, names, _prompt_id(request)) as follower:
-            target = await self._act(request, tools, conversation, follower)
-            await self.stream(follower, target)
+        self.asked = await asyncio.to_thread(self.read_body, ChatRequest)
+        self.tools = page_tools(self.asked)
+        self.conversation = await self._find_conversation()
+        names = {tool.name for tool in self.tools} | await self.page_tools_of(self.conversation)
+        async with self.following(self.conversation, names, _prompt_id(self.asked)) as self.follower:
+            await self.stream(self.follower, await self._act())
 
-    async def _conversation(self, request: ChatRequest) -> Conversation:
+    async def _find_conversation(self) -> Conversation:
         """The chat's conversation; a new one for an id that is new. Raises `Refusal`."""
-        runtime = await self.runtime()
+        asked, runtime = self.asked, await self.runtime()
         try:
-            conversation = await runtime.conversation(request.id)
+            conversation = await runtime.conversation(asked.id)
         except UnknownConversation:
-            if not request.says_more:
+            if not asked.says_more:
                 raise
             if not await may(self, "write"):
                 raise web.HTTPError(403) from None
-            kernel_id = await self._kernel(request)
+            kernel_id = await self._kernel()
             return await self.service.create_conversation(
-                kernel_id=kernel_id, model=request.model, conversation_id=request.id
+                kernel_id=kernel_id, model=asked.model, conversation_id=asked.id
             )
-        if request.says_more:
-            await self._refuse_other_kernel(request, conversation)
+        # A page names its kernel in each request. That may have ended, and what was said stays with the chat.
+        if asked.says_more and await self._named_kernel() not in (None, conversation.kernel_id):
+            raise Refusal(409, "This chat belongs to another kernel. Begin a new one.", field="kernel_id")
         return conversation
 
-    async def _kernel(self, request: ChatRequest) -> str | None:
+    async def _kernel(self) -> str | None:
         """The kernel of a new chat. Raises `Refusal` 404."""
-        kernel_id = await self._named_kernel(request)
-        if kernel_id is None and request.notebook_path is not None:
-            message = f"No kernel runs for the notebook {request.notebook_path!r}. Open it first."
+        kernel_id = await self._named_kernel()
+        if kernel_id is None and self.asked.notebook_path is not None:
+            message = f"No kernel runs for the notebook {self.asked.notebook_path!r}. Open it first."
             raise Refusal(404, message, field="notebook_path")
         if kernel_id is not None and not self.service.kernels.knows(kernel_id):
             raise Refusal(404, f"There is no kernel {kernel_id!r}.", field="kernel_id")
         return kernel_id
 
-    async def _named_kernel(self, request: ChatRequest) -> str | None:
-        if request.kernel_id is None and request.notebook_path is not None:
-            return await self.service.kernel_of(request.notebook_path)
-        return request.kernel_id
+    async def _named_kernel(self) -> str | None:
+        if self.asked.kernel_id is None and self.asked.notebook_path is not None:
+            return await self.service.kernel_of(self.asked.notebook_path)
+        return self.asked.kernel_id
 
-    async def _refuse_other_kernel(self, request: ChatRequest, conversation: Conversation) -> None:
-        """A page names its kernel in each request. Raises `Refusal` 409 for another one than the chat's; that may have
-        ended, and what was said stays with the chat."""
-        kernel_id = await self._named_kernel(request)
-        if kernel_id is not None and kernel_id != conversation.kernel_id:
-            raise Refusal(409, "This chat belongs to another kernel. Begin a new one.", field="kernel_id")
+    async def _act(self) -> Target:
+        """Do what the request asks for, once."""
+        if self.asked.trigger == "regenerate-message":
+            return await self._try_again()
+        if self.asked.says_more:
+            for message in self.asked.messages:
+                if (answer := self.history.answers.get(message.id)) is not None:
+                    await self._answer(message, answer)
+            return await self._ask(self.asked.messages[-1])
+        return await self._go_on(self.asked.target)
 
-    async def _act(
-        self, request: ChatRequest, tools: tuple[ToolDeclaration, ...], conversation: Conversation, follower: Follower
-    ) -> Target:
-        """Do what a request asks for, once."""
-        history = follower.history
-        if request.trigger == "regenerate-message":
-            return await self._try_again(request, tools, conversation, follower)
-        last = request.messages[-1]
-        if request.says_more:
-            for message in request.messages:
-                if (answer := history.answers.get(message.id)) is not None:
-                    await self._answer(message, answer, conversation)
-            return await self._ask(request, last, tools, conversation, follower)
-        return await self._go_on(request.target, conversation, history)
-
-    async def _ask(
-        self,
-        request: ChatRequest,
-        prompt: SentMessage,
-        tools: tuple[ToolDeclaration, ...],
-        conversation: Conversation,
-        follower: Follower,
-    ) -> Target:
+    async def _ask(self, prompt: SentMessage) -> Target:
         """A message of the user: a new one starts a run, or goes to the one that is under way."""
-        text, history = checked_prompt(prompt), follower.history
-        known = history.prompts.get(prompt.id)
+        text, known = checked_prompt(prompt), self.history.prompts.get(prompt.id)
         if known is not None and known != text:
             message = "This message was sent before with another text. What was said stays; send a new message."
             raise Refusal(409, message, field="messages")
         if known is not None:
-            return Target(prompt.id, answer=history.answers[answer_id(prompt.id)])
+            return Target(prompt.id, answer=self.history.answers[answer_id(prompt.id)])
 
         async def start() -> str:
-            images = await keep_pictures(prompt.files, conversation)
-            return await self._start(request, _Prompt(prompt.id, text, images), tools, conversation, history)
+            return await self._start(prompt.id, text, await keep_pictures(prompt.files, self.conversation))
 
-        run_id = await self.service.chats.start_once(request.id, prompt.id, start)
-        return await _begun(prompt.id, run_id, conversation, follower)
+        return await self._begun(prompt.id, await self.service.chats.start_once(self.asked.id, prompt.id, start))
 
-    async def _start(
-        self,
-        request: ChatRequest,
-        prompt: "_Prompt",
-        tools: tuple[ToolDeclaration, ...],
-        conversation: Conversation,
-        history: History,
-        replaces: tuple[str, ...] = (),
-    ) -> str:
+    async def _start(self, prompt_id: str, text: str, images: ImageRefs, replaces: tuple[str, ...] = ()) -> str:
         """Start a run, and return its id. A conversation that has begun keeps the tools of its last run."""
-        if history.prompts or conversation.is_busy:
+        if self.history.prompts or self.conversation.is_busy:
 
             def changed(spec: RunSpec) -> RunSpec:
-                return replace(as_asked(spec, request, tools), replaces=replaces)
+                return replace(as_asked(spec, self.asked, self.tools), replaces=replaces)
 
-            return await conversation.send_message(
-                prompt.text,
-                decided_by=self.person,
-                message_id=prompt.message_id,
-                images=prompt.images,
-                changed=changed,
+            return await self.conversation.send_message(
+                text, decided_by=self.person, message_id=prompt_id, images=images, changed=changed
             )
-        spec = RunSpec(
-            new_run_id(),
-            prompt.text,
-            policy=request.policy,
-            prompt_id=prompt.message_id,
-            prompt_images=prompt.images,
-        )
-        asked = as_asked(spec, request, tools)
-        await self.service.start_run(conversation.conversation_id, asked, asked_by=self.person)
-        return asked.run_id
+        spec = RunSpec(new_run_id(), text, policy=self.asked.policy, prompt_id=prompt_id, prompt_images=images)
+        spec = as_asked(spec, self.asked, self.tools)
+        await self.service.start_run(self.conversation.conversation_id, spec, asked_by=self.person)
+        return spec.run_id
 
-    async def _try_again(
-        self, request: ChatRequest, tools: tuple[ToolDeclaration, ...], conversation: Conversation, follower: Follower
-    ) -> Target:
+    async def _begun(self, prompt_id: str, run_id: str) -> Target:
+        """What a message's run has said so far, and will say. Raises `Refusal` for one that never began."""
+        if await self.conversation.has_ended(run_id):
+            await self.follower.catch_up()
+            if prompt_id not in self.history.prompts:
+                raise Refusal(409, "The run of this message was stopped before it began. Send a new message.")
+        return Target(prompt_id, run_id, self.history.answers.get(answer_id(prompt_id)))
+
+    async def _try_again(self) -> Target:
         """The last answer once more: the run goes on where its model failed; else its prompt is asked again, and the
         model is not told of the answer that it replaces."""
-        history = follower.history
-        named = history.answers.get(request.messageId or "")
+        history, chats = self.history, self.service.chats
+        named = history.answers.get(self.asked.messageId or "")
         again = history.answers.get(answer_id(_again(named.prompt_id))) if named is not None else None
         if again is not None:  # this request was sent before
             return Target(again.prompt_id, again.run_id, again)
@@ -182,33 +149,31 @@ class ChatHandler(ChatStreamHandler):
             return Target(answer.prompt_id, answer.run_id, answer)
         if answer is None or answer.run_id is None:
             raise Refusal(409, "There is no answer yet that could be tried again.", field="trigger")
-        if (run_id := self.service.chats.run_of(request.id, _again(answer.prompt_id))) is not None:
-            return await _begun(_again(answer.prompt_id), run_id, conversation, follower)
-        if not answer.over or conversation.is_busy:
+        again_id, prompt_id, run_id = _again(answer.prompt_id), answer.prompt_id, answer.run_id
+        if (started := chats.run_of(self.asked.id, again_id)) is not None:
+            return await self._begun(again_id, started)
+        if not answer.over or self.conversation.is_busy:
             raise Refusal(409, "The last answer has not ended. Stop its run first, or wait.", field="trigger")
         if answer.model_failed:
-            await conversation.retry_run(answer.run_id)
-            return Target(answer.prompt_id, answer.run_id, answer)
-        images = (await conversation.prompt_images(answer.prompt_id)).get(answer.prompt_id, [])
-        prompt = _Prompt(_again(answer.prompt_id), history.prompts[answer.prompt_id], images)
-        replaced = (answer.run_id,)
+            await self.conversation.retry_run(run_id)
+            return Target(prompt_id, run_id, answer)
+        images = (await self.conversation.prompt_images(prompt_id)).get(prompt_id, [])
 
         async def start() -> str:
-            return await self._start(request, prompt, tools, conversation, history, replaced)
+            return await self._start(again_id, history.prompts[prompt_id], images, (run_id,))
 
-        run_id = await self.service.chats.start_once(request.id, prompt.message_id, start)
-        return await _begun(prompt.message_id, run_id, conversation, follower)
+        return await self._begun(again_id, await chats.start_once(self.asked.id, again_id, start))
 
-    async def _go_on(self, message: SentMessage, conversation: Conversation, history: History) -> Target:
+    async def _go_on(self, message: SentMessage) -> Target:
         """Answers of a person in a message that the page has. Without any, the response is what the page lacks."""
-        answer = history.answers.get(message.id)
+        answer = self.history.answers.get(message.id)
         if answer is None:
             raise Refusal(409, "The log has no such answer in this chat. Load the chat again.", field="messages")
-        target = await self._answer(message, answer, conversation)
+        target = await self._answer(message, answer)
         target.steps = sum(part.type == "step-start" for part in message.parts)
         return target
 
-    async def _answer(self, message: SentMessage, answer: Answer, conversation: Conversation) -> Target:
+    async def _answer(self, message: SentMessage, answer: Answer) -> Target:
         """Take the answers in a message: decisions, and outputs of the page's own tools. Those that are known, or come
         too late, change nothing: the response has the state that stands."""
         target = Target(answer.prompt_id, answer.run_id, answer)
@@ -216,9 +181,7 @@ class ChatHandler(ChatStreamHandler):
             if part.toolCallId is not None and part.state is not None:
                 target.states[part.toolCallId] = "executing" if part.preliminary else part.state
             try:
-                answered = await self._decide(part, conversation, answer) or await take_output(
-                    part, conversation, answer
-                )
+                answered = await self._decide(part, answer) or await take_output(part, self.conversation, answer)
             except AlreadyDecided:
                 continue
             except AgentKernelError as error:
@@ -228,34 +191,25 @@ class ChatHandler(ChatStreamHandler):
                 target.settling.add(answered)
         return target
 
-    async def _decide(self, part: SentPart, conversation: Conversation, answer: Answer) -> str | None:
+    async def _decide(self, part: SentPart, answer: Answer) -> str | None:
         """Decide on a call as the part says; the call's id, where something was decided."""
         approval = part.approval
         if part.state != "approval-responded" or approval is None or approval.approved is None:
             return None
-        found = [name for name, call in answer.calls.items() if call.approval_id == approval.id]
-        if found and answer.calls[found[0]].stage != "asked":
+        found = next((name for name, call in answer.calls.items() if call.approval_id == approval.id), None)
+        if found is not None and answer.calls[found].stage != "asked":
             return None
         command = ApprovalResponseCommand(
             approval_id=approval.id, approved=approval.approved, reason=approval.reason or None
         )
-        await handle_command(command, conversation, self.person)
-        return found[0] if found else None
+        await handle_command(command, self.conversation, self.person)
+        return found
 
 
 def _prompt_id(request: ChatRequest) -> str | None:
     """The message of the user that a request is about, as far as it says."""
     named = request.messageId or "" if request.trigger == "regenerate-message" else request.target.id
     return named.removesuffix(answer_id(""))
-
-
-async def _begun(prompt_id: str, run_id: str, conversation: Conversation, follower: Follower) -> Target:
-    """What a message's run has said so far, and will say. Raises `Refusal` for one that never began."""
-    if await conversation.has_ended(run_id):
-        await follower.catch_up()
-        if prompt_id not in follower.history.prompts:
-            raise Refusal(409, "The run of this message was stopped before it began. Send a new message.")
-    return Target(prompt_id, run_id, follower.history.answers.get(answer_id(prompt_id)))
 
 
 def _again(prompt_id: str) -> str:
