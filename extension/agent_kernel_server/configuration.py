@@ -34,19 +34,8 @@ def make_service(app: Any, server: Any, log_path: Path, environ: Mapping[str, st
         tokens=log_path.parent / "mcp-tokens",
         logger=app.log,
     )
-    return Service(
-        log_path=log_path,
-        models=models,
-        settings=replace(_runtime_settings(app, server), server_tools=mcp_servers),
-        mcp_servers=mcp_servers,
-        kernel_manager=server.kernel_manager,
-        session_manager=server.session_manager,
-        contents=lambda: server.contents_manager,
-        event_logger=server.event_logger,
-        logger=app.log,
-        gateway_seconds=app.gateway_seconds,
-        waiting_seconds=app.kernel_waiting_seconds,
-    )
+    settings = replace(_runtime_settings(app, server), server_tools=mcp_servers)
+    return Service(app, server, log_path, models, settings, mcp_servers)
 
 
 def _public_url(server: Any, environ: Mapping[str, str]) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
+from jupyter_server.serverapp import ServerApp
+
 from agent_kernel.errors import AgentKernelError, ConfigurationError, KernelGone, LogUnavailable, UnknownApproval
 from agent_kernel.log.opening import LOCAL
 from agent_kernel.models.redaction import Secrets
@@ -102,53 +104,51 @@ class Chats:
 
 
 class Service:
-    """One per server. `gateway_seconds` is how long a kernel's gateway may be unreachable before its runs end;
-    `waiting_seconds`: see `IdleKernels`. `contents` returns the contents manager in force: jupytext puts another in its
-    place when it is loaded, which is after this extension."""
+    """One per server."""
 
     def __init__(
         self,
-        *,
+        app: Any,
+        server: ServerApp,
         log_path: Path,
         models: ModelResolver,
         settings: RuntimeSettings,
         mcp_servers: McpServers,
-        kernel_manager: Any,
-        session_manager: Any,
-        contents: Callable[[], Any],
-        event_logger: Any,
-        logger: Logger,
-        gateway_seconds: float,
-        waiting_seconds: float | None,
     ) -> None:
+        """`app`: the `AgentKernelServer`."""
+        logger, kernels, sessions = app.log, server.kernel_manager, server.session_manager
+
+        def contents() -> Any:
+            """The manager in force: jupytext puts another in its place when it is loaded, which is after this
+            extension."""
+            return server.contents_manager
+
         self._log_path = log_path
         self.models = models
         self._settings = settings
         self.mcp_servers = mcp_servers
-        self._logger = logger
+        self._logger: Logger = logger
         self._opening = asyncio.Lock()
         self._runtime: Runtime | None = None
         self._failure: ConfigurationError | None = None
         self._failures = 0
         self._is_warm = False
         self._root = str(getattr(contents(), "root_dir", ""))
-        self._event_logger = event_logger
-        self._emit_audit = emitter(event_logger)
+        self._event_logger: Any = server.event_logger
+        self._emit_audit = emitter(server.event_logger)
         self.tasks = TaskOwner()
         self.channels: set[Channel] = set()
         self.streams: set[Stream] = set()
         self.chats = Chats()
-        self.records = RecordKeeper(kernel_manager, session_manager, contents, logger)
+        self.records = RecordKeeper(kernels, sessions, contents, logger)
         self.pages = OpenPages()
         self.page_sockets: set[Socket] = set()
         self.documents = Documents(self.pages, self.records)
         files = CellFiles(contents)
         places = (self.records, self.pages, self.documents, files)
         shared = Shared(self.runtime, models.listed, mcp_servers.view, self.is_shown, *places, logger)
-        self.kernels = ServedKernels(
-            shared, kernel_manager, gateway_seconds=gateway_seconds, waiting_seconds=waiting_seconds
-        )
-        outside = Notebooks(kernel_manager, session_manager, contents, self.records.paths)
+        self.kernels = ServedKernels(shared, kernels, app.gateway_seconds, app.kernel_waiting_seconds)
+        outside = Notebooks(kernels, sessions, contents, self.records.paths)
         self.client_calls = ClientCalls(
             self.runtime,
             self.kernels,

@@ -32,8 +32,10 @@ START_TRIES, START_PAUSE = 100, 0.05
 
 class ServedKernels:
     def __init__(
-        self, shared: Shared, kernel_manager: Any, *, gateway_seconds: float, waiting_seconds: float | None
+        self, shared: Shared, kernel_manager: Any, gateway_seconds: float, waiting_seconds: float | None
     ) -> None:
+        """`gateway_seconds` is how long a kernel's gateway may be unreachable before its runs end; `waiting_seconds`:
+        see `IdleKernels`."""
         self._shared = shared
         self._manager = kernel_manager
         self._gateway_seconds = gateway_seconds
