@@ -8,10 +8,11 @@ import asyncio
 import json
 import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
 from logging import Logger
 from typing import Any
 
+from jupyter_client.jsonutil import json_default
+from jupyter_client.session import Session
 from jupyter_server.gateway.gateway_client import GatewayClient, gateway_request
 from jupyter_server.gateway.managers import GatewayMappingKernelManager
 from jupyter_server.utils import url_path_join
@@ -74,7 +75,7 @@ class GatewayTransport:
         self._lost_seconds = lost_seconds
         self._listener = listener
         self._log = log
-        self._session = uuid.uuid4().hex
+        self._session = Session(username="agent-kernel", session=uuid.uuid4().hex)
         self._kernel_session: str | None = None
         """The session of the kernel's present process, once known. A new one means a restart that was not reported."""
         self._ended_session: str | None = None
@@ -123,17 +124,9 @@ class GatewayTransport:
             self._socket.close()
 
     def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
-        message_id = f"{self._session}_{uuid.uuid4().hex}"
-        header = {
-            "msg_id": message_id,
-            "msg_type": message_type,
-            "session": self._session,
-            "username": "agent-kernel",
-            "date": datetime.now(UTC).isoformat(),
-            "version": "5.3",
-        }
-        parts = {"header": header, "parent_header": {}, "metadata": metadata, "content": content, "buffers": []}
-        text = json.dumps({"channel": channel, **parts})
+        message = self._session.msg(message_type, content, metadata=metadata)
+        message_id: str = message["msg_id"]
+        text = json.dumps({"channel": channel, **message, "buffers": []}, default=json_default)
         self._pending[message_id] = channel, text
         if self._socket is not None:
             self._write(self._socket, text)
@@ -167,7 +160,7 @@ class GatewayTransport:
     async def _connect(self) -> WebSocketClientConnection:
         client = GatewayClient.instance()
         path = url_path_join(client.ws_url or "", client.kernels_endpoint, url_escape(self._kernel.kernel_id))
-        request = HTTPRequest(f"{path}/channels?session_id={self._session}", **client.load_connection_args())
+        request = HTTPRequest(f"{path}/channels?session_id={self._session.session}", **client.load_connection_args())
         return await websocket_connect(request, ping_interval=PING_SECONDS, max_message_size=FRAME_BYTES)
 
     async def _read_all(self, socket: WebSocketClientConnection) -> None:
@@ -179,7 +172,7 @@ class GatewayTransport:
                 self._write(socket, text)
             while (frame := await socket.read_message()) is not None:
                 # All of IOPub comes this way.
-                if isinstance(frame, str) and (self._session in frame or any(part in frame for part in PARSED)):
+                if isinstance(frame, str) and (self._session.session in frame or any(part in frame for part in PARSED)):
                     self._read(frame)
         finally:
             watch.cancel()
@@ -208,7 +201,7 @@ class GatewayTransport:
             self._shut_down.set()
         elif frame.header.msg_type == "status" and isinstance(state := frame.content.get("execution_state"), str):
             self._status(frame.header.session, state)
-        elif frame.parent_header.session == self._session:
+        elif frame.parent_header.session == self._session.session:
             self._listener.on_output(frame.parent_header.msg_id or "", frame.header.msg_type, frame.content)
 
     def _reply(self, channel: str, message_id: str, content: dict[str, Any]) -> None:
