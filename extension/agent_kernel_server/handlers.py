@@ -228,9 +228,7 @@ class ClientsHandler(AgentKernelHandler):
     """The agents outside that have asked for calls, by notebook."""
 
     async def get(self) -> None:
-        found = await (await self.runtime()).list_clients()
-        path = self.get_query_argument("notebook", None, strip=False)
-        self.send([one for one in found if path is None or one.notebook == path.strip("/")])
+        self.send(self.of_notebook(await (await self.runtime()).list_clients()))
 
 
 class ClientHandler(AgentKernelHandler):

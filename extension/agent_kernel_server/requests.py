@@ -20,14 +20,15 @@ from agent_kernel.errors import (
 )
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
+from agent_kernel.protocol.lists import ClientView, ListedCall, ListedRun
 from agent_kernel.runtime.clients.dispatch import reply_for
 from agent_kernel.runtime.runtime import Runtime
 from agent_kernel_server.identity import AUTH_RESOURCE, Action, may, person_of
 from agent_kernel_server.mcp_server.calls import STOPS
-from agent_kernel_server.notebooks.paths import ListedT
 from agent_kernel_server.service import Service
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
+ListedT = TypeVar("ListedT", ListedCall, ListedRun, ClientView)
 NUMBER = re.compile("[0-9]{1,9}")
 SHORT_BYTES = 64 * 1024
 """A refused body of this length is read and thrown away, so that the connection goes on."""
