@@ -227,7 +227,7 @@ class ChatMessagesHandler(ChatStreamHandler):
         finally:
             follower.close()
         sent = await _pictures(conversation)
-        self.send(await asyncio.to_thread(lambda: orjson.dumps(follower.history.messages(sent))))
+        self.answer(await asyncio.to_thread(lambda: orjson.dumps(follower.history.messages(sent))))
 
 
 async def _pictures(conversation: Conversation) -> dict[str, list[UIPart]]:
@@ -251,12 +251,12 @@ class ResumeHandler(ChatStreamHandler):
         try:
             conversation = await (await self.runtime()).conversation(chat_id)
         except UnknownConversation:
-            self.send_nothing()
+            self.answer_nothing()
             return
         async with self.following(conversation, await self.page_tools_of(conversation), None) as follower:
             target = await self._target(conversation, follower.history)
             if target is None:
-                self.send_nothing()
+                self.answer_nothing()
             else:
                 await self.stream(follower, target)
 

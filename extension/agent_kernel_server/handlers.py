@@ -97,19 +97,19 @@ class ToolAnswer(Body):
 
 class StatusHandler(AgentKernelHandler):
     async def get(self) -> None:
-        self.send(await self.service.status())
+        self.answer(await self.service.status())
 
 
 class ToolsHandler(AgentKernelHandler):
     async def get(self) -> None:
-        self.send([*tool_views(BUILTIN_TOOLS), *(await self.service.mcp_servers.view()).tools])
+        self.answer([*tool_views(BUILTIN_TOOLS), *(await self.service.mcp_servers.view()).tools])
 
 
 class ServersHandler(AgentKernelHandler):
     """The MCP servers, with their states."""
 
     async def get(self) -> None:
-        self.send(await self.service.mcp_servers.view())
+        self.answer(await self.service.mcp_servers.view())
 
 
 class SignedInHandler(AgentKernelHandler):
@@ -121,12 +121,12 @@ class SignedInHandler(AgentKernelHandler):
         code, state = self.get_query_argument("code", ""), self.get_query_argument("state", "")
         if not self.service.mcp_servers.come_back(code, state, self.get_query_argument("iss", None)):
             raise Refusal(404, "No MCP server waits for this. Ask for the address again: %agent tools.")
-        self.send({"message": "You are signed in. You can close this page."})
+        self.answer({"message": "You are signed in. You can close this page."})
 
 
 class ModelsHandler(AgentKernelHandler):
     async def get(self) -> None:
-        self.send(await self.service.models.listed())
+        self.answer(await self.service.models.listed())
 
 
 class ConversationsHandler(AgentKernelHandler):
@@ -134,14 +134,14 @@ class ConversationsHandler(AgentKernelHandler):
 
     async def get(self) -> None:
         after, limit = self.get_query_argument("after", None), self.query_number("limit", -1)
-        self.send(await (await self.runtime()).list_conversations(after=after, limit=limit))
+        self.answer(await (await self.runtime()).list_conversations(after=after, limit=limit))
 
     async def post(self) -> None:
         body = self.read_body(NewConversation)
         if body.kernel_id is not None and not self.service.kernels.knows(body.kernel_id):
             raise Refusal(404, f"There is no kernel {body.kernel_id!r}.", field="kernel_id")
         conversation = await self.service.create_conversation(kernel_id=body.kernel_id, model=body.model)
-        self.send(await conversation.view(), 201)
+        self.answer(await conversation.view(), 201)
 
 
 class ConversationHandler(AgentKernelHandler):
@@ -149,12 +149,12 @@ class ConversationHandler(AgentKernelHandler):
 
     async def get(self, conversation_id: str) -> None:
         conversation = await (await self.runtime()).conversation(conversation_id)
-        self.send(await conversation.view())
+        self.answer(await conversation.view())
 
     async def delete(self, conversation_id: str) -> None:
         await (await self.runtime()).delete_conversation(conversation_id, decided_by=self.person)
         self.service.chats.forget(conversation_id)
-        self.send_nothing()
+        self.answer_nothing()
 
 
 class RunsHandler(AgentKernelHandler):
@@ -162,7 +162,7 @@ class RunsHandler(AgentKernelHandler):
         body = self.read_body(NewRun)
         asked = RunSpec(new_run_id(), body.content, watched=body.watched, effort=body.effort)
         await self.service.start_run(conversation_id, asked, asked_by=self.person)
-        self.send({"run_id": asked.run_id, "conversation_id": conversation_id}, 201)
+        self.answer({"run_id": asked.run_id, "conversation_id": conversation_id}, 201)
 
 
 class MessagesHandler(AgentKernelHandler):
@@ -172,7 +172,7 @@ class MessagesHandler(AgentKernelHandler):
         body = self.read_body(NewMessage)
         conversation = await (await self.runtime()).conversation(conversation_id)
         run_id = await conversation.send_message(body.content, decided_by=self.person)
-        self.send({"run_id": run_id, "conversation_id": conversation_id}, 201)
+        self.answer({"run_id": run_id, "conversation_id": conversation_id}, 201)
 
 
 class OpenRunsHandler(AgentKernelHandler):
@@ -184,7 +184,7 @@ class OpenRunsHandler(AgentKernelHandler):
             runs = [run for run in runs if state in _states(run)]
         if status is not None:
             runs = [run for run in runs if run.status == status]
-        self.send(self.of_notebook(runs))
+        self.answer(self.of_notebook(runs))
 
 
 class ApprovalsHandler(AgentKernelHandler):
@@ -194,27 +194,27 @@ class ApprovalsHandler(AgentKernelHandler):
         if state is not None and status is not None:
             alike = {call.approval_id for call in await self.service.list_calls(status)}
             calls = [call for call in calls if call.approval_id in alike]
-        self.send(self.of_notebook(calls))
+        self.answer(self.of_notebook(calls))
 
 
 class ChangesHandler(AgentKernelHandler):
     """The changes of files and cells by a kernel's calls that can be undone, or were."""
 
     async def get(self) -> None:
-        self.send(await self.service.list_changes(self.get_query_argument("kernel_id")))
+        self.answer(await self.service.list_changes(self.get_query_argument("kernel_id")))
 
 
 class RulesHandler(AgentKernelHandler):
     """The site's rules and the saved ones. Rules can't be created here: a person saves one by an answer to a card."""
 
     async def get(self) -> None:
-        self.send(await (await self.runtime()).list_rules())
+        self.answer(await (await self.runtime()).list_rules())
 
 
 class RuleHandler(AgentKernelHandler):
     async def delete(self, rule_id: str) -> None:
         await (await self.runtime()).remove_rule(rule_id, decided_by=self.person)
-        self.send_nothing()
+        self.answer_nothing()
 
 
 def _states(run: RunView) -> set[str]:
@@ -228,7 +228,7 @@ class ClientsHandler(AgentKernelHandler):
     """The agents outside that have asked for calls, by notebook."""
 
     async def get(self) -> None:
-        self.send(self.of_notebook(await (await self.runtime()).list_clients()))
+        self.answer(self.of_notebook(await (await self.runtime()).list_clients()))
 
 
 class ClientHandler(AgentKernelHandler):
@@ -236,14 +236,14 @@ class ClientHandler(AgentKernelHandler):
 
     async def delete(self, client_id: str) -> None:
         await (await self.runtime()).send_client_away(client_id, decided_by=self.person)
-        self.send_nothing()
+        self.answer_nothing()
 
 
 class AuditHandler(AgentKernelHandler):
     """The audit trail, the newest entry first: with `after`, only what was added after the entry of that number."""
 
     async def get(self) -> None:
-        self.send(await (await self.runtime()).audit(self.query_number("after", 0)))
+        self.answer(await (await self.runtime()).audit(self.query_number("after", 0)))
 
 
 class ReportHandler(AgentKernelHandler):
@@ -252,13 +252,13 @@ class ReportHandler(AgentKernelHandler):
         if not 1 <= days <= MOST_DAYS:
             raise Refusal(400, f"days: {days} is not a number from 1 to {MOST_DAYS}", field="days")
         runtime = await self.runtime()
-        self.send(await (runtime.usage(days) if name == "usage" else runtime.metrics(days)))
+        self.answer(await (runtime.usage(days) if name == "usage" else runtime.metrics(days)))
 
 
 class ApprovalHandler(AgentKernelHandler):
     async def post(self, approval_id: str) -> None:
         decision = self.read_body(Decision)
-        self.send(await (await self.runtime()).route_decision(approval_id, decision, decided_by=self.person))
+        self.answer(await (await self.runtime()).route_decision(approval_id, decision, decided_by=self.person))
 
 
 class OutcomeHandler(AgentKernelHandler):
@@ -266,14 +266,14 @@ class OutcomeHandler(AgentKernelHandler):
 
     async def post(self, approval_id: str) -> None:
         answer = self.read_body(OutcomeAnswer).answer
-        self.send(await (await self.runtime()).answer_unknown(approval_id, answer, decided_by=self.person))
+        self.answer(await (await self.runtime()).answer_unknown(approval_id, answer, decided_by=self.person))
 
 
 class UndoHandler(AgentKernelHandler):
     """Puts back the file or cell that a call changed, or changes it again, during its run or after it."""
 
     async def post(self, approval_id: str, way: str) -> None:
-        self.send(await (await self.runtime()).undo(approval_id, redo=way == "redo", decided_by=self.person))
+        self.answer(await (await self.runtime()).undo(approval_id, redo=way == "redo", decided_by=self.person))
 
 
 class CallAnswerHandler(AgentKernelHandler):
@@ -287,7 +287,7 @@ class CallAnswerHandler(AgentKernelHandler):
         cancel = ToolCancelCommand(tool_call_id=call_id)
         command = cancel if output is None else ToolResultCommand(tool_call_id=call_id, output=output)
         await handle_command(command, await runtime.conversation(call.conversation_id), self.person)
-        self.send(await runtime.find_call(approval_id))
+        self.answer(await runtime.find_call(approval_id))
 
 
 class PolicyHandler(AgentKernelHandler):
@@ -299,7 +299,7 @@ class PolicyHandler(AgentKernelHandler):
         switched = await conversation.switch_policy(
             choice.mode, decided_by=self.person, decide_waiting=choice.decide_waiting
         )
-        self.send(switched)
+        self.answer(switched)
 
 
 class RunAnswerHandler(AgentKernelHandler):
@@ -312,7 +312,7 @@ class RunAnswerHandler(AgentKernelHandler):
             command = RUN_COMMANDS[name](run_id=run_id)
         runtime = await self.runtime()
         await handle_command(command, await runtime.conversation(conversation_id), self.person)
-        self.send(await runtime.run(run_id))
+        self.answer(await runtime.run(run_id))
 
 
 class UndoRunHandler(AgentKernelHandler):
@@ -323,7 +323,7 @@ class UndoRunHandler(AgentKernelHandler):
         conversation = await runtime.conversation(conversation_id)
         if (await runtime.run(run_id)).conversation_id != conversation.conversation_id:
             raise UnknownRun(run_id)
-        self.send(await runtime.undo_run(run_id, redo=way == "redo", decided_by=self.person))
+        self.answer(await runtime.undo_run(run_id, redo=way == "redo", decided_by=self.person))
 
 
 class UnknownRouteHandler(AgentKernelHandler):

@@ -201,7 +201,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         path = self.get_query_argument("notebook", None, strip=False)
         return listed if path is None else [one for one in listed if one.notebook == path.strip("/")]
 
-    def send(self, body: bytes | BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
+    def answer(self, body: bytes | BaseModel | Mapping[str, Any] | Sequence[BaseModel], status: int = 200) -> None:
         """Send an answer. `bytes` must be JSON already."""
         self.set_status(status)
         # The event loop writes the rest of a long answer, and keeps the present context as long as the browser keeps
@@ -209,7 +209,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         # variable.
         Context().run(self.finish, body if isinstance(body, bytes) else orjson.dumps(body, default=_dump))
 
-    def send_nothing(self) -> None:
+    def answer_nothing(self) -> None:
         self.set_status(204)
         self.finish()
 
@@ -221,7 +221,7 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         if not isinstance(error, Refusal):
             super().write_error(status_code, **kwargs)
             return
-        self.send(error.body, error.status)
+        self.answer(error.body, error.status)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         """Refusals are not logged: they are answers, not faults of the server."""

@@ -95,7 +95,7 @@ class EventsHandler(StreamHandler):
     async def get(self, conversation_id: str) -> None:
         left_off = self._left_off()
         conversation = await (await self.runtime()).conversation(conversation_id)
-        self._session = ClientSession(conversation, _Events(self), left_off=left_off)
+        self._session = ClientSession(conversation, self, left_off=left_off)
         async with self.open_stream():
             await self._session.run()
 
@@ -110,8 +110,8 @@ class EventsHandler(StreamHandler):
             raise Refusal(400, f"{LAST_EVENT_ID}: {last_id[:20]!r} is not the number of an event", field=LAST_EVENT_ID)
         return int(last_id)
 
-    async def write_frame(self, frame: bytes) -> None:
-        """Send a frame of the session. Its id is not always its `seq`: missed events may follow the `session`."""
+    async def send(self, frame: bytes) -> None:
+        """As the session's transport. A frame's id is not always its `seq`: missed events may follow the `session`."""
         assert self._session is not None
         await self.write_text(b"id: %d\ndata: %b\n\n" % (self._session.cursor, frame))
 
@@ -122,13 +122,3 @@ class EventsHandler(StreamHandler):
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
-
-
-class _Events:
-    """The transport of a session whose frames become server-sent events."""
-
-    def __init__(self, handler: EventsHandler) -> None:
-        self._handler = handler
-
-    async def send(self, frame: bytes) -> None:
-        await self._handler.write_frame(frame)
