@@ -70,11 +70,6 @@ class ChatStreamHandler(StreamHandler):
     """What the endpoint's two streams share."""
 
     _follower: Follower | None = None
-    _refused = False
-
-    async def refuse(self) -> None:
-        self._refused = True
-        self.close()
 
     def close(self) -> None:
         if self._follower is not None:
@@ -121,7 +116,7 @@ class ChatStreamHandler(StreamHandler):
                     await self._write_unbegun(event, target)
                 if _is_done(follower, target):
                     break
-        if self._refused:
+        if self.refused:
             raise NotAllowed("read")
         if target.answer is not None:
             await self._write_end(target.answer, target)

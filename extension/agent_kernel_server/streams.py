@@ -1,8 +1,8 @@
 """Responses that stay open: server-sent events, with a comment from time to time while there is nothing to say."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from tornado.iostream import StreamClosedError
@@ -23,9 +23,22 @@ class StreamHandler(AgentKernelHandler):
     """A response that is written piece by piece. Each `write_text` returns when the client's connection took what was
     written, so that a slow client holds up its own stream and nothing else."""
 
+    refused = False
+
     def initialize(self, *arguments: Any, **named: Any) -> None:
         super().initialize(*arguments, **named)
         self._writing = asyncio.Lock()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """While the block runs, the service knows of this response, which ends when its user loses the right to it."""
+        watching = self.service.tasks.spawn(self._watch_rights(), f"rights of {self.request.path}")
+        self.service.streams.add(self)
+        try:
+            yield
+        finally:
+            watching.cancel()
+            self.service.streams.discard(self)
 
     @asynccontextmanager
     async def open_stream(self) -> AsyncIterator[None]:
@@ -33,20 +46,15 @@ class StreamHandler(AgentKernelHandler):
         self.set_header("Content-Type", MEDIA_TYPE)
         self.set_header("Cache-Control", "no-cache")
         self.set_header("X-Accel-Buffering", "no")
-        self.service.streams.add(self)
-        tasks = [
-            self.service.tasks.spawn(self._beat(), f"heartbeat of {self.request.path}"),
-            self.service.tasks.spawn(self._watch_rights(), f"rights of {self.request.path}"),
-        ]
+        beating = self.service.tasks.spawn(self._beat(), f"heartbeat of {self.request.path}")
         try:
-            await self._flush()
-            yield
+            with self.watched():
+                await self._flush()
+                yield
         except ClientGone:
             return
         finally:
-            for task in tasks:
-                task.cancel()
-            self.service.streams.discard(self)
+            beating.cancel()
 
     async def write_text(self, text: bytes) -> None:
         """Raises `ClientGone`."""
@@ -72,11 +80,12 @@ class StreamHandler(AgentKernelHandler):
 
     async def _watch_rights(self) -> None:
         await until_refused(self, self.actions[str(self.request.method)])
+        self.refused = True
         await self.refuse()
 
     async def refuse(self) -> None:
-        """End the stream, because its user has lost the right to it, and say so."""
-        raise NotImplementedError
+        """End the response, because its user has lost the right to it."""
+        self.close()
 
     def on_connection_close(self) -> None:
         super().on_connection_close()

@@ -13,15 +13,15 @@ from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel_server.identity import Action, may, until_refused
+from agent_kernel_server.identity import Action, may
 from agent_kernel_server.mcp_server.calls import STOPS, ClientCalls, Message
-from agent_kernel_server.requests import AgentKernelHandler
+from agent_kernel_server.streams import StreamHandler
 
 OURS = frozenset({"authorization", "cookie", "x-xsrftoken"})
 """Headers that are for Jupyter alone."""
 
 
-class McpHandler(AgentKernelHandler):
+class McpHandler(StreamHandler):
     """Streamable HTTP. What a tool may do is decided by the tool."""
 
     actions: ClassVar[Mapping[str, Action]] = {"GET": "read", "POST": "read", "DELETE": "read"}
@@ -33,24 +33,20 @@ class McpHandler(AgentKernelHandler):
 
         self._gone = asyncio.Event()
         self._unread = True
-        self._refused = False
         asked = Request(self.person, await may(self, "execute"))
-        tasks = self.service.tasks  # in whose context the package's own tasks keep no request
         answering = app(self._scope() | {CALLER: asked}, self._receive, self._send)
-        serving = tasks.spawn(_until_closed(calls, answering), "request of MCP")
-        watching = tasks.spawn(self._watch_rights(), "rights of an MCP client")
-        self.service.streams.add(self)
+        # In the context of the service's tasks the package's own keep no request.
+        serving = self.service.tasks.spawn(_until_closed(calls, answering), "request of MCP")
         try:
-            await asyncio.wait({serving})
+            with self.watched():
+                await asyncio.wait({serving})
         finally:
             serving.cancel()
-            watching.cancel()
-            self.service.streams.discard(self)
         if not serving.cancelled():
             serving.result()  # raises what went wrong
         connection: Any = self.request.connection
         if not self._headers_written and not connection.stream.closed():  # it was ended from here
-            if self._refused:
+            if self.refused:
                 raise HTTPError(403)
             raise LogUnavailable(STOPS)
         if self._finished and not self._gone.is_set():  # else the client has not got the whole answer
@@ -112,15 +108,6 @@ class McpHandler(AgentKernelHandler):
             await self.flush()
         except StreamClosedError:
             self._gone.set()
-
-    async def _watch_rights(self) -> None:
-        await until_refused(self, "read")
-        self._refused = True
-        self.close()
-
-    def on_connection_close(self) -> None:
-        super().on_connection_close()
-        self.close()
 
     def close(self) -> None:
         """The client has gone or lost its right, or the server stops. Calls go on."""
