@@ -11,13 +11,7 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from pydantic import BaseModel, ValidationError
 from tornado import web
 
-from agent_kernel.errors import (
-    AgentKernelError,
-    AlreadyDecided,
-    ConfigurationError,
-    InvalidArguments,
-    LogUnavailable,
-)
+from agent_kernel.errors import AgentKernelError, LogUnavailable
 from agent_kernel.protocol.commands import MAX_FRAME_BYTES
 from agent_kernel.protocol.json_once import loads_once
 from agent_kernel.protocol.lists import ClientView, ListedCall, ListedRun
@@ -41,24 +35,6 @@ class Refusal(Exception):
         super().__init__(message)
         self.status = status
         self.body = {**fields, "message": message}
-
-
-def refusal_for(error: AgentKernelError) -> Refusal:
-    """The HTTP answer to an error of the runtime."""
-    reply = reply_for(error)
-    return Refusal(reply.status, reply.message, **_fields(error))
-
-
-def _fields(error: AgentKernelError) -> dict[str, Any]:
-    """The fields of the body besides the message: the first decision, or the invalid field."""
-    match error:
-        case AlreadyDecided():
-            return error.first
-        case InvalidArguments():
-            return {"field": error.field}
-        case ConfigurationError() if not isinstance(error, LogUnavailable):
-            return {"field": "model"}
-    return {}
 
 
 def invalid_body(error: ValidationError) -> Refusal:
@@ -217,7 +193,8 @@ class AgentKernelHandler(ExtensionHandlerMixin, APIHandler):
         self.set_cors_headers()  # tornado has dropped them: without, a page of another origin can't read why
         error = kwargs.get("exc_info", (None, None, None))[1]
         if isinstance(error, AgentKernelError):
-            error = refusal_for(error)
+            reply = reply_for(error)
+            error = Refusal(reply.status, reply.message, **reply.details)
         if not isinstance(error, Refusal):
             super().write_error(status_code, **kwargs)
             return

@@ -88,6 +88,7 @@ class ErrorReply:
     message: str
     tool_call_id: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    """The first decision, the field of a body that is invalid, or what is unknown."""
 
 
 _CODES: tuple[tuple[type[Exception], ErrorCode, int], ...] = (
@@ -126,6 +127,10 @@ def _particulars(error: Exception) -> tuple[str | None, dict[str, Any]]:
             return error.tool_call_id, {}
         case NotFound():
             return None, {"unknown": error.identifier}
+        case InvalidArguments():
+            return None, {"field": error.field}
+        case ConfigurationError() if not isinstance(error, LogUnavailable):
+            return None, {"field": "model"}
     return None, {}
 
 
