@@ -69,6 +69,11 @@ class Liar:
     async def __call__(self, code: str, **lies: Any) -> str:
         return await self._kernel.text(f"import json\n_lies.update(json.loads({json.dumps(lies)!r}))\n{code}")
 
+    async def announce(self, run_id: str = "run_x", conversation_id: str = "conv_x", **fields: Any) -> None:
+        """Announce a run, and declare it with these fields."""
+        lie = declaration(run_id, conversation_id, **fields)
+        await self(f"say(event='announce', run_id={run_id!r})", declare=lie)
+
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def liar(extension: AgentKernelServer, kernel: Kernel) -> Liar:

@@ -12,7 +12,7 @@ from agent_kernel.cli import main
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from agent_kernel.testing.wire.reply import Reply, failure
-from tests.security.conftest import Liar, declaration
+from tests.security.conftest import Liar
 from tests.server.client import Api, Kernel, OpenChannel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("fresh")]
@@ -29,8 +29,7 @@ async def test_a_kernel_chooses_neither_the_address_nor_who_gets_the_key(
         for number, name in enumerate(names):
             model.add(say("Here."))
             run_id, conversation_id = f"run_{number}", f"conv_{number}"
-            lie = declaration(run_id, conversation_id, model=name, base_url=attacker.url, api_key_env="HOME")
-            await liar(f"say(event='announce', run_id={run_id!r})", declare=lie)
+            await liar.announce(run_id, conversation_id, model=name, base_url=attacker.url, api_key_env="HOME")
             view = await api.ended(conversation_id)
             assert view["runs"][0]["status"] == "complete", name
         assert attacker.requests == []
@@ -49,10 +48,8 @@ async def test_a_recording_is_read_from_the_servers_directory_only(api: Api, lia
         "replay:/dev/zero",
     ]
     for number, name in enumerate(names):
-        run_id, conversation_id = f"run_{number}", f"conv_{number}"
-        lie = declaration(run_id, conversation_id, model=name)
-        await liar(f"say(event='announce', run_id={run_id!r})", declare=lie)
-        view = await api.ended(conversation_id)
+        await liar.announce(f"run_{number}", f"conv_{number}", model=name)
+        view = await api.ended(f"conv_{number}")
         assert view["runs"][0]["status"] == "error", name
         assert "secret" not in json.dumps(view)
         status, answer = await api("POST", "conversations", body={"model": name})

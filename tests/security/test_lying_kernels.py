@@ -44,9 +44,8 @@ async def test_a_kernel_speaks_for_no_other_kernels_calls_and_conversations(
     ]
     await liar(EVENTS.format(events=events), declare=declaration("run_liar", conversation_id, policy="allow"))
     # The last of the liar's words has been heard when its own run has ended, which is declared after them.
-    own = declaration("run_own", "conv_own")
     model.add(say("Own."), first=True)  # asked before the honest run goes on
-    await liar(EVENTS.format(events=[{"event": "announce", "run_id": "run_own"}]), declare=own)
+    await liar.announce("run_own", "conv_own")
     await api.ended("conv_own")
     assert (await api("GET", "conversations", conversation_id))[1] == before
     assert times_run(side_effect) == 0
@@ -88,8 +87,7 @@ async def test_what_a_user_typed_is_not_in_the_servers_log(
     api: Api, liar: Liar, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    lie = declaration("run_x", "conv_x", prompt="my password is hunter2", budget={"tokens": "hunter2"})
-    await liar("say(event='announce', run_id='run_x')", declare=lie)
+    await liar.announce(prompt="my password is hunter2", budget={"tokens": "hunter2"})
     await until(lambda: "was announced but not declared" in caplog.text)
     assert "hunter2" not in caplog.text
 
@@ -98,11 +96,9 @@ async def test_a_run_cannot_be_declared_twice_nor_take_anothers_widget(
     api: Api, liar: Liar, model: FakeOpenAI, caplog: pytest.LogCaptureFixture
 ) -> None:
     model.add(say("Once."))
-    mine = declaration("run_a", "conv_a", widget_model_id="w" * 32)
-    await liar("say(event='announce', run_id='run_a')", declare=mine)
+    await liar.announce("run_a", "conv_a", widget_model_id="w" * 32)
     await api.ended("conv_a")
-    thief = declaration("run_b", "conv_a", widget_model_id="w" * 32)
-    await liar("say(event='announce', run_id='run_b')", declare=thief)
+    await liar.announce("run_b", "conv_a", widget_model_id="w" * 32)
     await until(lambda: "The run run_b can't start" in caplog.text)
     view = await api.ended("conv_a")
     assert [(run["run_id"], run["status"]) for run in view["runs"]] == [("run_a", "complete")]
@@ -131,11 +127,8 @@ async def test_the_built_in_tools_are_no_looser_than_they_ship(
     loose = {"description": "Run.", "parameters": schema, "approval": "allow", "read_only": True}
     tools = [{"name": name, **loose} for name in ("run_python", "run_shell")]
     model.add(calls(call("run_python", code=acting(side_effect)), call("run_shell", code="x")))
-    await liar("say(event='announce', run_id='run_x')", declare=declaration("run_x", "conv_x", tools=tools))
-    await api.next_approval()
-    pending = await api.pending()
-    while len(pending) < 2:
-        pending = await api.pending()
+    await liar.announce(tools=tools)
+    pending = await api.all_waiting(2)
     assert {one["tool_name"] for one in pending} == {"run_python", "run_shell"}
     assert times_run(side_effect) == 0
     await api("DELETE", "conversations", "conv_x")
@@ -149,9 +142,8 @@ class TestASiteThatCapsThePolicy:
     async def test_is_not_talked_out_of_it_by_a_notebook(self, api: Api, liar: Liar, model: FakeOpenAI) -> None:
         tool = {"type": "object", "properties": {"command": {"type": "string"}}}
         tools = [{"name": "run_shell", "description": "Run.", "parameters": tool}]
-        lie = declaration("run_x", "conv_x", tools=tools, policy="allow", rules=["allow *", "allow run_shell"])
         model.add(calls(call("run_shell", command="ls"), call("run_shell", command="rm -r x")))
-        await liar("say(event='announce', run_id='run_x')", declare=lie)
+        await liar.announce(tools=tools, policy="allow", rules=["allow *", "allow run_shell"])
         await api.next_approval()
         states = ["proposed"]
         while "proposed" in states:  # each is judged by itself

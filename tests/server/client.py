@@ -96,6 +96,15 @@ class Api:
         """The first call that waits for a decision."""
         return (await look_until(self.pending, "a call that waits", seconds))[0]
 
+    async def all_waiting(self, count: int) -> list[Any]:
+        """The calls that wait for a decision, once there are so many."""
+
+        async def look() -> list[Any]:
+            found = await self.pending()
+            return found if len(found) == count else []
+
+        return await look_until(look, f"{count} calls that wait")
+
     async def decide(self, waiting: Any = None, *, approved: bool = True, **decision: Any) -> Any:
         """Decide on a call that waits, or on the first one, and return it as it waited."""
         call = waiting or await self.next_approval()

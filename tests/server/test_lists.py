@@ -98,12 +98,7 @@ async def test_of_two_notebooks_on_a_kernel_the_one_that_asked_is_named(
     await kernel.run(f"%%agent --new\n{PROMPT}", cell_id=CELL)
     await api.next_approval()
     await kernel.run(f"%%agent --new\n{PROMPT}", cell_id="another-cell")
-
-    async def both() -> list[Any]:
-        calls = await api.pending()
-        return calls if len(calls) == 2 else []
-
-    assert [one["notebook"] for one in await look_until(both, "both calls")] == ["second.ipynb", "first.ipynb"]
+    assert [one["notebook"] for one in await api.all_waiting(2)] == ["second.ipynb", "first.ipynb"]
     assert (await kernel.text("%agent status")).splitlines()[:2] == [
         f"  Waiting for you (Run Python) in {path}: {PROMPT}" for path in ("second.ipynb", "first.ipynb")
     ]
