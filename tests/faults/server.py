@@ -179,6 +179,19 @@ class Server:
         run = await self.api("POST", f"conversations/{conversation_id}/runs", {"content": prompt})
         return str(run["run_id"])
 
+    async def waiting(self, counter: Path, calls: int = 1, kernel_id: str | None = None) -> tuple[str, list[Any]]:
+        """A conversation whose model has asked for that many calls at once, which leave marks in the counter, and the
+        calls, which wait. In a kernel of its own, or in this one."""
+        conversation = await self.new_conversation(kernel_id or await self.start_kernel())
+        plan = {"steps": [calls], "tool": "run_python", "counter": str(counter)}
+        await self.start_run(conversation, f"Go: {json.dumps(plan)}")
+
+        async def look() -> Any:
+            found = await self.api("GET", "approvals?state=awaiting_approval")
+            return found if len(found) == calls else None
+
+        return conversation, await until(look, "the approvals")
+
     async def view(self, conversation_id: str) -> Any:
         return await self.api("GET", f"conversations/{conversation_id}")
 

@@ -1,6 +1,5 @@
 """A log that takes nothing: a full disk, a read-only file. Nothing is done unwritten, and everybody is told."""
 
-import json
 import resource
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from agent_kernel.testing import FakeOpenAI, ScriptedModel, call, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, stage
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
-from tests.faults.server import Server, until
+from tests.faults.server import Server
 
 
 @pytest.fixture
@@ -103,12 +102,9 @@ def full_disk(server: Server) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.kernel
 async def test_on_a_full_disk_the_server_stays_up_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    plan = {"steps": [1], "tool": "run_python", "counter": str(tmp_path / "counter")}
     with FakeOpenAI([PlannedModel()], repeat=True) as model:
         async with Server(tmp_path / "server", model.environment()) as server:
-            conversation = await server.new_conversation(await server.start_kernel())
-            await server.start_run(conversation, f"Go: {json.dumps(plan)}")
-            [waiting] = await until(lambda: server.api("GET", "approvals?state=awaiting_approval"), "the approval")
+            conversation, [waiting] = await server.waiting(tmp_path / "counter")
             async with server.client(conversation) as client:
                 await client.until("session")
                 with full_disk(server):

@@ -1,7 +1,6 @@
 """A log on a file system without memory that processes share: one server has it alone, and everybody is told."""
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -190,11 +189,8 @@ async def test_a_server_works_on_a_network_home_and_a_second_one_says_why_it_doe
     two_servers: tuple[Server, Server], tmp_path: Path
 ) -> None:
     one, other = two_servers
-    plan = {"steps": [1], "tool": "run_python", "counter": str(tmp_path / "counter")}
-    conversation = await one.new_conversation(await one.start_kernel())
+    conversation, [call] = await one.waiting(tmp_path / "counter")
     await logged(one, "holds the log", str(one.log_path), "AgentKernelServer.data_dir")
-    await one.start_run(conversation, f"Go: {json.dumps(plan)}")
-    [call] = await until(lambda: one.api("GET", "approvals?state=awaiting_approval"), "the approval")
 
     await other.start()
     answers = await asyncio.gather(*(other.ask("GET", "agent-kernel/api/conversations") for _ in range(4)))

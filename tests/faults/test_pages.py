@@ -1,7 +1,6 @@
 """What pages do to a server: decide at the same instant, sleep, lose their line, come back."""
 
 import asyncio
-import json
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
 from tests.faults.planned_model import DONE, PlannedModel
 from tests.faults.proxy import Proxy
-from tests.faults.server import Client, Server, until
+from tests.faults.server import Client, Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
 
@@ -28,24 +27,11 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
             yield one
 
 
-async def waiting_calls(server: Server, counter: Path, calls: int) -> tuple[str, list[Any]]:
-    """A conversation with that many calls that wait for an approval."""
-    conversation = await server.new_conversation(await server.start_kernel())
-    plan = {"steps": [calls], "tool": "run_python", "counter": str(counter)}
-    await server.start_run(conversation, f"Go: {json.dumps(plan)}")
-
-    async def look() -> Any:
-        waiting = await server.api("GET", "approvals?state=awaiting_approval")
-        return waiting if len(waiting) == calls else None
-
-    return conversation, await until(look, "the approvals")
-
-
 async def test_of_decisions_at_the_same_instant_one_counts_and_the_others_are_told(
     server: Server, tmp_path: Path
 ) -> None:
     counter, chance = tmp_path / "counter", random.Random(1)
-    conversation, waiting = await waiting_calls(server, counter, 8)
+    conversation, waiting = await server.waiting(counter, 8)
     async with server.client(conversation) as one, server.client(conversation) as two:
         for client in (one, two):
             await client.until("session")
@@ -91,7 +77,7 @@ async def read_conflicts(clients: list[Client]) -> set[str]:
 
 
 async def test_a_page_whose_line_went_dead_does_not_hold_up_the_others(server: Server, tmp_path: Path) -> None:
-    conversation, [call] = await waiting_calls(server, tmp_path / "counter", 1)
+    conversation, [call] = await server.waiting(tmp_path / "counter")
     async with Proxy(server.port) as proxy, server.client(conversation, port=proxy.port) as asleep:
         await asleep.until("session")
         proxy.stall()
@@ -138,10 +124,7 @@ async def test_a_notebook_that_is_renamed_while_an_approval_waits_loses_nothing(
     session = {"path": "before.ipynb", "type": "notebook", "name": "", "kernel": {"name": "python3"}}
     status, started = await server.ask("POST", "api/sessions", session)
     assert status == 201
-    conversation = await server.new_conversation(started["kernel"]["id"])
-    plan = {"steps": [1], "tool": "run_python", "counter": str(tmp_path / "counter")}
-    await server.start_run(conversation, f"Go: {json.dumps(plan)}")
-    [call] = await until(lambda: server.api("GET", "approvals?state=awaiting_approval"), "the approval")
+    conversation, [call] = await server.waiting(tmp_path / "counter", kernel_id=started["kernel"]["id"])
     assert (await server.ask("PATCH", "api/contents/before.ipynb", {"path": "after.ipynb"}))[0] == 200
     assert (await server.ask("PATCH", f"api/sessions/{started['id']}", {"path": "after.ipynb"}))[0] == 200
     assert (await server.decide(call["approval_id"]))[0] == 200

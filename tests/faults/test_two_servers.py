@@ -1,7 +1,6 @@
 """Two real servers on one log: a run belongs to one of them, the other says so, and no event is lost between them."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest_asyncio
 from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
-from tests.faults.server import Server, until
+from tests.faults.server import Server
 
 pytestmark = [pytest.mark.soak, pytest.mark.kernel, pytest.mark.asyncio(loop_scope="module")]
 ELSEWHERE = "Another server"
@@ -38,10 +37,7 @@ async def test_what_one_server_carries_out_the_other_leaves_alone_and_says_so(
 ) -> None:
     one, other = servers
     counter = tmp_path / "counter"
-    plan = {"steps": [1], "tool": "run_python", "counter": str(counter)}
-    conversation = await one.new_conversation(await one.start_kernel())
-    await one.start_run(conversation, f"Go: {json.dumps(plan)}")
-    [call] = await until(lambda: one.api("GET", "approvals?state=awaiting_approval"), "the approval")
+    conversation, [call] = await one.waiting(counter)
     refused = [
         await other.decide(call["approval_id"]),
         await post(other, f"conversations/{conversation}/runs", {"content": "More."}),
