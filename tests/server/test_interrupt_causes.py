@@ -6,7 +6,7 @@ import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.server.client import Api, Kernel, OpenChannel
-from tests.server.test_kernels import executing, waiting_call
+from tests.server.test_kernels import waiting_call
 from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
@@ -76,17 +76,6 @@ async def test_code_that_is_signalled_and_goes_on_is_still_cancelled_by_cancel(
     await page.send({"type": "tool_cancel", "tool_call_id": waiting["tool_call_id"]})
     view = await api.ended(conversation_id)
     assert (view["tool_calls"][0]["state"], view["runs"][0]["status"]) == ("cancelled", "complete")
-
-
-async def test_a_clients_message_is_an_interrupt_of_the_user(api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
-    """What `jupyter_client` sends to a kernel whose kernel spec wants messages."""
-    model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"))
-    conversation_id, waiting = await waiting_call(api, kernel)
-    await api.decide(waiting)
-    await executing(api, conversation_id)
-    kernel.ask_for_interrupt()
-    view = await api.ended(conversation_id)
-    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
 
 
 async def test_an_interrupt_in_the_moment_in_which_the_cell_of_a_prompt_ends_stops_its_run(

@@ -111,44 +111,23 @@ async def test_an_edited_call_is_what_runs_and_a_faulty_edit_is_400(
     assert "mine" not in done["result"]
 
 
-async def test_a_call_waits_behind_the_users_cell_and_survives_that_cells_failure(
-    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
+async def test_a_call_waits_behind_the_users_cell_which_its_card_names_and_survives_that_cells_failure(
+    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     model.add(call("run_python", code="print('after')"), say("Done."))
     conversation_id, waiting = await waiting_call(api, kernel)
-    await kernel.ready()
+    page = await client(conversation_id)
+    number = int(await kernel.text("print(len(In) - 1)"))  # of this cell, as on the page
     held = f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.02)"
     kernel.start(f"{held}\nraise ValueError('the cell fails')")
-    await api.decide(waiting)
-
-    async def executes() -> bool:
-        calls = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
-        return bool(calls[0]["state"] == "executing")
-
-    await look_until(executes, "the call to be sent")
-    gate.touch()
-    (done,) = (await api.ended(conversation_id))["tool_calls"]
-    assert done["state"] == "success"
-    assert done["result"].count("after") == 1
-
-
-async def test_a_card_says_behind_which_of_the_users_cells_its_call_waits(
-    api: Api, kernel: Kernel, model: FakeOpenAI, client: OpenChannel, tmp_path: Path
-) -> None:
-    seen = tmp_path / "seen"
-    model.add(call("run_python", code="print('after')"), say("Done."))
-    conversation_id, waiting = await waiting_call(api, kernel)
-    page = await client(conversation_id)
-    await kernel.ready()
-    number = int(await kernel.text("print(len(In) - 1)"))  # of this cell, as on the page
-    kernel.start(f"import pathlib, time\nwhile not pathlib.Path({str(seen)!r}).exists(): time.sleep(0.02)")
     await page.send({"type": "approval_response", "approval_id": waiting["approval_id"], "approved": True})
     await page.until("tool_start")
     waits = await page.until("tool_state")
-    seen.touch()
     assert (waits["state"], waits["waiting_behind"]) == ("executing", number + 1)
-    assert (await page.until("tool_complete"))["state"] == "success"
+    gate.touch()
+    done = await page.until("tool_complete")
+    assert (done["state"], done["tool_result"].count("after")) == ("success", 1)
     await page.until("complete")
 
 

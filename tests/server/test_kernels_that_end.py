@@ -22,7 +22,6 @@ async def test_stop_interrupts_the_call_and_not_the_users_cell(
 ) -> None:
     model.add(call("run_python", code="import time\nprint('in', flush=True)\ntime.sleep(600)"))
     conversation_id, waiting = await waiting_call(api, kernel)
-    await kernel.ready()
     await api.decide(waiting)
     await executing(api, conversation_id)
     users_cell = asyncio.create_task(kernel.text("import time; time.sleep(0.5); print('untouched')"))
@@ -129,17 +128,21 @@ async def test_what_a_kernel_replaced_before_it_died_is_not_put_back_and_the_pag
     await page.until("complete")
 
 
-@pytest.mark.parametrize("asleep", [False, True], ids=["model", "call"])
+@pytest.mark.parametrize(("asleep", "by_message"), [(False, False), (True, False), (True, True)])
 async def test_an_interrupt_of_the_kernel_stops_a_run_that_no_cell_has_started(
-    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch, asleep: bool
+    api: Api, kernel: Kernel, model: FakeOpenAI, jp_fetch: Fetch, asleep: bool, by_message: bool
 ) -> None:
+    """Also by what `jupyter_client` sends to a kernel whose kernel spec wants messages."""
     code = "import time\nprint('in', flush=True)\ntime.sleep(600)" if asleep else "1"
     model.add(call("run_python", code=code))
     conversation_id, waiting = await waiting_call(api, kernel)
     if asleep:
         await api.decide(waiting)
         await executing(api, conversation_id)
-    await jp_fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
+    if by_message:
+        kernel.ask_for_interrupt()
+    else:
+        await jp_fetch("api", "kernels", kernel.kernel_id, "interrupt", method="POST", body="")
     view = await api.ended(conversation_id)
     assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
     assert view["runs"][0]["notices"][0]["content"] == "Stopped, because the kernel was interrupted."
