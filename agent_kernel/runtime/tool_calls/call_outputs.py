@@ -5,7 +5,6 @@ import logging
 import weakref
 from collections.abc import Iterator
 
-from agent_kernel.errors import LogUnavailable
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.protocol.events import ToolOutputEvent
 from agent_kernel.protocol.views import OutputView, ToolCallView
@@ -166,13 +165,10 @@ class CallLines:
             self._asking = self._run.outside_graph(self._ask(shown), name)
 
     async def _ask(self, asked: InputRequest) -> None:
-        prompt, line = asked.prompt, None
-        try:
-            line = await ask_person(
-                self._run, self._call, prompt.strip() or ASKS, (), "password" if asked.password else "text"
-            )
-        except LogUnavailable as error:
-            logger.warning("What was typed for the call %s is not given to it: %s", self._call.tool_call_id, error)
+        prompt = asked.prompt
+        line = await ask_person(
+            self._run, self._call, prompt.strip() or ASKS, (), "password" if asked.password else "text"
+        )
         if line is None:
             if self._run.executor is not None:
                 await self._run.executor.interrupt(self._call.approval_id)
