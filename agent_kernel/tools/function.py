@@ -53,8 +53,8 @@ def tool(
     The values of a generator are shown as they come; the result is all of them, one a line. For a LangChain tool,
     `tool(langchain_tool, approval="allow", read_only=True)` returns a tool with these settings.
     `approval`: "ask", "allow", "deny", or a callable that takes the arguments and returns one of these.
-    `read_only`: calls change nothing, so they may run in plan mode. Asynchronous read-only functions run concurrently,
-    ten at once; all others run one after another on the kernel's main thread.
+    `read_only`: calls change nothing, so they may run in plan mode. All calls run one after another on the kernel's main
+    thread.
     `timeout`: seconds after which a call is interrupted and the model is told so. `None` means no limit.
     `cache`, for a read-only tool: `True`, or seconds. A call that asks nobody and has the arguments of an earlier one
     in its conversation is given that one's outcome again and does not run, until a cell or a call that may change
@@ -63,11 +63,9 @@ def tool(
     """
 
     def decorate(function: F) -> F:
+        made = _made(function, approval=approval, read_only=read_only, name=name, timeout=timeout, cache=cache)
         if langchain.is_langchain(function):
-            found = _from_langchain(function, approval=approval, read_only=read_only, name=name, timeout=timeout)
-            return cast("F", dataclasses.replace(found, declaration=cached(found.declaration, cache)))
-        made = _from_function(function, approval=approval, read_only=read_only, name=name, timeout=timeout)
-        made = dataclasses.replace(made, declaration=cached(made.declaration, cache))
+            return cast("F", made)
         try:
             setattr(function, _MARK, made)
         except AttributeError:
@@ -88,44 +86,55 @@ def as_tool(candidate: Any) -> Tool:
     if isinstance(marked, Tool):
         # functools.wraps copies the declaration of the inner function; the wrapper must be what runs.
         return marked if marked.function is candidate else dataclasses.replace(marked, function=candidate)
-    if langchain.is_langchain(candidate):
-        return _from_langchain(candidate)
-    if inspect.isroutine(candidate):
-        return _from_function(candidate, approval="ask", read_only=False, name=None, timeout=None)
+    if langchain.is_langchain(candidate) or inspect.isroutine(candidate):
+        return _made(candidate)
     raise ToolDeclarationError(
-        f"{_describe(candidate)} is not a tool. Pass a function with type hints and a docstring, "
-        "an @ak.tool function or a LangChain tool."
+        f"An object of type {type(candidate).__name__!r} is not a tool. Pass a function with type hints and a "
+        "docstring, an @ak.tool function or a LangChain tool."
     )
 
 
-def _from_function(
-    function: Callable[..., Any],
+def _made(
+    candidate: Any,
     *,
-    approval: Approval | ApprovalFunction,
-    read_only: bool,
-    name: str | None,
-    timeout: float | None,
+    approval: Approval | ApprovalFunction = "ask",
+    read_only: bool = False,
+    name: str | None = None,
+    timeout: float | None = None,
+    cache: bool | float = False,
 ) -> Tool:
-    name = name if name is not None else getattr(function, "__name__", type(function).__name__)
+    """The tool of a function or of a LangChain tool, with these settings."""
+    is_langchain = langchain.is_langchain(candidate)
+    own_name = str(candidate.name) if is_langchain else getattr(candidate, "__name__", type(candidate).__name__)
+    name = name if name is not None else own_name
     declared = _declared(name, approval)
-    _check_timeout(name, timeout)
-    description, described = _read_docstring(inspect.getdoc(function) or "")
-    try:
-        model = arguments_model(function, name, described)
-    except ValueError as error:
-        raise schema_check.refuse(
-            name, f"its signature can't be read ({error})", "Write a function that calls it."
-        ) from None
+    if timeout is not None and not is_timeout(timeout):
+        raise schema_check.refuse(name, "its timeout is not a number of seconds above 0", "Leave it out for no limit.")
+    model = None
+    if is_langchain:
+        description, parameters = str(candidate.description or ""), langchain.parameters_of(candidate)
+    else:
+        description, described = _read_docstring(inspect.getdoc(candidate) or "")
+        try:
+            model = arguments_model(candidate, name, described)
+        except ValueError as error:
+            why = f"its signature can't be read ({error})"
+            raise schema_check.refuse(name, why, "Write a function that calls it.") from None
+        parameters = parameters_schema(model, name)
     declaration = ToolDeclaration(
         name=name,
         description=description,
-        parameters=parameters_schema(model, name),
+        parameters=parameters,
         approval=declared,
         read_only=read_only,
         timeout=timeout,
     )
     schema_check.check(declaration)
-    return Tool(declaration, function, approval if callable(approval) else None, model)
+    if is_langchain:
+        schema_check.check_schema(name, parameters)
+    function = langchain.function_of(candidate) if is_langchain else candidate
+    judge = approval if callable(approval) else None
+    return Tool(cached(declaration, cache), function, judge, model)
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
@@ -138,40 +147,9 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     return (parsed.description or "").strip(), described
 
 
-def _from_langchain(
-    candidate: Any,
-    *,
-    approval: Approval | ApprovalFunction = "ask",
-    read_only: bool = False,
-    name: str | None = None,
-    timeout: float | None = None,
-) -> Tool:
-    _check_timeout(str(candidate.name), timeout)
-    declaration = ToolDeclaration(
-        name=name if name is not None else str(candidate.name),
-        description=str(candidate.description or ""),
-        parameters=langchain.parameters_of(candidate),
-        approval=_declared(str(candidate.name), approval),
-        read_only=read_only,
-        timeout=timeout,
-    )
-    schema_check.check(declaration)
-    schema_check.check_schema(declaration.name, declaration.parameters)
-    return Tool(declaration, langchain.function_of(candidate), approval if callable(approval) else None)
-
-
 def _declared(name: str, approval: Approval | ApprovalFunction) -> DeclaredApproval:
     if not callable(approval) and approval not in get_args(Approval):
         raise schema_check.refuse(name, f"its approval is {approval!r}", 'Use "ask", "allow", "deny" or a callable.')
     if inspect.iscoroutinefunction(approval):
         raise schema_check.refuse(name, "its approval callable is asynchronous", "Use a plain function.")
     return "dynamic" if callable(approval) else approval
-
-
-def _check_timeout(name: str, timeout: object) -> None:
-    if timeout is not None and not is_timeout(timeout):
-        raise schema_check.refuse(name, "its timeout is not a number of seconds above 0", "Leave it out for no limit.")
-
-
-def _describe(candidate: Any) -> str:
-    return f"An object of type {type(candidate).__name__!r}"

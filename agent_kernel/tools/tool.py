@@ -1,6 +1,5 @@
 """`Tool`: a declaration, and the function that carries out its calls."""
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -28,11 +27,6 @@ class Tool:
     """Coerces JSON to the hinted types; `None` if the function takes JSON values unchanged."""
     builtin_verdict: Callable[[dict[str, Any]], ToolVerdict] | None = None
     """For built-in tools, in place of `approval`: the verdict with the resolved place."""
-
-    @property
-    def needs_await(self) -> bool:
-        """Whether `call` is known to return an awaitable or an asynchronous generator."""
-        return inspect.iscoroutinefunction(self.function) or inspect.isasyncgenfunction(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

@@ -97,7 +97,6 @@ async def test_an_async_function_is_awaited() -> None:
 
     made = as_tool(fetch)
     assert (made.declaration.name, made.declaration.approval, made.declaration.read_only) == ("fetch-it", "allow", True)
-    assert made.needs_await
     assert await made.call({"n": 1}) == 2
 
 
@@ -213,7 +212,6 @@ async def test_langchain_tools_are_accepted() -> None:
     assert made.declaration.description == "Add two numbers."
     assert made.declaration.parameters["required"] == ["a"]
     assert made.call({"a": 1}) == 3
-    assert as_tool(later).needs_await
     assert await as_tool(later).call({"a": 1}) == 2
     assert as_tool(from_dict).call({"a": 4}) == 4
     assert list(as_tool(text).declaration.parameters["properties"]) == ["tool_input"]
