@@ -8,7 +8,7 @@ from typing import Any, Literal
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.notebook.kernel.environment import kernel_of, message_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import RUN_VIEW
@@ -24,10 +24,9 @@ class LiveView:
     """The widget in the cell's output, until the record replaces it."""
 
     def __init__(self, shell: InteractiveShell, run: RunState, transport: Transport) -> None:
-        kernel: Any = kernel_of(shell)
-        self._kernel = kernel
+        self._kernel: Any = kernel_of(shell)
         self._topic = getattr(shell.display_pub, "topic", b"display_data")
-        self._parent: Any = kernel.get_parent("shell")
+        self._parent = message_of(shell)
         self._run_id = run.run_id
         self.prompt_in_cell = is_in_cell(run.prompt, self._parent)
         self._elsewhere: list[str] = []
@@ -146,8 +145,7 @@ class LiveViews:
 
 def show_record(shell: InteractiveShell, end: RunResult) -> None:
     """Show the record as new outputs, where no widget was shown. nbval does not compare updated displays."""
-    kernel = kernel_of(shell)
-    below = kernel is not None and is_in_cell(end.run.prompt, kernel.get_parent("shell"))
+    below = is_in_cell(end.run.prompt, message_of(shell))
     placed = place_record(end.run, end.messages, end.tool_calls, below_prompt=below)
     display(placed.record, raw=True)
     for result in placed.results:

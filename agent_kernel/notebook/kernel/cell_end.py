@@ -11,7 +11,7 @@ from typing import Any
 from IPython.core.interactiveshell import ExecutionResult
 
 from agent_kernel.errors import RunFailed
-from agent_kernel.notebook.kernel.environment import is_attended, kernel_of
+from agent_kernel.notebook.kernel.environment import content_of, is_attended, kernel_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait
@@ -57,23 +57,13 @@ class CellEnd:
         state.shell.events.register("post_run_cell", self._on_cell_end)
 
     def on_run_started(self, run: RunState) -> None:
-        if not is_attended(self._state.shell) and not self._runs_call():
+        if not is_attended(self._state.shell) and not content_of(self._state.shell).get("silent"):  # nor in a call
             self._runs.append(run)
-
-    def _runs_call(self) -> bool:
-        """Whether the main thread carries out a call, or other silent code."""
-        return bool((self._message().get("content") or {}).get("silent"))
-
-    def _message(self) -> dict[str, Any]:
-        """The message that the main thread carries out."""
-        kernel = kernel_of(self._state.shell)
-        message: dict[str, Any] = kernel.get_parent("shell") if kernel is not None else {}
-        return message
 
     def _on_cell_end(self, result: ExecutionResult) -> None:
         """A hook of IPython's, which also calls it after the code of a call and after nested cells."""
         info = result.info
-        if not self._runs or info is None or info.raw_cell != (self._message().get("content") or {}).get("code"):
+        if not self._runs or info is None or info.raw_cell != content_of(self._state.shell).get("code"):
             return
         if is_attended(self._state.shell):
             self._runs.clear()  # a person has come, and sees the cards

@@ -13,7 +13,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.kernel.cell_requests import CellRequest, read_deleted, read_request, watch_requests
-from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.notebook.kernel.environment import kernel_of, message_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel import MOST_CELLS_BEFORE
 
@@ -48,8 +48,7 @@ class Cells:
 
     def current(self) -> CellRequest | None:
         """The request that this thread is carrying out, if its cell is known."""
-        kernel = kernel_of(self._shell)
-        return self._read(kernel.get_parent("shell")) if kernel is not None else None
+        return self._read(message_of(self._shell))
 
     def _read(self, message: Mapping[str, Any]) -> CellRequest | None:
         content = message.get("content")
@@ -80,7 +79,7 @@ class Cells:
     def _on_cell_start(self, _info: Any) -> None:
         """A hook of IPython's. An exception here would be printed above the output of the user's cell."""
         try:
-            message = kernel_of(self._shell).get_parent("shell")  # type: ignore[union-attr]
+            message = message_of(self._shell)
             request = self._read(message)
             self._on_deleted(read_deleted(message.get("metadata")) - {request.cell_id if request is not None else ""})
             if request is not None:

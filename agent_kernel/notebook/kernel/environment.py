@@ -20,6 +20,18 @@ def kernel_of(shell: InteractiveShell) -> Any | None:
     return getattr(shell, "kernel", None)
 
 
+def message_of(shell: InteractiveShell) -> dict[str, Any]:
+    """The message that this thread carries out; empty in plain IPython."""
+    kernel = kernel_of(shell)
+    message: dict[str, Any] = kernel.get_parent("shell") if kernel is not None else {}
+    return message
+
+
+def content_of(shell: InteractiveShell) -> dict[str, Any]:
+    """The content of the message that this thread carries out."""
+    return message_of(shell).get("content") or {}
+
+
 def in_thread_of_cells() -> bool:
     """Whether the kernel runs cells in this thread, so that what it shows stands in its cell: the main thread, or a
     subshell's."""
@@ -63,11 +75,7 @@ def is_attended(shell: InteractiveShell) -> bool:
 
     nbclient, nbval and papermill send `allow_stdin: false`.
     """
-    kernel = kernel_of(shell)
-    if kernel is None:
-        return False
-    content = kernel.get_parent("shell").get("content") or {}
-    return bool(content.get("allow_stdin", False))
+    return bool(content_of(shell).get("allow_stdin", False))
 
 
 def own_instructions_folder() -> Path:

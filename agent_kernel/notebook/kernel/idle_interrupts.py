@@ -17,7 +17,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.execution.call_interrupts import own_signal
-from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.notebook.kernel.environment import content_of, kernel_of, message_of
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.protocol.kernel import OWN_CODE
 
@@ -45,6 +45,7 @@ class IdleInterrupts:
         self.was_asked_for: Callable[[float], bool] = lambda _seconds: True
         """Whether Jupyter was asked for an interrupt within the last `seconds`. For any thread; may block for a second.
         Without a server to ask, the origin of a signal can't be known: then it counts as the user's."""
+        self._shell = shell
         self._kernel: Any = kernel_of(shell)
         if hasattr(self._kernel, "saved_sigint_handler"):
             threading.Thread(target=self._cancel_requested, name="agent-kernel-interrupts", daemon=True).start()
@@ -59,7 +60,7 @@ class IdleInterrupts:
     def prompt_was_asked(self) -> None:
         """The `%%agent` of a cell has done all that it does. What is left of the message is Jupyter's own: there a
         KeyboardInterrupt would cost the cell its reply, and end nothing."""
-        code = self._kernel.get_parent("shell").get("content", {}).get("code") if self._kernel is not None else None
+        code = content_of(self._shell).get("code")
         # Code of the user's that has called the magic goes on, and is interrupted as ever.
         if _is_main_thread() and isinstance(code, str) and code.lstrip().startswith(PROMPT):
             signal.signal(signal.SIGINT, self._on_idle_signal)
@@ -104,7 +105,7 @@ class IdleInterrupts:
 
     def _handler(self) -> Callable[[int, FrameType | None], Any] | None:
         """The signal handler for the current message; `None` where ipykernel's stays."""
-        message = self._kernel.get_parent("shell")
+        message = message_of(self._shell)
         kind = message.get("header", {}).get("msg_type")
         if kind == "execute_request":
             return self._on_idle_signal if is_own(message.get("content") or {}) else None
@@ -126,7 +127,7 @@ class IdleInterrupts:
             return  # a version of ipykernel that sets no such handler
 
         def cancel_on_sigint(future: Any) -> AbstractContextManager[None]:
-            own = is_own(self._kernel.get_parent("shell").get("content") or {})
+            own = is_own(content_of(self._shell))
             watched: AbstractContextManager[None] = nullcontext() if own else original(future)
             return watched
 

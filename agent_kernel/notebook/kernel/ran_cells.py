@@ -22,7 +22,7 @@ from agent_kernel.notebook.context.exceptions import Places, error_text
 from agent_kernel.notebook.context.told_cells import CELLS, STREAM_CHARACTERS, RanCell
 from agent_kernel.notebook.execution.runner import current_entry
 from agent_kernel.notebook.inspect import Describer
-from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.notebook.kernel.environment import message_of
 from agent_kernel.notebook.kernel.idle_interrupts import PROMPT
 from agent_kernel.notebook.plain_values import type_name
 
@@ -140,9 +140,7 @@ class RanCells:
             self._ended.popitem(last=False)
 
     def _message_id(self) -> str:
-        kernel = kernel_of(self._shell)
-        header = (kernel.get_parent("shell").get("header") or {}) if kernel is not None else {}
-        return str(header.get("msg_id", ""))
+        return str((message_of(self._shell).get("header") or {}).get("msg_id", ""))
 
     def _text_of(self, error: BaseException, message: str | None) -> str:
         def cell_name(path: str) -> str | None:

@@ -20,7 +20,7 @@ from agent_kernel.errors import ServerSilent, ToolFailed
 from agent_kernel.notebook.context.description import describe_environment
 from agent_kernel.notebook.execution.approved_calls import Entry
 from agent_kernel.notebook.execution.undo import backups
-from agent_kernel.notebook.kernel.environment import is_served, kernel_of, notebook_path
+from agent_kernel.notebook.kernel.environment import is_served, message_of, notebook_path
 from agent_kernel.notebook.kernel.mentions import read_mentions
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
 from agent_kernel.notebook.kernel.to_server import ServerEvents
@@ -226,8 +226,7 @@ def _about_call(request: CallRequest, state: KernelState) -> Reply:
 async def run_call(approval_id: str) -> None:
     """See `agent_kernel.notebook.run_call`."""
     state = kernel_state()
-    kernel = kernel_of(state.shell)
-    offered = kernel.get_parent("shell").get("metadata", {}).get(CALL_KEY) if kernel is not None else None
+    offered = message_of(state.shell).get("metadata", {}).get(CALL_KEY)
     if offered is not None:
         _deposit(OfferCall.model_validate(offered), state)
     await state.runner.run(approval_id)

@@ -11,7 +11,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.notebook.execution.runner import current_entry
-from agent_kernel.notebook.kernel.environment import kernel_of
+from agent_kernel.notebook.kernel.environment import content_of
 from agent_kernel.notebook.kernel.idle_interrupts import PROMPT, is_own
 
 
@@ -46,16 +46,11 @@ class StateVersion:
         is_prompt = isinstance(code, str) and code.split(maxsplit=1)[:1] == [PROMPT]
         if not is_prompt:
             self.changed()
-        if code is None or code == self._message().get("code", code):
+        if code is None or code == content_of(self._shell).get("code", code):
             self._in_cell = begins and not is_prompt
 
     def _on_silent_code(self) -> None:
         """What a page runs unseen, to list variables for example."""
-        message = self._message()
-        if current_entry.get() is None and message.get("silent") and not is_own(message):
+        content = content_of(self._shell)
+        if current_entry.get() is None and content.get("silent") and not is_own(content):
             self.changed()
-
-    def _message(self) -> dict[str, Any]:
-        """The content of the message that the main thread carries out; empty in plain IPython."""
-        kernel = kernel_of(self._shell)
-        return (kernel.get_parent("shell").get("content") or {}) if kernel is not None else {}
