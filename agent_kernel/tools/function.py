@@ -53,8 +53,7 @@ def tool(
     The values of a generator are shown as they come; the result is all of them, one a line. For a LangChain tool,
     `tool(langchain_tool, approval="allow", read_only=True)` returns a tool with these settings.
     `approval`: "ask", "allow", "deny", or a callable that takes the arguments and returns one of these.
-    `read_only`: calls change nothing, so they may run in plan mode. All calls run one after another on the kernel's main
-    thread.
+    `read_only`: calls change nothing, so they may run in plan mode.
     `timeout`: seconds after which a call is interrupted and the model is told so. `None` means no limit.
     `cache`, for a read-only tool: `True`, or seconds. A call that asks nobody and has the arguments of an earlier one
     in its conversation is given that one's outcome again and does not run, until a cell or a call that may change

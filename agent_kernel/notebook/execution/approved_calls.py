@@ -5,14 +5,14 @@ its approval, because a model's ids repeat in other conversations. Nothing here 
 """
 
 import _thread
+import contextlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent_kernel.notebook.execution.call_interrupts import own_signal
-from agent_kernel.notebook.execution.listeners import Listenable
 from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.kernel import CallEnd, Collected, OfferCall
 from agent_kernel.protocol.vocabulary import CallPhase
@@ -24,6 +24,30 @@ AGAIN_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Pauses before an interrupt that a call has not seen is sent again."""
 
 WITHDRAWN = "The call was cancelled before it started. Nothing ran."
+
+
+class Listenable:
+    """A base for objects on which threads wait for something to happen."""
+
+    def __init__(self, lock: "threading.Lock | threading.RLock") -> None:
+        """`lock` is held while listeners come and go, and by callers of `_notify`."""
+        self._lock = lock
+        self._listeners: set[Callable[[], object]] = set()
+
+    @contextlib.contextmanager
+    def listening(self, listener: Callable[[], object]) -> Iterator[None]:
+        """Have `listener` called, in any thread, whenever there may be something new."""
+        with self._lock:
+            self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.discard(listener)
+
+    def _notify(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from IPython.utils.capture import capture_output
 from pydantic import ValidationError
 
 from agent_kernel.errors import AgentKernelError
-from agent_kernel.execution.connection import Receive
 from agent_kernel.execution.kernel_executor import KernelCalls
+from agent_kernel.execution.link import Receive
 from agent_kernel.notebook.execution.approved_calls import Entry
 from agent_kernel.notebook.kernel.requests import answer, install
 from agent_kernel.notebook.kernel.state import KernelState

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol
 
-from agent_kernel.notebook.execution.listeners import Listenable
+from agent_kernel.notebook.execution.approved_calls import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.kernel import RunDeclaration, failed_run
 from agent_kernel.protocol.kernel_events import WaitingRun

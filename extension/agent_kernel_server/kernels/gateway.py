@@ -23,7 +23,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError, WebSocketError, websocket_connect
 
-from agent_kernel.execution.connection import Receive
+from agent_kernel.execution.link import Receive
 from agent_kernel.protocol.kernel import KernelMessage
 from agent_kernel.protocol.kernel_events import EVENT_TYPE, read_event
 from agent_kernel.runtime.tasks import TaskOwner

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from agent_kernel.execution.connection import KernelConnection
+from agent_kernel.execution.link import KernelConnection
 from agent_kernel.protocol.kernel_events import KernelEvent
 
 

@@ -9,7 +9,7 @@ from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 from pydantic import ValidationError
 from zmq.eventloop.zmqstream import ZMQStream
 
-from agent_kernel.execution.connection import Receive
+from agent_kernel.execution.link import Receive
 from agent_kernel.protocol.kernel_events import EVENT_TYPE, read_event
 from agent_kernel_server.kernels.transport import Listener
 

@@ -11,9 +11,8 @@ import pytest
 
 from agent_kernel.errors import KernelGone
 from agent_kernel.execution import kernel_executor
-from agent_kernel.execution.connection import Receive
 from agent_kernel.execution.kernel_executor import KernelCalls, KernelExecutor
-from agent_kernel.execution.link import KernelLink
+from agent_kernel.execution.link import KernelLink, Receive
 from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.kernel import CALL_KEY, CallEnd
 from agent_kernel.protocol.views import OutputView
