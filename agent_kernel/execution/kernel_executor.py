@@ -34,6 +34,8 @@ from agent_kernel.protocol.kernel import (
     ReadPicture,
     ReadStateVersion,
     Reply,
+    ReplyT,
+    Request,
     UndoCall,
 )
 from agent_kernel.tools.executor import OutputSink
@@ -246,10 +248,10 @@ class KernelExecutor:
             return False
 
     async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
+        ask = GiveVerdict(tool_name=tool_name, arguments_json=arguments_json, run_id=self._run_id)
         link = self._link()
         await link.ensure_installed()
         try:
-            ask = GiveVerdict(tool_name=tool_name, arguments_json=arguments_json, run_id=self._run_id)
             return (await link.request(ask)).value
         except InvalidReply as error:
             self._log.debug("The kernel gave no clear verdict: %s", error)
@@ -264,15 +266,20 @@ class KernelExecutor:
             self._log.debug("The kernel did not say where the call %s is: %s", approval_id, error)
             return None
 
-    async def state_version(self) -> str | None:
+    async def _asked(self, request: Request[ReplyT], seconds: float | None) -> ReplyT | None:
+        """The reply to a request; `None` if none comes in time, or the kernel refuses it. Raises `KernelGone`."""
         link = self._link()
         try:
-            async with asyncio.timeout(VERSION_SECONDS):
+            async with asyncio.timeout(seconds):
                 await link.ensure_installed()
-                return (await link.request(ReadStateVersion())).value
+                return await link.request(request)
         except (TimeoutError, RequestFailed) as error:
-            self._log.debug("The kernel did not say whether anything has changed: %s", error)
+            self._log.debug("The kernel did not answer %s: %s", type(request).__name__, error)
             return None
+
+    async def state_version(self) -> str | None:
+        reply = await self._asked(ReadStateVersion(), VERSION_SECONDS)
+        return reply.value if reply is not None else None
 
     async def undo(self, approval_id: str, *, redo: bool = False) -> None:
         """Raises `ToolFailed`, `KernelGone`."""
@@ -290,54 +297,35 @@ class KernelExecutor:
             raise ToolFailed(refusal)
 
     async def preview(self, tool_name: str, arguments_json: str, place: Place | None) -> FileCard | None:
-        link = self._link()
-        try:
-            async with asyncio.timeout(PREVIEW_SECONDS):
-                await link.ensure_installed()
-                preview = PreviewCall(tool_name=tool_name, arguments_json=arguments_json, place=place)
-                return (await link.request(preview)).value
-        except (TimeoutError, RequestFailed) as error:
-            self._log.debug("The kernel showed no preview: %s", error)
-            return None
+        ask = PreviewCall(tool_name=tool_name, arguments_json=arguments_json, place=place)
+        reply = await self._asked(ask, PREVIEW_SECONDS)
+        return reply.value if reply is not None else None
 
     async def cell_card(self, tool_name: str, arguments_json: str, seen: str | None) -> CellCard:  # noqa: ARG002 -- see `NotebookExecutor`
         return CellCard(refusal=NO_NOTEBOOK)
 
     async def read_picture(self, address: str) -> bytes:
         """Raises `ToolFailed`, `KernelGone`."""
-        link = self._link()
+        ask = ReadPicture(path=address, run_id=self._run_id, notebook_path=self._notebook_path)
+        picture = await self._asked(ask, None)
+        if picture is None:
+            raise ToolFailed("the kernel could not read it")
+        if picture.refusal is not None:
+            raise ToolFailed(picture.refusal[:PICTURE_REFUSAL_CHARACTERS])
         try:
-            await link.ensure_installed()
-            picture = await link.request(
-                ReadPicture(path=address, run_id=self._run_id, notebook_path=self._notebook_path)
-            )
-            if picture.refusal is not None:
-                raise ToolFailed(picture.refusal[:PICTURE_REFUSAL_CHARACTERS])
             return decode(picture.data)
-        except RequestFailed as error:
-            self._log.debug("The kernel did not read a picture: %s", error)
-            raise ToolFailed("the kernel could not read it") from error
         except NoPicture as reason:
             raise ToolFailed(str(reason)) from None
 
     async def read_mentions(self, names: Sequence[str]) -> tuple[Mention, ...]:
         """Raises `ToolFailed`, `KernelGone`."""
-        link = self._link()
-        try:
-            async with asyncio.timeout(ENVIRONMENT_SECONDS):
-                await link.ensure_installed()
-                return (await link.request(ReadMentions(names=tuple(names), notebook_path=self._notebook_path))).value
-        except (TimeoutError, RequestFailed) as error:
-            self._log.debug("The kernel did not read what a prompt mentions: %s", error)
-            raise ToolFailed("the kernel did not send it") from error
+        ask = ReadMentions(names=tuple(names), notebook_path=self._notebook_path)
+        reply = await self._asked(ask, ENVIRONMENT_SECONDS)
+        if reply is None:
+            raise ToolFailed("the kernel did not send it")
+        return reply.value
 
     async def describe_environment(self) -> EnvironmentDescribed:
         """Raises `KernelGone`; empty where a busy kernel has not loaded the extension yet."""
-        link = self._link()
-        try:
-            async with asyncio.timeout(ENVIRONMENT_SECONDS):
-                await link.ensure_installed()
-                return await link.request(DescribeEnvironment(notebook_path=self._notebook_path, run_id=self._run_id))
-        except (TimeoutError, RequestFailed) as error:
-            self._log.debug("The kernel did not describe itself: %s", error)
-            return EnvironmentDescribed()
+        ask = DescribeEnvironment(notebook_path=self._notebook_path, run_id=self._run_id)
+        return await self._asked(ask, ENVIRONMENT_SECONDS) or EnvironmentDescribed()
