@@ -26,16 +26,35 @@ SUBSCRIBE_SECONDS = 0.1
 """How long the first message of the kernel is waited for, before it is asked for another one."""
 
 
-class OwnConnection:
-    """Implements `KernelConnection`. All methods are for one event loop, the runtime's."""
+class _InThisProcess:
+    """For one event loop, the runtime's."""
 
     takes_input = False
 
     def __init__(self, calls: KernelCalls, tasks: TaskOwner) -> None:
         self._calls = calls
         self._tasks = tasks
-        self._client: Any = None
         self._receive: Receive = lambda _message_id, _content: None
+
+    def connect(self, receive: Receive) -> None:
+        self._receive = receive
+
+    def forget(self, message_id: str) -> None:
+        """Nothing of a request is kept here."""
+
+    async def is_alive(self) -> bool:
+        return True
+
+    def disconnect(self) -> None:
+        """There is nothing to close."""
+
+
+class OwnConnection(_InThisProcess):
+    """Implements `KernelConnection`."""
+
+    def __init__(self, calls: KernelCalls, tasks: TaskOwner) -> None:
+        super().__init__(calls, tasks)
+        self._client: Any = None
         self._heard = asyncio.Event()
 
     async def open(self) -> None:
@@ -78,9 +97,6 @@ class OwnConnection:
         elif parent.get("session") == self._client.session.session:
             self._calls.on_output(parent["msg_id"], message["msg_type"], message["content"])
 
-    def connect(self, receive: Receive) -> None:
-        self._receive = receive
-
     def send(self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any]) -> str:
         message = self._client.session.msg(message_type, content, metadata=metadata)
         to = self._client.shell_channel if channel == "shell" else self._client.control_channel
@@ -89,28 +105,18 @@ class OwnConnection:
         message_id: str = message["header"]["msg_id"]
         return message_id
 
-    def forget(self, message_id: str) -> None:
-        """Nothing of a request is kept here."""
-
-    async def is_alive(self) -> bool:
-        return True
-
     def disconnect(self) -> None:
         if self._client is not None:
             self._client.stop_channels()
 
 
-class PlainConnection:
+class PlainConnection(_InThisProcess):
     """As `OwnConnection`, for IPython without a kernel. What is queued for the main thread is never run but by a cell
     that waits."""
 
-    takes_input = False
-
     def __init__(self, calls: KernelCalls, tasks: TaskOwner, state: KernelState) -> None:
-        self._calls = calls
-        self._tasks = tasks
+        super().__init__(calls, tasks)
         self._state = state
-        self._receive: Receive = lambda _message_id, _content: None
         self._loop = asyncio.get_running_loop()
 
     async def open(self) -> None:
@@ -134,9 +140,6 @@ class PlainConnection:
         for kind, content in messages:
             self._loop.call_soon_threadsafe(self._calls.on_output, entry.message_id, kind, content)
 
-    def connect(self, receive: Receive) -> None:
-        self._receive = receive
-
     def send(self, channel: str, message_type: str, content: dict[str, Any], _metadata: dict[str, Any]) -> str:
         message_id = uuid.uuid4().hex
         if channel == "control" and message_type == REQUEST_TYPE:
@@ -145,12 +148,3 @@ class PlainConnection:
 
     async def _reply(self, message_id: str, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         self._receive(message_id, await work)
-
-    def forget(self, message_id: str) -> None:
-        """Nothing of a request is kept here."""
-
-    async def is_alive(self) -> bool:
-        return True
-
-    def disconnect(self) -> None:
-        """There is nothing to close."""
