@@ -34,12 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 from agent_kernel.demo import open_demo
 
                 open_demo(options.directory, rest)
-            case "run":
-                return run(options)
-            case "report":
-                from agent_kernel.notebook.batch.main import report_command
-
-                return report_command(options)
+            case "run" | "report":
+                return batch(options)
             case "record":
                 from agent_kernel.notebook import record_notebook
 
@@ -93,20 +89,21 @@ def _confirmed() -> bool:
     return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run notebooks without a page. Returns the exit status."""
-    if importlib.util.find_spec("nbclient") is None:
-        print("agent-kernel: nbclient is not installed. Run: pip install nbclient", file=sys.stderr)
-        return NOT_RUN
-    from agent_kernel.notebook.batch.main import run_command
+def batch(options: argparse.Namespace) -> int:
+    """Run notebooks without a page, or report on such a batch. Returns the exit status."""
+    from agent_kernel.notebook.batch.main import report_command, run_command
 
     try:
+        if options.command == "report":
+            return report_command(options)
+        if importlib.util.find_spec("nbclient") is None:
+            raise ConfigurationError("nbclient is not installed. Run: pip install nbclient")
         return run_command(options)
     except ConfigurationError as error:
         print(f"agent-kernel: {error}", file=sys.stderr)
         return NOT_RUN
     except OSError as error:
-        raise _CommandError(f"The report can't be written: {error}") from None
+        raise _CommandError(f"The report can't be made: {error}") from None
 
 
 def chat(options: argparse.Namespace) -> int:

@@ -6,12 +6,11 @@ import sys
 import time
 from pathlib import Path
 
-from agent_kernel.command_line import FAILED, INTERRUPTED, NOT_RUN, PASSED
+from agent_kernel.command_line import FAILED, INTERRUPTED, PASSED
 from agent_kernel.errors import ConfigurationError
 from agent_kernel.notebook.batch.plan import plan
 from agent_kernel.notebook.batch.progress import Progress
 from agent_kernel.notebook.batch.report import as_markdown, as_text, collect, write_junit
-from agent_kernel.notebook.batch.trail import merge
 from agent_kernel.tools.builtin.safe_open import replace_file
 
 
@@ -32,19 +31,9 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def report_command(options: argparse.Namespace) -> int:
-    """Read the folder, print the summary, and write what the options ask for. Returns the exit status."""
-    try:
-        return _report(options)
-    except ConfigurationError as error:
-        sys.stderr.write(f"agent-kernel: {error}\n")
-        return NOT_RUN
-    except OSError as error:
-        sys.stderr.write(f"agent-kernel: The report can't be made: {error}\n")
-        return FAILED
-
-
-def _report(options: argparse.Namespace) -> int:
-    report, trails = collect(options.logs, _expected(options.expect))
+    """Read the folder, print the summary, and write what the options ask for. Returns the exit status. Raises
+    `ConfigurationError` where there is nothing to report, `OSError`."""
+    report, trail = collect(options.logs, _expected(options.expect))
     if options.json is not None:
         _write(options.json, report.model_dump_json(indent=1))
     if options.markdown is not None:
@@ -52,7 +41,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.junit is not None:
         write_junit({one.name: one for one in report.notebooks}, options.junit)
     if options.audit is not None:
-        _write(options.audit, "\n".join(merge(trails)))
+        _write(options.audit, "\n".join(trail))
     sys.stdout.write(f"{as_text(report)}\n")
     return PASSED if report.passed else FAILED
 

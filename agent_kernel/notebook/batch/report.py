@@ -1,23 +1,36 @@
-"""The report on a batch: what came of each notebook of a folder of logs, also of those that still run or that died."""
+"""The report on a batch: what came of each notebook of a folder of logs, also of those that still run or that died; and
+their audit trails, merged into one.
 
+A merged line is an entry with one more field, `notebook`. Entries are canonical JSON, so a line without that field,
+written in the same form, is exactly what was hashed: each notebook's chain can be checked from the merged trail alone.
+"""
+
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+import orjson
 from junitparser import Error, Failure, Skipped
 from junitparser.xunit2 import JUnitXml, TestCase, TestSuite
 from pydantic import BaseModel
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.log.audit import check, read_entries
+from agent_kernel.log.audit_head import has_trail, missing, read_note, trail_head
+from agent_kernel.log.opening import open_to_read
 from agent_kernel.notebook.batch.job import NotebookResult, Status, agent_log_of, count, plain
 from agent_kernel.notebook.batch.result_file import SUFFIX, is_held, log_path, result_now
-from agent_kernel.notebook.batch.trail import Trail, read_trail
 from agent_kernel.protocol.events import utc_now
 
 NOT_BEGUN = "It has not begun: there is no result of it."
 NOTEBOOK_CASE = "notebook"
 """The case of what is no single cell's fault: a kernel that can't be started, a file that can't be written."""
+Line = tuple[tuple[str, str, int], str]
+"""An entry in the merged trail, behind its place: the time, the notebook, and the number of the entry. The time is
+never before that of the entry before it in its own trail, so that none is out of order there."""
 _ESCAPED = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|`[*_~"}, "&": "&amp;", "<": "&lt;", "\n": " "})
 
 
@@ -47,30 +60,59 @@ class Report(BaseModel):
         return all(one.status == "passed" and not one.audit_fault for one in self.notebooks)
 
 
-def collect(logs: Path, expected: Sequence[str]) -> tuple[Report, list[Trail]]:
-    """The report on a folder of logs, and the notebooks' audit trails. Raises `ConfigurationError`."""
+def collect(logs: Path, expected: Sequence[str]) -> tuple[Report, list[str]]:
+    """The report on a folder of logs, and the merged audit trail, the oldest first. Raises `ConfigurationError`."""
     if not logs.is_dir():
         raise ConfigurationError(f"There is no folder {logs}. Give the one of `agent-kernel run --logs`.")
     paths = {path.relative_to(logs).as_posix().removesuffix(SUFFIX): path for path in logs.rglob(f"*{SUFFIX}")}
     if not paths and not expected:
         raise ConfigurationError(f"{logs} has no results (*{SUFFIX}). `agent-kernel run --logs` writes them.")
-    notebooks, trails = [], []
+    notebooks: list[Notebook] = []
+    lines: list[Line] = []
     for name in sorted({*paths, *expected}):
         if (path := paths.get(name)) is None:
             notebooks.append(Notebook(name=name, status="not_begun", error=NOT_BEGUN))
             continue
-        trail = read_trail(name, agent_log_of(log_path(path)))
-        trails.append(trail)
-        notebooks.append(_read(name, path, trail))
+        audit, trail = _audit(name, agent_log_of(log_path(path)))
+        lines += trail
+        held = is_held(path)  # asked first: what ends in between has written its result
+        found = {"name": name, **dict(result_now(path, held=held)), **audit}
+        notebooks.append(Notebook.model_validate(found))
     numbers = Counter(one.status for one in notebooks)
     counts = {status: numbers[status] for status in get_args(Status) if numbers[status]}
-    return Report(made_at=utc_now(), counts=counts, notebooks=tuple(notebooks)), trails
+    return Report(made_at=utc_now(), counts=counts, notebooks=tuple(notebooks)), [text for _, text in sorted(lines)]
 
 
-def _read(name: str, path: Path, trail: Trail) -> Notebook:
-    held = is_held(path)  # asked first: what ends in between has written its result
-    audit = {"audit_entries": trail.entries, "audit_hash": trail.hash, "audit_fault": trail.fault}
-    return Notebook.model_validate({"name": name, **dict(result_now(path, held=held)), **audit})
+def _audit(name: str, log: Path) -> tuple[dict[str, Any], list[Line]]:
+    """What `Notebook` says of the audit trail of an agent's log, and its lines. A notebook without an agent has none,
+    and that is no fault."""
+    try:
+        note = read_note(log)
+        if not log.is_file():
+            lost = {} if note is None else {"audit_fault": f"the log is lost: it had {note.head.number} entries"}
+            return lost, []
+        with closing(open_to_read(log)[0]) as connection:
+            connection.execute("BEGIN")  # one view of the file, even if a kernel writes to it
+            if note is not None and (lack := missing(connection, note.head)) is not None:
+                return {"audit_fault": f"a trail is lost: {lack}"}, []
+            if not has_trail(connection):
+                return {}, []
+            if (fault := check(connection)) is not None:
+                return {"audit_fault": f"entry {fault.number} does not fit: {fault.why}"}, []
+            head = trail_head(connection)
+            audit = {"audit_entries": head.number, "audit_hash": head.hash if head.number else ""}
+            return audit, _lines(name, connection)
+    except (sqlite3.Error, OSError, ValueError) as error:
+        return {"audit_fault": f"{log.name} can't be read: {error}"}, []
+
+
+def _lines(name: str, connection: sqlite3.Connection) -> list[Line]:
+    lines: list[Line] = []
+    for entry in read_entries(connection):
+        at = max(str(entry.fields["at"]), lines[-1][0][0] if lines else "")
+        text = orjson.dumps(entry.fields | {"notebook": name}, option=orjson.OPT_SORT_KEYS).decode()
+        lines.append(((at, name, entry.number), text))
+    return lines
 
 
 def as_text(report: Report) -> str:
