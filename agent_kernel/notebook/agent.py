@@ -16,7 +16,7 @@ from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import kernel_state
 from agent_kernel.notebook.kernel.wait import end_interrupted
 from agent_kernel.notebook.offered_tools import offered_tools, split_cache, split_wanted, with_cache, with_timeouts
-from agent_kernel.notebook.options import Budget, Policy, as_effort, as_policy
+from agent_kernel.notebook.options import Budget, Policy, as_effort
 from agent_kernel.notebook.run import Run, state_of
 from agent_kernel.protocol.ids import new_conversation_id, new_run_id
 from agent_kernel.protocol.kernel import RunDeclaration
@@ -66,7 +66,7 @@ class Agent:
         self._server_cache, own_cache = split_cache(cache, offered, self._server_tools, served=served)
         self.tools = with_cache(with_timeouts(offered, timeouts or {}), own_cache)
         self.system = system
-        self.policy = None if policy is None else as_policy(policy)
+        self.policy = policy if policy is None or isinstance(policy, Policy) else Policy(default=policy)
         if self.policy is not None and self.policy.rules:
             check_rules(self.policy.rules, [tool.declaration for tool in self.tools])
         self.budget = budget or Budget()

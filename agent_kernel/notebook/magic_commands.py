@@ -28,10 +28,11 @@ _SERVER_STATES = {
     "sign in": "wants you to sign in",
     "down": "down, tried again",
 }
-_SNO_SERVERN = 100
+SHOWN_TOOLS = 100
+"""How many tools of one server are printed."""
 
 
-def status(runs: Sequence[RunState], waiting: "Mapping[str, WaitingRun]") -> str:
+def status(runs: Sequence[RunState], waiting: Mapping[str, WaitingRun]) -> str:
     """`waiting`: the calls that wait for a person, by run."""
     if not runs:
         return NOTHING_OPEN
@@ -39,7 +40,7 @@ def status(runs: Sequence[RunState], waiting: "Mapping[str, WaitingRun]") -> str
     return "\n".join([*lines, "", "%agent show brings the cards here. %agent stop stops what is open."])
 
 
-def standing(run: RunState, waiting: "WaitingRun | None") -> str:
+def standing(run: RunState, waiting: WaitingRun | None) -> str:
     """For example `Waiting for you (Run Python) in penguins.ipynb`."""
     place = f" in {reveal(waiting.notebook)}" if waiting is not None and waiting.notebook is not None else ""
     return f"{_standing(run, waiting.tool_names if waiting is not None else ())}{place}"
@@ -107,15 +108,16 @@ def remove_rule(run: RunState | None, number: str) -> str:
     return f"Removed: {reveal(rule_text(rule.text))}. Calls that it allowed ask again, in runs that are under way too."
 
 
-def undo(runs: Sequence[RunState], changes: "Sequence[KeptChange]", default: RunHost) -> str:
+def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: RunHost) -> str:
     """Undo the latest file change that can be undone, by the host of its run. Raises `AgentKernelError`."""
     change = next((one for one in reversed(changes) if one.state == "as_left"), None)
     if change is None:
         return changed_files(changes)
-    _host_of(change, runs, default).undo(change.approval_id)
+    next((run.host for run in runs if run.run_id == change.run_id), default).undo(change.approval_id)
     left = sum(one.state == "as_left" for one in changes) - 1
     more = f"\n{left} more can be undone; %agent undo list shows them." if left else ""
-    return f"Undone: {reveal(change.path)} {_way_back(change)}. The model is told.{more}"
+    now = "is as it was before" if change.changed_at else "is removed again"
+    return f"Undone: {reveal(change.path)} {now}. The model is told.{more}"
 
 
 def undo_run(run: RunState | None, *, redo: bool = False) -> str:
@@ -128,7 +130,7 @@ def undo_run(run: RunState | None, *, redo: bool = False) -> str:
     return "\n".join([*done, "What the kernel computed stays as it is."])
 
 
-def changed_files(changes: "Sequence[KeptChange]") -> str:
+def changed_files(changes: Sequence[KeptChange]) -> str:
     """The file changes by calls of this kernel, the latest first."""
     if not changes:
         return "There is nothing to undo: no call has changed a file in this kernel, or it is too long ago."
@@ -136,14 +138,6 @@ def changed_files(changes: "Sequence[KeptChange]") -> str:
     lines = [f"  {reveal(one.path)}: {words[one.state]}" for one in reversed(changes)]
     can = any(one.state == "as_left" for one in changes)
     return "\n".join([*lines, "%agent undo undoes the last one that can be." if can else "None of them can be undone."])
-
-
-def _host_of(change: "KeptChange", runs: Sequence[RunState], default: RunHost) -> RunHost:
-    return next((run.host for run in runs if run.run_id == change.run_id), default)
-
-
-def _way_back(change: "KeptChange") -> str:
-    return "is as it was before" if change.changed_at else "is removed again"
 
 
 def history(runs: Sequence[RunState]) -> str:
@@ -185,9 +179,9 @@ def _server(server: ServerView, found: ServersView) -> str:
     cost = f", {server.tools} tools, about {server.tokens:,} tokens of each request" if server.tools else ""
     lines = [head + cost, *([f"  {reveal(server.error)}"] if server.error else [])]
     names = [tool.name for tool in found.tools if tool.server == server.name]
-    lines += [f"  {name}" for name in names[:_SNO_SERVERN]]
-    if len(names) > _SNO_SERVERN:
-        lines.append(f"  and {len(names) - _SNO_SERVERN} more")
+    lines += [f"  {name}" for name in names[:SHOWN_TOOLS]]
+    if len(names) > SHOWN_TOOLS:
+        lines.append(f"  and {len(names) - SHOWN_TOOLS} more")
     return "\n".join([*lines, *(f"  {reveal(note)}" for note in server.notes)])
 
 

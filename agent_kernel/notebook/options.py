@@ -50,9 +50,8 @@ class Policy:
             raise ConfigurationError(
                 f"A policy has at most {MOST_RULES} rules, each of at most {MOST_RULE_CHARACTERS} characters."
             )
-        if self.rules:
-            for rule in self.rules:
-                Rule.parse(rule)
+        for rule in self.rules:
+            Rule.parse(rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +77,6 @@ class Budget:
 
     def limits(self) -> BudgetLimits:
         return checked_limits(asdict(self), "Budget")
-
-
-def as_policy(policy: "Policy | PolicyMode | None") -> Policy:
-    """A policy from its name or object. Raises `ConfigurationError`."""
-    if policy is None:
-        return Policy()
-    return policy if isinstance(policy, Policy) else Policy(default=policy)
 
 
 def as_effort(effort: str | None) -> Effort | None:

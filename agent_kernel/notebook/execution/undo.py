@@ -22,9 +22,10 @@ NO_LONGER_KEPT = "What was there before is no longer kept: only the kernel or se
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
-    """Once undone, `before` and `after` have changed places."""
+class KeptChange:
+    """A change of a file that can be undone, or was. Once undone, `before` and `after` have changed places."""
 
+    approval_id: str
     target: Path
     before: bytes | None
     """What comes back; `None` where there was no file."""
@@ -37,17 +38,13 @@ class Replaced:
     run_id: str | None
     undone: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class KeptChange:
-    """A change of a file that can be undone, or was."""
-
-    approval_id: str
-    path: str
-    changed_at: str
-    """As in `Replaced`."""
-    state: ChangeState
-    run_id: str | None
+    @property
+    def state(self) -> ChangeState:
+        """Reads the file."""
+        if self.undone:
+            return "undone"
+        content = _read(self.target)
+        return "as_left" if content is not None and _digest(content) == self.after else "changed"
 
 
 class Backups:
@@ -55,7 +52,7 @@ class Backups:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Replaced] = OrderedDict()
+        self._kept: OrderedDict[str, KeptChange] = OrderedDict()
 
     def carry_out(self, approval_id: str | None, change: FileChange, path: str, run_id: str | None = None) -> str:
         """Make the change, and keep the old content. Returns the text for the model. Raises `ToolFailed`."""
@@ -65,7 +62,9 @@ class Backups:
         after = _read(change.target)
         if approval_id is not None and after is not None and (before is not None or not change.existed):
             with self._lock:
-                self._kept[approval_id] = Replaced(change.target, before, changed_at, _digest(after), path, run_id)
+                self._kept[approval_id] = KeptChange(
+                    approval_id, change.target, before, changed_at, _digest(after), path, run_id
+                )
                 self._drop_oldest()
         return done
 
@@ -74,12 +73,9 @@ class Backups:
             self._kept.popitem(last=False)
 
     def changes(self) -> list[KeptChange]:
-        """The changes that can be undone or were, the oldest first. Reads the files."""
+        """The changes that can be undone or were, the oldest first."""
         with self._lock:
-            return [
-                KeptChange(approval_id, one.path, one.changed_at, _state(one), one.run_id)
-                for approval_id, one in self._kept.items()
-            ]
+            return list(self._kept.values())
 
     def offer(self, approval_id: str) -> str | None:
         """The `changed_at` of the change that `undo` would undo; `None` if there is none."""
@@ -120,13 +116,6 @@ def _read(path: Path) -> bytes | None:
         return read_bytes(path, KEPT_BYTES)
     except OSError:
         return None
-
-
-def _state(kept: Replaced) -> ChangeState:
-    if kept.undone:
-        return "undone"
-    content = _read(kept.target)
-    return "as_left" if content is not None and _digest(content) == kept.after else "changed"
 
 
 def _changed_at(path: Path) -> str:

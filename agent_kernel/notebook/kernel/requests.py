@@ -81,8 +81,13 @@ def install() -> None:
     kernel = getattr(state.shell, "kernel", None)
     if kernel is not None and REQUEST_TYPE not in kernel.control_handlers:
         events = ServerEvents(kernel)
-        handler = _RequestHandler(kernel, state)
-        kernel.control_handlers[REQUEST_TYPE] = handler.handle
+
+        async def handle(stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+            """In the control thread."""
+            reply = await answer(parent["content"], state)
+            kernel.session.send(stream, REPLY_TYPE, reply, parent, ident)
+
+        kernel.control_handlers[REQUEST_TYPE] = handle
         state.calls.on_ended = lambda entry: send_end(events, entry)
         _publish_less(kernel)
         state.shell.input_transformers_cleanup.append(partial(_awaitable, state.shell))
@@ -148,18 +153,6 @@ def send_end(events: ServerEvents, entry: Entry) -> None:
     end = entry.end
     carried = end if end is not None and len(end.text) <= MOST_CARRIED else None
     events.send(CallEnded(approval_id=entry.call.approval_id, end=carried))
-
-
-class _RequestHandler:
-    """Answers the server's requests, in the control thread."""
-
-    def __init__(self, kernel: Any, state: KernelState) -> None:
-        self._kernel = kernel
-        self._state = state
-
-    async def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        reply = await answer(parent["content"], self._state)
-        self._kernel.session.send(stream, REPLY_TYPE, reply, parent, ident)
 
 
 async def answer(content: dict[str, Any], state: KernelState) -> dict[str, Any]:
@@ -257,10 +250,14 @@ async def _about_tool(request: ToolRequest, state: KernelState) -> Reply:
                 state.version.changed()
             return Value(value=None)
         case ListChanges():
-            changes = await asyncio.to_thread(backups.changes)
-            return Value(value=tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in changes))
+            return Value(value=await asyncio.to_thread(_file_changes))
         case _:
             assert_never(request)
+
+
+def _file_changes() -> tuple[KeptChange, ...]:
+    """Reads the files."""
+    return tuple(KeptChange(approval_id=one.approval_id, state=one.state) for one in backups.changes())
 
 
 async def _about_kernel(request: KernelRequest, state: KernelState) -> Reply:
