@@ -63,13 +63,6 @@ def test_an_outcome_is_given_again_until_a_cell_or_a_call_may_have_changed_it(
     assert looked("first = await agent.start('Go.')\nx = 5\nrun = await agent.start('Go.')", LOOK) == [(False, "5")]
 
 
-def test_the_cell_that_imports_the_agent_counts_as_any_other(kernel: TestKernel, model: FakeOpenAI) -> None:
-    model.add(LOOK, say("Done."), LOOK, say("Done."))
-    code = f"{TOOL}first = agent.run('Go.')\nget_ipython().run_cell('x = 2')\nrun = agent.run('Go.')\nlooked(run)"
-    kernel.run(f"import os\nos.environ.update({model.environment()!r})")
-    assert kernel.value(code) == "[(False, '2')]"
-
-
 def test_a_prompt_is_no_cell_that_may_have_changed_anything(loaded: TestKernel, model: FakeOpenAI) -> None:
     model.add(LOOK, say("One."), LOOK, LOOK, say("Two."))
     for _ in range(2):
@@ -90,8 +83,6 @@ def test_an_agent_caches_the_tools_that_it_names(loaded: TestKernel, model: Fake
         "['nosuch']": "cache: no tool",
         "'ask_user'": "not",
         "['github.*']": "cache: name each tool",
-        "['github.loo?']": "cache: name each tool",
-        "['github.[l]ook']": "cache: name each tool",
         "['github.search']": "is a tool of an MCP server",
     }
     for names, fault in faults.items():

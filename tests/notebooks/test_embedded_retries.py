@@ -63,17 +63,6 @@ def test_it_goes_on_where_it_was_and_its_cards_stay_until_it_ends(paid_kernel: T
     ]
 
 
-def test_a_cell_waits_for_a_run_that_is_tried_again(paid_kernel: TestKernel, model: FakeOpenAI) -> None:
-    model.add(NOT_WELL, call("run_python", code="x = 6 * 7"), say("It is 42."))
-    page = fail(paid_kernel)
-    page.send(type="run_retry", run_id=run_id(page))
-    asked = page.event("approval_request")
-    cell = paid_kernel.send("run.wait(); print(run.text, x)", allow_stdin=True)
-    paid_kernel.begun(cell)
-    page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
-    assert paid_kernel.result(cell).streams() == "It is 42. 42\n"
-
-
 def test_its_record_takes_its_place_once_something_else_is_asked_for(
     paid_kernel: TestKernel, model: FakeOpenAI
 ) -> None:

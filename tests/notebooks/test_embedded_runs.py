@@ -31,12 +31,6 @@ def test_with_nobody_there_to_ask_an_undecided_call_is_denied_and_the_run_goes_o
     assert "denied" in states(model_kernel)
 
 
-def test_a_script_answers_where_nobody_is_there(model_kernel: TestKernel) -> None:
-    cell = model_kernel.run("ak.Agent(model=model).run('What is 6 * 7?', approvals=[True]).text, x")
-    assert cell.value == "('It is **42**.', 42)"
-    assert states(model_kernel) == "[('run_python', 'success', 'script')]"
-
-
 def test_a_scripted_policy_approves_denies_edits_and_answers(model_kernel: TestKernel) -> None:
     model_kernel.run(
         IMPORTS + "turns = [call('run_python', code=code) for code in ('a = 1', 'b = 1', 'c = 1', 'd = 1')]\n"

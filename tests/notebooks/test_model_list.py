@@ -93,15 +93,3 @@ class TestInAKernelWithoutAServer:
             (shown,) = kernel.run("%agent --effort high hello").shown()
             assert "fake · effort high" in shown
         assert server.requests[0].body["reasoning_effort"] == "high"
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_a_served_kernel_asks_its_server_for_the_list(served: TestKernel) -> None:
-    kernel = served
-    cell = kernel.send("%agent models")
-    asked = kernel.event("ask")
-    assert (asked["topic"], asked["through_gateway"]) == ("models", False)
-    assert kernel.request("answer", question_id=asked["question_id"], answer=VIEW.model_dump(mode="json"))["ok"]
-    assert "qwen3:8b  yes    ?       40,960" in kernel.result(cell).streams()
-    assert complete(kernel, "%agent --model ll") == ["%agent --model llava"]

@@ -12,7 +12,6 @@ import pytest
 from agent_kernel.models.recordings.format import load
 from agent_kernel.protocol.vocabulary import RECORDING_CHANGED
 from agent_kernel.testing import FakeOpenAI, call, say
-from tests.core.models.recordings.questions import made_by_another_version, reworded
 from tests.notebooks.kernel import TestKernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -64,29 +63,6 @@ def test_a_number_in_the_data_that_changed_stops_the_run(recording: Path, offlin
     error = error_of(offline)
     assert f"{RECORDING_CHANGED}: {recording.name}:4" in error
     assert "12" in error.partition("recorded")[2]
-
-
-def test_a_recording_outlives_an_upgrade_but_for_the_tools_that_it_calls(
-    recording: Path, offline: TestKernel, tmp_path: Path
-) -> None:
-    copy = tmp_path / "sum.jsonl"
-    copy.write_bytes(recording.read_bytes())
-    made_by_another_version(copy, lambda tools: reworded("read_file")(tools[::-1])[1:])
-    assert copy.read_bytes() != recording.read_bytes()
-    shown = play(offline, tmp_path, "--model replay:sum.jsonl")
-    assert "The sum is 4." in shown
-    assert RECORDING_CHANGED not in shown
-    made_by_another_version(copy, reworded("run_python"))
-    play(offline, tmp_path, "--model replay:sum.jsonl")
-    error = error_of(offline)
-    assert "In the tools:" in error
-    assert "Otherwise." in error
-
-
-def test_with_warn_it_goes_on_and_says_so(recording: Path, offline: TestKernel) -> None:
-    shown = play(offline, recording.parent, "--model replay:sum.jsonl --on-change warn", first=9)
-    assert "The sum is 4." in shown
-    assert RECORDING_CHANGED in shown
 
 
 @pytest.mark.parametrize(

@@ -97,15 +97,6 @@ def test_a_run_is_the_same_run_however_it_is_reached(kernel: TestKernel) -> None
 
 
 @pytest.mark.kernel
-def test_an_agent_refuses_a_rule_on_an_argument_that_its_tool_does_not_have(kernel: TestKernel) -> None:
-    made = "import agent_kernel as ak\ndef drop(table: str, force: bool = False) -> None:\n    'Drop a table.'\n"
-    agent = "ak.Agent(tools=[drop], policy=ak.Policy(rules=['deny drop where %s is true'])).policy.rules"
-    assert kernel.run(made + agent % "force").value == "('deny drop where force is true',)"
-    reply = kernel.run(made + agent % "forec").reply
-    assert "'forec', which the tool drop does not have. The arguments are: table, force." in reply["evalue"]
-
-
-@pytest.mark.kernel
 @pytest.mark.slow
 def test_an_agent_that_is_asked_in_a_subshell_works_as_elsewhere(kernel: TestKernel) -> None:
     model = "model = ScriptedModel([call('run_python', code='x = 42'), say('Done.')])"

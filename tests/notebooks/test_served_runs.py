@@ -82,42 +82,6 @@ def test_a_run_that_fails_when_the_next_one_has_started_leaves_its_record_at_onc
     assert kinds == ["display_data"], "the last one can be tried again"
 
 
-def opened(served: TestKernel) -> list[dict[str, Any]]:
-    """The widgets of runs that the kernel opens from here on."""
-    found: list[dict[str, Any]] = []
-
-    def note(message: dict[str, Any]) -> None:
-        if message["msg_type"] == "comm_open" and message["content"]["data"]["state"]["_model_name"] == "AnyModel":
-            found.append(message["content"])
-
-    served.listeners.append(note)
-    return found
-
-
-def sent(served: TestKernel, kind: str) -> list[dict[str, Any]]:
-    """What the kernel sends of this kind from here on."""
-    found: list[dict[str, Any]] = []
-    served.listeners.append(lambda message: found.append(message["content"]) if message["msg_type"] == kind else None)
-    return found
-
-
-def ask_for_all_widgets(served: TestKernel) -> None:
-    """As a page does that was reloaded, which knows of no widget."""
-    control = {"comm_id": "control", "target_name": "jupyter.widget.control", "data": {}}
-    served.post("comm_open", {"version": "1.0.0"}, **control)
-    served.post("comm_msg", comm_id="control", data={"method": "request_states"})
-    served.run("")
-
-
-def test_a_page_that_is_reloaded_gets_the_widget_of_a_run(served: TestKernel) -> None:
-    widgets, messages = opened(served), sent(served, "comm_msg")
-    served.run("%agent go")
-    (widget,) = widgets
-    ask_for_all_widgets(served)
-    (answer,) = (one["data"] for one in messages if one["comm_id"] == "control")
-    assert answer["states"][widget["comm_id"]]["state"].items() >= widget["data"]["state"].items()
-
-
 def test_a_prompt_whose_cards_can_not_be_opened_says_why_and_runs_nothing(served: TestKernel) -> None:
     served.run(
         "import sys; kept = sys.modules.pop('agent_kernel_widgets', None); sys.modules['agent_kernel_widgets'] = None"

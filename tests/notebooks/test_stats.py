@@ -1,13 +1,10 @@
 """`%agent stats`: what was spent, with a server and without."""
 
-import math
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from agent_kernel.errors import ConfigurationError
-from agent_kernel.notebook.options import Budget
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.protocol.lists import ConversationUsage, DayUsage, ModelUsage, NotebookUsage, UsageReport, UsageTotals
 from agent_kernel.protocol.measures import CallTotals, DayMetrics, MetricsReport, ToolMetrics
@@ -122,14 +119,6 @@ def test_calls_have_a_plot_and_a_table_that_look_as_a_record_does() -> None:
     assert "<td>&lt;b&gt;mine</td><td>1</td>" in told["text/html"]
 
 
-@pytest.mark.parametrize(
-    "limits", [{"usd": -1}, {"usd": math.nan}, {"usd": math.inf}, {"usd": "0.5"}, {"tokens": -1}, {"usd": True}]
-)
-def test_a_budget_that_is_no_amount_is_refused(limits: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="must be a"):
-        Budget(**limits)
-
-
 PRICED = """from agent_kernel.testing import ScriptedModel, say
 from agent_kernel.models.base import ModelFacts
 import agent_kernel as ak
@@ -154,31 +143,3 @@ def test_without_a_server_it_tells_of_this_kernel(kernel: TestKernel) -> None:
     assert html.startswith("<table")
     refused = kernel.run("%agent stats --days 0")
     assert refused.reply["evalue"] == "--days wants a number from 1 to 3660."
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_a_headless_run_ends_unasked_where_its_dollars_can_not_be_counted(kernel: TestKernel) -> None:
-    kernel.run(PRICED.replace("facts=facts)", "facts=None), budget=ak.Budget(usd=0.5)"))
-    assert kernel.value("run.status, run.error.code, run.usage.steps") == "('error', 'BUDGET_EXCEEDED', 0)"
-    assert "No price is known for gpt-5, so the budget of $0.50 can't be checked." in kernel.value("run.error.message")
-
-
-@pytest.mark.kernel
-@pytest.mark.slow
-def test_with_a_server_it_asks_that(served: TestKernel) -> None:
-    cell = served.send("%agent stats --days 3")
-    asked = served.event("ask")
-    assert (asked["topic"], asked["days"], asked["through_gateway"]) == ("usage", 3, False)
-    assert served.request("answer", question_id="ask_of_another", answer={})["ok"]
-    served.request("answer", question_id=asked["question_id"], answer=report().model_dump(mode="json"))
-    served.events.clear()
-    asked = served.event("ask")
-    assert (asked["topic"], asked["days"]) == ("metrics", 3)
-    served.request("answer", question_id=asked["question_id"], answer=NO_CALLS.model_dump(mode="json"))
-    [plain] = served.result(cell).shown()
-    assert "gpt-5, api.openai.com" in plain
-    served.events.clear()
-    cell = served.send("%agent stats")
-    served.request("answer", question_id=served.event("ask")["question_id"], refusal="The log takes nothing.")
-    assert served.result(cell).reply["evalue"] == "The log takes nothing."

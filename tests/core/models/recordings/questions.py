@@ -1,8 +1,5 @@
 """Requests as the runtime makes them, for tests of recordings."""
 
-import hashlib
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,25 +39,6 @@ def called(code: str, *results: str) -> list[WireMessage]:
 def request(*messages: WireMessage, conversation: str = "one", **more: Any) -> ModelRequest:
     system = {"role": "system", "content": SYSTEM}
     return ModelRequest([system, *messages], **{"tools": TOOLS, "cache_key": conversation, **more})
-
-
-def made_by_another_version(path: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Rewrite a recording as it would be if the tools had been declared otherwise when it was made."""
-    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
-    names = {}
-    for row in rows:
-        if row["kind"] == "settings":
-            old, row["tools"] = row["id"], change(row.get("tools", []))
-            names[old] = row["id"] = hashlib.sha256(json.dumps(row["tools"]).encode()).hexdigest()[:16]
-    for row in rows:
-        if row["kind"] == "turn":
-            row["asked"]["settings"] = names[row["asked"]["settings"]]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def reworded(name: str) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
-    """A change of one tool's description."""
-    return lambda tools: [one | {"description": "Otherwise."} if one["name"] == name else one for one in tools]
 
 
 async def recorded(path: Path, *pairs: tuple[ModelRequest, ModelTurn]) -> Path:
