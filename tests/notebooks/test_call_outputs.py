@@ -31,47 +31,6 @@ def test_a_plot_is_shown_within_the_call(shared_kernel: TestKernel) -> None:
     assert found["outcome"]["content"].splitlines()[-1] == "<Figure size 640x480 with 1 Axes>"
 
 
-def test_what_the_model_reads_of_a_picture_is_its_text_as_the_picture_itself_goes_to_it_or_not(
-    shared_kernel: TestKernel,
-) -> None:
-    code = "from IPython.display import display\n"
-    found = shared_kernel.call("bare picture", f"{code}display({{'image/png': 'QUJD'}}, raw=True)")
-    assert found["outcome"]["content"] == "[image/png]"
-    found = shared_kernel.call("drawing", f"{code}display({{'image/svg+xml': '<svg/>'}}, raw=True)")
-    assert found["outcome"]["content"] == "[image/svg+xml shown to the user]"
-    found = shared_kernel.call(
-        "large", f"{code}display({{'image/png': 'A' * 20_000_000, 'text/plain': 'all'}}, raw=True)"
-    )
-    assert found["outcome"]["content"] == "all\n[image/png, too large to show]"
-    [shown] = outputs(found, "display")
-    assert set(shown["data"]) == {"text/plain"}
-
-
-def test_the_model_is_not_told_that_the_user_saw_what_only_some_pages_can_draw(shared_kernel: TestKernel) -> None:
-    def told(name: str, bundle: str) -> str:
-        code = f"from IPython.display import display\ndisplay({bundle}, raw=True)"
-        content: str = shared_kernel.call(f"told {name}", code)["outcome"]["content"]
-        return content
-
-    chart = "[application/vnd.plotly.v1+json: the notebook draws it for the user where it can."
-    page = "[text/html: the notebook draws it for the user where it can. You are given no picture of it.]"
-    widget = "[A widget, which the user can use where the notebook shows widgets. This text is how it was at the end.]"
-    assert told("chart", "{'application/vnd.plotly.v1+json': {'data': []}}") == (
-        f"{chart} You are given no picture of it.]"
-    )
-    assert told("both", "{'application/vnd.plotly.v1+json': {'data': []}, 'image/png': 'QUJD'}") == f"{chart}]"
-    assert told("page", "{'text/plain': 'alt.Chart(...)', 'text/html': '<script>draw()</script>'}") == (
-        f"alt.Chart(...)\n{page}"
-    )
-    assert told("long page", "{'text/html': '<p>' * 9_000}") == page
-    assert told("table", "{'text/plain': 'a  1', 'text/html': '<table></table>'}") == "a  1"
-    view = "{'text/plain': 'IntSlider(value=3)', 'application/vnd.jupyter.widget-view+json': {'model_id': 'm'}}"
-    assert told("widget", view) == f"IntSlider(value=3)\n{widget}"
-    assert told("odd", "{'application/x-odd': {}}").startswith("[application/x-odd: the notebook draws it")
-    large = "{'text/plain': 'Figure', 'application/vnd.plotly.v1+json': {'data': 'x' * 20_000_000}}"
-    assert told("large", large) == "Figure\n[application/vnd.plotly.v1+json, too large to show]"
-
-
 def test_a_display_that_is_updated_keeps_its_place(shared_kernel: TestKernel) -> None:
     code = "from IPython.display import display\nh = display('first', display_id='d1')\nh.update('second')"
     found = shared_kernel.call("updates", code)
