@@ -91,7 +91,9 @@ class Agent:
         if cell is not None and self._kernel_state.begins_conversation(cell, self.conversation_id):
             self.conversation_id = new_conversation_id()
         replaces = () if cell is None else self._kernel_state.replaced_by(cell, self.conversation_id)
-        declaration = self._declaration(prompt, self._script(approvals), cell, replaces)
+        own_script = () if self.policy is None else self.policy.script
+        decisions = own_script if approvals is None else script(approvals)
+        declaration = self._declaration(prompt, decisions, cell, replaces)
         state = RunState(
             host,
             declaration,
@@ -129,11 +131,6 @@ class Agent:
             )
         except ValidationError as error:
             raise ConfigurationError(f"The run can't be started: {faults_of(error)}") from None
-
-    def _script(self, approvals: Iterable[ScriptEntry] | None) -> tuple[ScriptedDecision, ...]:
-        if approvals is not None:
-            return script(approvals)
-        return () if self.policy is None else self.policy.script
 
     def _start(self, run: RunState) -> None:
         """Start the run completely: an interrupt meanwhile is taken for one of the started run."""

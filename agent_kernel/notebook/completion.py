@@ -46,6 +46,7 @@ _LOOKED_AT = 2_000
 _CELLS = 20
 _CELL = re.compile(r"%%agent(?=\s|$)")
 _LINE = re.compile(r"\s*%%?agent[ \t]+(?P<words>.*)")
+_NO_CODE = re.compile(r"\s*(?:%%?agent|\Z)")
 _OPTION = re.compile(
     r"(?:^|\s)--(?:(?P<name>model|policy|effort|tools|record|on-change)(?:=|\s+)|wait=)(?P<value>\S*)$"
 )
@@ -178,20 +179,14 @@ class PromptCompleter:
         """The cells that ran last, but for prompts."""
         history = self._shell.history_manager
         sources = history.input_hist_raw if history is not None else []
-        ran = (number for number in range(len(sources) - 1, 0, -1) if _is_code(sources[number]))
+        ran = (number for number in range(len(sources) - 1, 0, -1) if not _NO_CODE.match(sources[number]))
         return [f"[{number}]" for _, number in zip(range(_CELLS), ran, strict=False)]
 
     def _tools(self) -> Iterator[str]:
         yield from (tool.name for tool in BUILTIN_TOOLS)
-        yield from (name for name, value in list(self._shell.user_ns.items()) if _is_function(name, value))
-
-
-def _is_code(source: str) -> bool:
-    return bool(source.strip()) and not source.lstrip().startswith(("%%agent", "%agent"))
-
-
-def _is_function(name: str, value: object) -> bool:
-    return type(value).__name__ == "function" and not name.startswith("_")
+        for name, value in list(self._shell.user_ns.items()):
+            if type(value).__name__ == "function" and not name.startswith("_"):
+                yield name
 
 
 def _offers(written: str, texts: Iterable[str], kind: str) -> Offers:

@@ -105,9 +105,10 @@ class AgentMagics(Magics):
     @line_cell_magic
     def agent(self, line: str, cell: str | None = None) -> None:
         """Ask an agent that works in this notebook. `%agent` alone shows how."""
-        if _asks_for_help(line.strip(), cell or ""):
-            defaults = self._defaults.line()
-            _print(f"{_last_run()}\n" + (f"Defaults (%agent config): {defaults}\n" if defaults else "") + f"\n{HELP}")
+        if line.strip() in ("--help", "-h") or (line.strip() in ("", "help") and not (cell or "").strip()):
+            run, defaults = last_run(), self._defaults.line()
+            said = "No agent has run in this kernel yet." if run is None else f"The last run: {run!r}"
+            _print("\n".join([said, *([f"Defaults (%agent config): {defaults}"] if defaults else []), "", HELP]))
             return
         if cell is None and line.strip() == "models":
             self._list_models()
@@ -272,18 +273,9 @@ def _print(text: str) -> None:
         sys.stdout.write(f"{text}\n")
 
 
-def _asks_for_help(line: str, cell: str) -> bool:
-    return line in ("--help", "-h") or (line in ("", "help") and not cell.strip())
-
-
 def _with_body(lines: list[str]) -> list[str]:
     """IPython refuses a cell of a magic alone, and asks whether another one was meant."""
     return [*lines, "\n"] if len(lines) == 1 and _NO_BODY.match(lines[0]) else lines
-
-
-def _last_run() -> str:
-    run = last_run()
-    return "No agent has run in this kernel yet." if run is None else f"The last run: {run!r}"
 
 
 def load(shell: InteractiveShell) -> None:

@@ -82,11 +82,7 @@ def _context(model: ModelView) -> str:
     return f"{count} (from a refusal)" if model.context_is_learned else count
 
 
+@functools.cache
 def model_list() -> ModelList:
     """The list of this kernel."""
-    return _list_of(kernel_state())
-
-
-@functools.cache
-def _list_of(state: KernelState) -> ModelList:
-    return ModelList(state)
+    return ModelList(kernel_state())

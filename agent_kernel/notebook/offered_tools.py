@@ -144,11 +144,9 @@ def with_cache(tools: tuple[Tool, ...], wanted: set[str]) -> tuple[Tool, ...]:
 
 def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:
     """The tools of `--tools a,b`: a name is that of a variable that holds a tool, or else of a built-in tool."""
-    return tuple(namespace[name] if _may_be_tool(namespace.get(name)) else name for name in names)
-
-
-def _may_be_tool(value: Any) -> bool:
-    return callable(value) or is_langchain(value)  # LangChain's tools can't be called
+    found = ((name, namespace.get(name)) for name in names)
+    # LangChain's tools can't be called.
+    return tuple(value if callable(value) or is_langchain(value) else name for name, value in found)
 
 
 def preview_of(name: str, arguments_json: str, place: Place | None) -> FileCard | None:

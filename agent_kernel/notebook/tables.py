@@ -102,10 +102,6 @@ def _of_spark(value: Any) -> Columns:
     return _of_pairs((field.name, field.dataType) for field in value.schema.fields)
 
 
-def _of_relation(value: Any) -> Columns:
-    return _of_pairs(zip(value.columns, value.types, strict=True))
-
-
 def _shape_of(value: Any) -> str:
     return f" {_shape(value.shape)}"
 
@@ -153,7 +149,7 @@ def _type_within(variable: Any) -> str:
 
 
 def _describe_array(value: Any, preview: bool) -> str:
-    head = f"{type_name(value)} {_shape(value.shape)}, dtype {dtype_text(value.dtype)}"
+    head = _describe_shaped(value, False)
     if not preview or value.dtype.kind not in "biufcMmUS":
         return head
     return f"{head}, first values {', '.join(str(item)[:60] for item in value.flat[:ITEMS])}"
@@ -164,7 +160,7 @@ def _describe_scalar(value: Any, preview: bool) -> str:
 
 
 def _describe_column(value: Any, preview: bool) -> str:
-    head = f"{type_name(value)} {_shape(value.shape)}, dtype {dtype_text(value.dtype)}"
+    head = _describe_shaped(value, False)
     if not preview or not _is_known_dtype(value.dtype):
         return head
     first = (value.iloc[:ITEMS] if hasattr(value, "iloc") else value[:ITEMS]).tolist()
@@ -239,7 +235,7 @@ _LIBRARIES: tuple[tuple[str, tuple[str, ...], Describe], ...] = (
     ("polars", ("DataFrame",), _Table(lambda value: _of_pairs(value.schema.items()), _shape_of)),
     ("polars", ("LazyFrame",), _Table(lambda value: _of_pairs(value.collect_schema().items()))),
     ("polars", ("Series",), _describe_shaped),
-    ("duckdb", ("DuckDBPyRelation",), _Table(_of_relation)),
+    ("duckdb", ("DuckDBPyRelation",), _Table(lambda value: _of_pairs(zip(value.columns, value.types, strict=True)))),
     ("duckdb", ("DuckDBPyConnection",), _describe_connection),
     ("dask.dataframe", ("DataFrame",), _Table(_of_pandas)),
     ("dask.dataframe", ("Series", "Index"), _describe_lazy_column),

@@ -10,7 +10,7 @@ from agent_kernel.errors import ToolDeclarationError
 from agent_kernel.tools.declaration import ToolDeclaration
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_SAYS_TYPE = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"}
+SAYS_TYPE = {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"}
 
 
 def refuse(name: str, fault: str, advice: str) -> ToolDeclarationError:
@@ -28,7 +28,7 @@ def check(declaration: ToolDeclaration) -> None:
     if schema.get("type") != "object" or not isinstance(schema.get("properties", {}), Mapping):
         raise refuse(name, "its parameters are not a JSON Schema of type object", "Declare an object with properties.")
     for parameter, described in schema.get("properties", {}).items():
-        if not isinstance(described, Mapping) or not _SAYS_TYPE & described.keys():
+        if not isinstance(described, Mapping) or not SAYS_TYPE & described.keys():
             raise refuse(name, f"its parameter {parameter!r} has no type", "Give it one, such as str or int | str.")
     _check_references(name, schema)
 

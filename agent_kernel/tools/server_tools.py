@@ -16,7 +16,7 @@ from typing import Any
 
 from agent_kernel.errors import ToolDeclarationError
 from agent_kernel.protocol.tools import ServerTool, ToolDeclaration
-from agent_kernel.tools.schema_check import check, check_schema
+from agent_kernel.tools.schema_check import SAYS_TYPE, check, check_schema
 
 MOST_OFFERED = 40
 """The most tools that a model is given at once; with more, those of servers are found by `find_tools`."""
@@ -67,7 +67,9 @@ def declared(
         raise ToolDeclarationError(f"The tool {tool[:80]!r} can't be offered: its name is too long.")
     if len(json.dumps(schema)) > _SCHEMA_CHARACTERS:
         raise ToolDeclarationError(f"The tool {tool[:80]!r} can't be offered: its parameters are too long.")
-    text = _whole(description).strip()[:_DESCRIPTION_CHARACTERS] or f"{tool[:80]}, a tool of the server {server}."
+    # Without halves of surrogate pairs, which no service takes.
+    whole = description.encode(errors="replace").decode().strip()
+    text = whole[:_DESCRIPTION_CHARACTERS] or f"{tool[:80]}, a tool of the server {server}."
     found = ToolDeclaration(
         name=name_of(server, tool),
         description=text,
@@ -80,19 +82,12 @@ def declared(
     return found
 
 
-def _whole(text: str) -> str:
-    """Without halves of surrogate pairs, which no service takes."""
-    return text.encode(errors="replace").decode()
-
-
 def _typed(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with a type for each parameter that has none, which means anything."""
     properties = schema.get("properties")
     found = {**schema, "type": "object", "properties": properties if isinstance(properties, dict) else {}}
     for name, described in found["properties"].items():
-        if isinstance(described, dict) and not {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"} & {
-            *described
-        }:
+        if isinstance(described, dict) and not SAYS_TYPE & described.keys():
             found["properties"] = found["properties"] | {name: described | {"type": _ANYTHING}}
     return found
 

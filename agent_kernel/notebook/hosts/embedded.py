@@ -185,7 +185,8 @@ class EmbeddedHost:
         return self._submit(work()).result()
 
     def _attended(self) -> bool:
-        return is_attended(self._state.shell) and _have_widgets()
+        has_widgets = importlib.util.find_spec("agent_kernel_widgets") is not None
+        return has_widgets and is_attended(self._state.shell)
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -367,7 +368,3 @@ def _settings() -> RuntimeSettings:
         read_instructions=lambda _: read_instructions(FOLDER, None, own_instructions_folder()),
         user_rules=UserRules(user_rules_path()),
     )
-
-
-def _have_widgets() -> bool:
-    return importlib.util.find_spec("agent_kernel_widgets") is not None

@@ -55,15 +55,13 @@ class WidgetChannel:
 
     async def drain(self) -> None:
         """Wait until the page has been sent all that is committed; the widget is about to close."""
+        session = self._session
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
-                while not self._closed and (self._batch or not self._is_caught_up()):
+                while not self._closed and (self._batch or not (session is None or session.is_caught_up)):
                     await self._posted.wait()
         except TimeoutError:
             return
-
-    def _is_caught_up(self) -> bool:
-        return self._session is None or self._session.is_caught_up
 
     def close(self) -> None:
         """The page is sent what waits for its message, such as the answer to a command that came late."""

@@ -1,10 +1,9 @@
 """Reads what a prompt mentions: variables, files of the notebook's folder, cells. It runs none of the user's code."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -45,11 +44,9 @@ def _variable_or_file(shell: InteractiveShell, name: str, root: Path) -> Mention
         if text is not None:
             return Mention(name=name, text=text)
     found = _VARIABLE.fullmatch(name)
-    return Mention(name=name, text=_described(mine, found[1])) if found is not None and found[1] in mine else None
-
-
-def _described(mine: Mapping[str, Any], name: str) -> str:
-    return f"the variable {inspect_variables(mine, {}, [name])}"[:MENTION_CHARACTERS]
+    if found is None or found[1] not in mine:
+        return None
+    return Mention(name=name, text=f"the variable {inspect_variables(mine, {}, [found[1]])}"[:MENTION_CHARACTERS])
 
 
 def _cell(ran: RanCells, name: str, wanted: int | str, notebook: str | None, root: Path) -> Mention | None:

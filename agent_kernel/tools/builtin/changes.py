@@ -212,12 +212,10 @@ def carry_out(change: FileChange, path: str) -> str:
         places = f" in {change.edit.places} places" if change.edit.places > 1 else ""
         return f"Edited {path}{places}: {_changes(change.before, change.after)}."
     if change.before is None:
-        return f"{'Replaced' if change.existed else 'Created'} {path}: {_count(len(split_lines(change.after.text)))}."
+        count = len(split_lines(change.after.text))
+        lines = "1 line" if count == 1 else f"{count:,} lines"
+        return f"{'Replaced' if change.existed else 'Created'} {path}: {lines}."
     return f"Replaced {path}: {_changes(change.before, change.after)}."
-
-
-def _count(lines: int) -> str:
-    return "1 line" if lines == 1 else f"{lines:,} lines"
 
 
 def _changes(before: TextFile | None, after: TextFile) -> str:

@@ -264,25 +264,30 @@ BUILTIN_TOOLS: tuple[ToolDeclaration, ...] = (
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {tool.name: tool.parameters for tool in BUILTIN_TOOLS}
 BUILTIN_NAMES = frozenset(tool.name for tool in BUILTIN_TOOLS)
 
-_LEAN: dict[str, tuple[str, dict[str, Any]]] = {
-    "run_python": (
+
+def _leaner(description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"description": description, "parameters": parameters}
+
+
+_LEAN: dict[str, dict[str, Any]] = {
+    "run_python": _leaner(
         "Run Python code in the user's notebook kernel. Variables stay. You get what it prints and the value of its "
         "last expression.",
         _object(["code"], code={"type": "string"}),
     ),
-    "inspect_variables": (
+    "inspect_variables": _leaner(
         "Show the user's variables: types, shapes, columns, a preview. Without names: a list of all.",
         _object([], names={"type": "array", "items": {"type": "string"}}),
     ),
-    "list_files": (
+    "list_files": _leaner(
         "List the files in a folder of the notebook, or all that match a pattern such as '**/*.csv'.",
         _object([], path={"type": "string"}, pattern={"type": "string"}),
     ),
-    "read_file": (
+    "read_file": _leaner(
         "Read a text file: `limit` lines from line `offset` on, counted from 1.",
         _object(["path"], path={"type": "string"}, offset={"type": "integer"}, limit={"type": "integer"}),
     ),
-    ASK_USER: (
+    ASK_USER: _leaner(
         "Ask the user one question, where only they can decide, and wait for the answer.",
         _object(["question"], question={"type": "string"}),
     ),
@@ -297,17 +302,10 @@ def lean_tools(tools: Sequence[ToolDeclaration]) -> tuple[ToolDeclaration, ...]:
     shipped = [tool.name for tool in tools if is_shipped(tool)]
     is_choice = not {*shipped} >= BUILTIN_NAMES - CHANGES_CELLS  # cells can be changed only with a server
     return tuple(
-        _leaner(tool) if tool.name in shipped else tool
+        replace(tool, **_LEAN[tool.name]) if tool.name in shipped and tool.name in _LEAN else tool
         for tool in tools
         if is_choice or tool.name in _LEAN or tool.name not in shipped
     )
-
-
-def _leaner(tool: ToolDeclaration) -> ToolDeclaration:
-    if tool.name not in _LEAN:
-        return tool
-    description, parameters = _LEAN[tool.name]
-    return replace(tool, description=description, parameters=parameters)
 
 
 def is_shipped(tool: ToolDeclaration) -> bool:

@@ -38,7 +38,8 @@ def list_files(root: Path, path: str = ".", pattern: str | None = None, approved
     place = existing(path, root, approved)
     with _opened(place, path) as folder:
         walk = _Walk(folder, pattern)
-        with closing(_children(folder, path) if pattern is None else _sizes(walk)) as entries:
+        found = (_with_size(file.shown, file.entry) for file in walk)
+        with closing(_children(folder, path) if pattern is None else found) as entries:
             lines = list(islice(entries, ENTRIES + 1))
     if len(lines) > ENTRIES:
         lines[ENTRIES:] = [f"... [more than {ENTRIES} entries; give a folder or a pattern] ..."]
@@ -121,11 +122,6 @@ def _search(files: Iterable[tuple[OpenFolder, str, str]], wanted: re.Pattern[str
     return found, skipped
 
 
-def _sizes(walk: "_Walk") -> Generator[str]:
-    for file in walk:
-        yield _with_size(file.shown, file.entry)
-
-
 def _children(folder: OpenFolder, shown: str) -> Generator[str]:
     try:
         entries = sorted(folder.entries(), key=lambda entry: entry.name)
@@ -177,7 +173,8 @@ class _Walk:
                 self.cut = _TOO_MANY
                 return
             shown = path + entry.name
-            if not entry.name.startswith(".") and not entry.is_symlink() and self._wanted(shown):
+            is_wanted = self._spec is None or self._spec.match_file(shown)
+            if not entry.name.startswith(".") and not entry.is_symlink() and is_wanted:
                 yield _File(folder, entry.name, shown, entry)
         if folders and depth >= _DEPTH:
             self.cut = _TOO_DEEP
@@ -191,9 +188,6 @@ class _Walk:
                 yield from self._below(below, f"{path}{name}/", depth + 1)
             if self.cut == _TOO_MANY:
                 return
-
-    def _wanted(self, shown: str) -> bool:
-        return self._spec is None or bool(self._spec.match_file(shown))
 
 
 def _sorted_out(folder: OpenFolder) -> tuple[list[str], list[os.DirEntry[str]]]:

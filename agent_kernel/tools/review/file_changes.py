@@ -87,9 +87,10 @@ def _facts(change: FileChange, root: Path, too_long: bool) -> list[str]:
     if not change.existed:
         if not change.after.text:
             facts.append("A new, empty file.")
-        missing = _missing_folder(change.target)
-        if missing is not None:
-            facts.append(f"Makes the folder {_short(_from(root, missing))}/.")
+        folder, made = Path(os.path.realpath(root)), change.target.parent
+        if not made.exists():
+            shown = made.relative_to(folder) if made.is_relative_to(folder) else made
+            facts.append(f"Makes the folder {_short(str(shown))}/.")
     elif change.edit is None:
         facts.append(_replaced(change))
     elif change.edit.everywhere:
@@ -119,11 +120,6 @@ def _encoding(before: TextFile | None, after: TextFile) -> list[str]:
     return [f"The file is not UTF-8 (it is read as {name}); it becomes UTF-8."]
 
 
-def _missing_folder(target: Path) -> Path | None:
-    """A fact about the file's folder, if it does not exist yet."""
-    return None if target.parent.exists() else target.parent
-
-
 def _warnings(root: Path, path: str, place: Place) -> list[Warning]:
     """Facts about where a path leads, if it is not what it says."""
     try:
@@ -146,11 +142,6 @@ def _links(folder: Path, path: str) -> list[str]:
         if at.is_symlink() and len(found) < _LINKS:
             found.append(f"{_short(str(said))} is a link to {_short(str(at.readlink()))}")
     return found
-
-
-def _from(root: Path, path: Path) -> str:
-    folder = Path(os.path.realpath(root))
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
 def _short(path: str) -> str:

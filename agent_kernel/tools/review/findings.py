@@ -47,12 +47,12 @@ def gather(findings: Iterable[Finding]) -> list[Warning]:
     by_effect: dict[Effect, dict[str, None]] = {}
     for effect, detail in findings:
         by_effect.setdefault(effect, {})[_short(detail)] = None
-    return [Warning(title=effect, detail=_join([d for d in details if d])) for effect, details in by_effect.items()]
-
-
-def _join(details: list[str]) -> str:
-    more = f" and {len(details) - _DETAILS} more" if len(details) > _DETAILS else ""
-    return ", ".join(details[:_DETAILS]) + more
+    warnings = []
+    for effect, found in by_effect.items():
+        details = [detail for detail in found if detail]
+        more = f" and {len(details) - _DETAILS} more" if len(details) > _DETAILS else ""
+        warnings.append(Warning(title=effect, detail=", ".join(details[:_DETAILS]) + more))
+    return warnings
 
 
 def _short(detail: str) -> str:

@@ -134,7 +134,8 @@ class _Piece:
             count = min(len(lines), max(room // 2, room - len(others)))
             self._add(sign, lines[:count], others)
             if count < len(lines):
-                self.lines.append(f"\\ {len(lines) - count:,} more {_lines(len(lines) - count)} {done}")
+                left = len(lines) - count
+                self.lines.append(f"\\ {left:,} more {'line is' if left == 1 else 'lines are'} {done}")
                 self.cut = self.cut_short = True
 
     def _add(self, sign: str, lines: Sequence[str], others: Sequence[str] = ()) -> None:
@@ -160,10 +161,6 @@ def _common(one: str, other: str) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
     return low
-
-
-def _lines(count: int) -> str:
-    return "line is" if count == 1 else "lines are"
 
 
 def _span(first: int, count: int) -> str:
