@@ -86,15 +86,11 @@ class KernelLink:
     def __init__(self, connection: KernelConnection) -> None:
         self._connection = connection
         self._replies: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self._gone: KernelGone | None = None
+        self.gone: KernelGone | None = None
         self._installing = asyncio.Lock()
         self.installed = asyncio.Event()
         """Set once the kernel is known to answer this link's requests."""
         connection.connect(self._receive)
-
-    @property
-    def gone(self) -> KernelGone | None:
-        return self._gone
 
     async def request(self, request: Request[ReplyT], reply_type: type[ReplyT] | None = None) -> ReplyT:
         """Send a request and wait for its reply, as long as the kernel lives. Raises `RequestFailed`, `KernelGone`.
@@ -126,7 +122,7 @@ class KernelLink:
 
     def send_line(self, line: str) -> None:
         """Answer the code that waits for a line."""
-        if self._gone is None:
+        if self.gone is None:
             self._connection.send("stdin", "input_reply", {"value": line, "status": "ok"}, {})
 
     def execute(self, code: str) -> Sent:
@@ -142,8 +138,8 @@ class KernelLink:
         self, channel: str, message_type: str, content: dict[str, Any], metadata: dict[str, Any] | None = None
     ) -> Sent:
         """The future resolves with the content of the reply. Raises `KernelGone`."""
-        if self._gone is not None:
-            raise self._gone
+        if self.gone is not None:
+            raise self.gone
         message_id = self._connection.send(channel, message_type, content, metadata or {})
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._replies[message_id] = reply
@@ -205,8 +201,8 @@ class KernelLink:
         """Raises `KernelGone` where the process has ended, also for kernels that are not restarted automatically."""
         if not await self._connection.is_alive():
             self.fail(KernelGone("The kernel died."))
-        if self._gone is not None:
-            raise self._gone
+        if self.gone is not None:
+            raise self.gone
 
     def _receive(self, message_id: str, content: object) -> None:
         reply = self._replies.get(message_id)
@@ -219,9 +215,9 @@ class KernelLink:
 
     def fail(self, error: KernelGone) -> None:
         """This process of the kernel has ended: each waiter gets `error`, and the connection to it is closed."""
-        if self._gone is not None:
+        if self.gone is not None:
             return
-        self._gone = error
+        self.gone = error
         for reply in self._replies.values():
             if not reply.done():
                 reply.set_exception(error)

@@ -168,24 +168,20 @@ class PrintedByChildren:
 
     def __init__(self) -> None:
         self._streams: list[Any] = [sys.stdout, sys.stderr]
-        self._forks = 0
+        self.forks = 0
+        """How often this process has been forked."""
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_parent=self._on_fork)
 
     def _on_fork(self) -> None:
-        self._forks += 1
-
-    @property
-    def forks(self) -> int:
-        """How often this process has been forked."""
-        return self._forks
+        self.forks += 1
 
     def wait(self, forks_before: int) -> None:
         for stream in self._streams:
             if getattr(stream, "_fid", None) is not None:
                 with contextlib.suppress(OSError):  # the call may have closed the descriptor
                     _drain(stream)
-        if self._forks != forks_before:
+        if self.forks != forks_before:
             time.sleep(FORKED_SECONDS)
         for stream in self._streams:
             with contextlib.suppress(ValueError):

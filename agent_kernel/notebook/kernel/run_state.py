@@ -119,15 +119,16 @@ class RunState(Listenable):
         """How many cells, or calls in them, wait for its end now and run its calls meanwhile."""
         self.acknowledged = threading.Event()
         """Set when the server has asked for the declaration."""
-        self._view: RunView | None = None
-        self._end: RunResult | None = None
+        self.view: RunView | None = None
+        """The runtime's latest view of the run; `None` until there is one."""
+        self.end: RunResult | None = None
         self._done = threading.Event()
 
     @property
     def status(self) -> Status:
         """It is "running" also while the run waits for an earlier one of its conversation, or for an approval."""
-        if self._end is not None and self._end.run.status != "queued":
-            return self._end.run.status
+        if self.end is not None and self.end.run.status != "queued":
+            return self.end.run.status
         return "running"
 
     @property
@@ -138,19 +139,10 @@ class RunState(Listenable):
         """Block this thread until the run has ended, for `timeout` seconds at most. Whether it has."""
         return self._done.wait(timeout)
 
-    @property
-    def end(self) -> RunResult | None:
-        return self._end
-
-    @property
-    def view(self) -> RunView | None:
-        """The runtime's latest view of the run; `None` until there is one."""
-        return self._view
-
     def cancel(self, cause: StopCause) -> None:
         """Cancel the run. For any thread; of two causes the first counts."""
         with self._lock:
-            if self._end is not None or self.stop_cause is not None:
+            if self.end is not None or self.stop_cause is not None:
                 return
             if cause != "cell_deleted":  # the cell may only have been moved, which the runtime finds out
                 self.stop_cause = cause
@@ -173,7 +165,7 @@ class RunState(Listenable):
     def update(self, view: RunView) -> None:
         """The runtime has sent a new view of the run."""
         self.acknowledged.set()
-        self._view = view
+        self.view = view
 
     def fail(self, message: str) -> None:
         """End a run that never reached a runtime."""
@@ -182,9 +174,9 @@ class RunState(Listenable):
     def finish(self, end: RunResult) -> None:
         """The runtime has ended the run. A repeat changes nothing."""
         with self._lock:
-            if self._end is not None:
+            if self.end is not None:
                 return
-            self._end, self._view = end, end.run
+            self.end, self.view = end, end.run
         try:
             self.host.on_end(end)
         finally:
@@ -195,6 +187,6 @@ class RunState(Listenable):
     def reopen(self) -> None:
         """The run, whose model had failed, is tried again."""
         with self._lock:
-            self._end = self.stop_cause = None
+            self.end = self.stop_cause = None
             self._done.clear()
         self.host.on_retry(self)
