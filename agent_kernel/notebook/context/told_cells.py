@@ -1,13 +1,21 @@
-"""Describes the cells that ran last: id, source, what they printed and showed, and how they failed."""
+"""Describes the model's environment to it: the notebook, the user's variables, and the cells that ran last, with what
+they printed and showed, and how they failed."""
 
 import os
+import platform
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.execution.stream_text import plain
 from agent_kernel.models.redaction import Secrets, hide_keys
+from agent_kernel.notebook.inspect import Describer, user_variables
 from agent_kernel.protocol.calls import SeenCell, source_digest
+from agent_kernel.protocol.kernel import CELLS_OPEN, FOLDER_OPEN, VARIABLES_OPEN, EnvironmentDescribed
 
 MAX_CHARACTERS = 12_000
 """Of all cells."""
@@ -18,6 +26,9 @@ RAN_CHARACTERS = 2_000
 CELLS = 6
 STREAM_CHARACTERS = 600
 SHOWN_CHARACTERS = 300
+_PLACE_CHARACTERS = 1_500
+_VARIABLES = 40
+_VARIABLE_CHARACTERS = 1_800
 _SECRET_NAME = re.compile(r"(?i)(?:^|_)(?:key|token|secret|password|passwd|credentials?)(?:$|_)")
 _LEAST = 200
 """Of an earlier cell no fewer characters are told."""
@@ -36,11 +47,38 @@ class RanCell:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    text: str
-    cells: tuple[SeenCell, ...] = ()
-    """Those whose source is in the text as it is, all of it."""
+Told = tuple[str, tuple[SeenCell, ...]]
+"""The text, and the cells whose source is in it as it is, all of it."""
+
+
+def describe_environment(shell: InteractiveShell, path: str | None, cells: Sequence[RanCell]) -> EnvironmentDescribed:
+    """A text of at most 16,000 characters. `path` is the notebook's, where it is known; `cells` are what ran last.
+
+    Safe in any thread and while the main thread is busy: it runs none of the user's code.
+    """
+    place = f"the notebook {path}" if path else "a notebook or script with no known path"
+    where = f"You work in {place}, with Python {platform.python_version()}{FOLDER_OPEN}{Path.cwd()}."
+    parts = [where[:_PLACE_CHARACTERS], _variables(shell)]
+    told, seen = describe_cells(cells)
+    if told:
+        parts.append(CELLS_OPEN + told)
+    return EnvironmentDescribed(text="\n\n".join(parts), cells=seen)
+
+
+def _variables(shell: InteractiveShell) -> str:
+    mine = user_variables(shell.user_ns, shell.user_ns_hidden)
+    if not mine:
+        return "No variables are defined yet."
+    lines: list[str] = []
+    length, describer = 0, Describer()
+    for name, value in islice(mine.items(), _VARIABLES):
+        line = f"- {name}: {describer.short(value)}"[:300]
+        length += len(line)
+        if length > _VARIABLE_CHARACTERS:
+            break
+        lines.append(line)
+    more = len(mine) - len(lines)
+    return VARIABLES_OPEN + "\n".join([*lines, *([f"- and {more} more"] if more else [])])
 
 
 def describe_cells(cells: Sequence[RanCell]) -> Told:
@@ -61,13 +99,13 @@ def describe_cells(cells: Sequence[RanCell]) -> Told:
         told |= {cell.cell_id or "", cell.source}
         if whole and cell.cell_id is not None:
             seen.append(_seen(cell.cell_id, cell.source))
-    return Told("\n".join(reversed(blocks)), tuple(seen))
+    return "\n".join(reversed(blocks)), tuple(seen)
 
 
 def describe_cell(cell: RanCell, most: int = FAILED_CHARACTERS) -> Told:
     """One cell that is asked for."""
     block, whole = _block(cell, most, _hider())
-    return Told(block, (_seen(cell.cell_id, cell.source),) if whole and cell.cell_id is not None else ())
+    return block, (_seen(cell.cell_id, cell.source),) if whole and cell.cell_id is not None else ()
 
 
 def _seen(cell_id: str, source: str) -> SeenCell:

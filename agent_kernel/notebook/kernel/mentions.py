@@ -60,8 +60,8 @@ def _cell(ran: RanCells, name: str, wanted: int | str, notebook: str | None, roo
             return Mention(name=name, is_cell=True, is_saved=True, cell=seen, text=text)
     if found is None:
         return None
-    told = describe_cell(found)
-    return Mention(name=name, is_cell=True, cell=next(iter(told.cells), None), text=told.text)
+    text, cells = describe_cell(found)
+    return Mention(name=name, is_cell=True, cell=next(iter(cells), None), text=text)
 
 
 def _is_it(cell: CellState, wanted: int | str, source: str | None) -> bool:

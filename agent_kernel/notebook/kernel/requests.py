@@ -17,7 +17,7 @@ from typing import Any, assert_never
 from IPython.core.interactiveshell import InteractiveShell
 
 from agent_kernel.errors import ServerSilent, ToolFailed
-from agent_kernel.notebook.context.description import describe_environment
+from agent_kernel.notebook.context.told_cells import describe_environment
 from agent_kernel.notebook.execution.approved_calls import Entry
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.kernel.environment import is_served, message_of, notebook_path
