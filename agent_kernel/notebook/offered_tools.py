@@ -5,7 +5,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -100,14 +100,7 @@ def split_wanted(wanted: Iterable[Any], *, served: bool) -> tuple[tuple[str, ...
 def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tuple[Tool, ...]:
     """The tools with these time limits for one call, in seconds by tool name. Raises `ConfigurationError`."""
     checked = checked_timeouts(timeouts, "timeouts")
-    if unknown := sorted(set(checked) - {tool.declaration.name for tool in tools}):
-        raise ConfigurationError(f"timeouts: no tool of this agent is named {', '.join(map(repr, unknown))}.")
-
-    def timed(tool: Tool) -> Tool:
-        seconds = checked.get(tool.declaration.name, tool.declaration.timeout)
-        return replace(tool, declaration=replace(tool.declaration, timeout=seconds))
-
-    return tuple(map(timed, tools))
+    return _redeclared(tools, checked, "timeouts", lambda tool: replace(tool, timeout=checked[tool.name]))
 
 
 def split_cache(
@@ -130,16 +123,22 @@ def split_cache(
 
 def with_cache(tools: tuple[Tool, ...], wanted: set[str]) -> tuple[Tool, ...]:
     """The tools, of which those with these names give a stored outcome again. Raises `ConfigurationError`."""
-    if unknown := wanted - {tool.declaration.name for tool in tools}:
-        raise ConfigurationError(f"cache: no tool of this agent is named {', '.join(sorted(map(repr, unknown)))}.")
+    return _redeclared(
+        tools, wanted, "cache", lambda tool: tool if tool.cache_seconds is not None else cached(tool, cache=True)
+    )
 
-    def kept(tool: Tool) -> Tool:
-        declaration = tool.declaration
-        if declaration.name not in wanted or declaration.cache_seconds is not None:
-            return tool
-        return replace(tool, declaration=cached(declaration, cache=True))
 
-    return tuple(map(kept, tools))
+def _redeclared(
+    tools: tuple[Tool, ...], names: Collection[str], said: str, change: Callable[[ToolDeclaration], ToolDeclaration]
+) -> tuple[Tool, ...]:
+    """The tools, of which those with these names are declared otherwise. Raises `ConfigurationError` for a name of
+    none."""
+    if unknown := sorted({*names} - {tool.declaration.name for tool in tools}):
+        raise ConfigurationError(f"{said}: no tool of this agent is named {', '.join(map(repr, unknown))}.")
+    return tuple(
+        replace(tool, declaration=change(tool.declaration)) if tool.declaration.name in names else tool
+        for tool in tools
+    )
 
 
 def named_tools(names: Iterable[str], namespace: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -53,29 +53,6 @@ def test_the_demo_keeps_what_the_user_changed_in_the_copy(tmp_path: Path) -> Non
     assert sources(prepare_demo(NOTEBOOKS, tmp_path, {})) == sources(changed) == ["'mine'"]
 
 
-@pytest.mark.kernel
-def test_run_writes_the_outputs_into_the_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_notebook(tmp_path / "sums.ipynb", "6 * 7")
-    assert cli.main(["run", str(path)]) == 0
-    (output,) = nbformat.read(path, as_version=4).cells[0].outputs
-    assert output.data["text/plain"] == "42"
-    assert "1 passed" in capsys.readouterr().out
-
-
-@pytest.mark.kernel
-def test_run_fails_when_a_cell_fails_and_keeps_what_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_notebook(tmp_path / "broken.ipynb", "'ran'", "1 / 0")
-    out = tmp_path / "out.ipynb"
-    assert cli.main(["run", str(path), "--output", str(out)]) == 1
-    assert nbformat.read(out, as_version=4).cells[0].outputs
-    assert "Cell 2: ZeroDivisionError" in capsys.readouterr().out
-
-
-def test_run_says_so_when_there_is_no_such_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["run", str(tmp_path / "nowhere.ipynb")]) == 2
-    assert "There is no notebook" in capsys.readouterr().err
-
-
 def test_an_unknown_option_is_refused_and_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["doctor", "--loud"])
