@@ -25,18 +25,25 @@ Value = bool | int | float | str | None
 
 def plan(options: argparse.Namespace, environ: Mapping[str, str]) -> list[Job]:
     """One job for each notebook. Raises `ConfigurationError`, which names every file that is no notebook."""
+    if options.once and options.logs is None:
+        raise ConfigurationError("--once needs --logs DIR: what has begun is noted there.")
+    if options.again and not options.once:
+        raise ConfigurationError("--again goes with --once: without it, every notebook is run.")
     notebooks: list[Path] = options.notebooks
-    _check_once(options)
+    output: Path | None = options.output
     faults = [fault for fault in map(fault_of, notebooks) if fault]
     if faults:
         raise ConfigurationError("\n".join(faults))
-    names = _names(notebooks)
-    alone = len(notebooks) == 1
-    jobs = [
-        Job(
+    is_file = output is not None and len(notebooks) == 1 and output.suffix == ".ipynb"
+
+    def job(notebook: Path, name: Path) -> Job:
+        executed = notebook if output is None else output if is_file else output / name
+        # Logs are named after the executed notebook: one notebook may be run with many parameters.
+        log = (Path(executed.name) if is_file else name).with_suffix(".log")
+        return Job(
             notebook=notebook,
-            output=_output(options.output, notebook, name, alone=alone),
-            log=_log(options.logs, options.output, name, alone=alone),
+            output=executed,
+            log=options.logs / log if options.logs is not None else None,
             parameters=parameters_cell(options.parameters),
             environ={**environ, VARIABLE: options.approve or approval_mode(environ)},
             timeout=options.timeout,
@@ -44,19 +51,12 @@ def plan(options: argparse.Namespace, environ: Mapping[str, str]) -> list[Job]:
             once=options.once,
             again=options.again,
         )
-        for notebook, name in zip(notebooks, names, strict=True)
-    ]
-    faults = [fault for job in jobs if job.once and (fault := misfit(job))]
+
+    jobs = [job(notebook, name) for notebook, name in zip(notebooks, _names(notebooks), strict=True)]
+    faults = [fault for one in jobs if one.once and (fault := misfit(one))]
     if faults:
         raise ConfigurationError("\n".join(faults))
     return jobs
-
-
-def _check_once(options: argparse.Namespace) -> None:
-    if options.once and options.logs is None:
-        raise ConfigurationError("--once needs --logs DIR: what has begun is noted there.")
-    if options.again and not options.once:
-        raise ConfigurationError("--again goes with --once: without it, every notebook is run.")
 
 
 def _names(notebooks: Sequence[Path]) -> list[Path]:
@@ -68,23 +68,6 @@ def _names(notebooks: Sequence[Path]) -> list[Path]:
         raise ConfigurationError(f"Given twice: {', '.join(twice)}. Two kernels would write the same file.")
     common = Path(os.path.commonpath([path.parent for path in resolved]))
     return [path.relative_to(common) for path in resolved]
-
-
-def _output(wanted: Path | None, notebook: Path, name: Path, *, alone: bool) -> Path:
-    if wanted is None:
-        return notebook
-    return wanted if alone and _is_file(wanted) else wanted / name
-
-
-def _log(logs: Path | None, wanted: Path | None, name: Path, *, alone: bool) -> Path | None:
-    """The log is named after the executed notebook: one notebook may be run with many parameters."""
-    if logs is None:
-        return None
-    return logs / (Path(wanted.name) if wanted is not None and alone and _is_file(wanted) else name).with_suffix(".log")
-
-
-def _is_file(wanted: Path) -> bool:
-    return wanted.suffix == ".ipynb"
 
 
 def fault_of(notebook: Path) -> str:
