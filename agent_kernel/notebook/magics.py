@@ -105,36 +105,41 @@ class AgentMagics(Magics):
     @line_cell_magic
     def agent(self, line: str, cell: str | None = None) -> None:
         """Ask an agent that works in this notebook. `%agent` alone shows how."""
-        if line.strip() in ("--help", "-h") or (line.strip() in ("", "help") and not (cell or "").strip()):
-            run, defaults = last_run(), self._defaults.line()
-            said = "No agent has run in this kernel yet." if run is None else f"The last run: {run!r}"
-            _print("\n".join([said, *([f"Defaults (%agent config): {defaults}"] if defaults else []), "", HELP]))
-            return
-        if cell is None and line.strip() == "models":
-            self._list_models()
-            return
+        command = line.strip()
         try:
-            if cell is None and line.split()[0] == "stats" and (days := stats_days(line)) is not None:
-                self._show_stats(days)
-                return
-            if cell is None and (words := words_of(line)) is not None:
-                defaults = self._defaults.change(words) if words else self._defaults.text()
-                _print("\n".join([defaults, *magic_commands.limits()]))
-                return
-            if cell is None and (found := _REMOVE.fullmatch(line.strip())) is not None:
-                _print(magic_commands.remove_rule(kernel_state().last_run, found[1]))
-                return
-            if cell is None and (command := self._commands().get(line.strip())) is not None:
-                _print(command())
-                return
-            self._start(parse(line, self._defaults.in_force), cell)
+            if command in ("--help", "-h") or (command in ("", "help") and not (cell or "").strip()):
+                said: str | None = self._help()
+            else:
+                said = self._said(command) if cell is None else None
+            if said is None:
+                self._start(parse(line, self._defaults.in_force), cell)
+            elif said:
+                sys.stdout.write(f"{said}\n")
         except AgentKernelError as error:
             raise UsageError(str(error)) from None
+
+    def _help(self) -> str:
+        run, defaults = last_run(), self._defaults.line()
+        said = "No agent has run in this kernel yet." if run is None else f"The last run: {run!r}"
+        return "\n".join([said, *([f"Defaults (%agent config): {defaults}"] if defaults else []), "", HELP])
+
+    def _said(self, line: str) -> str | None:
+        """What a command says; `None` for a line that is a prompt."""
+        if line.split()[0] == "stats" and (days := stats_days(line)) is not None:
+            return self._show_stats(days)
+        if (words := words_of(line)) is not None:
+            defaults = self._defaults.change(words) if words else self._defaults.text()
+            return "\n".join([defaults, *magic_commands.limits()])
+        if (found := _REMOVE.fullmatch(line)) is not None:
+            return magic_commands.remove_rule(kernel_state().last_run, found[1])
+        command = self._commands().get(line)
+        return command() if command is not None else None
 
     def _commands(self) -> dict[str, Callable[[], str]]:
         """The commands: a word that is alone in its line. A prompt may begin with such a word."""
         state = kernel_state()
         return {
+            "models": self._list_models,
             "tools": lambda: magic_commands.tools(host_for(state, None).servers()),
             "status": lambda: magic_commands.status(state.open_runs(), self._waiting_runs()),
             "show": lambda: magic_commands.show(state.open_runs()),
@@ -166,21 +171,19 @@ class AgentMagics(Magics):
         shell.set_next_input(code)
         return ""
 
-    def _show_stats(self, days: int) -> None:
+    def _show_stats(self, days: int) -> str:
         run = last_run()
         host = host_for(kernel_state(), None)
         usage, metrics = host.usage(days), host.metrics(days)
         here = run.conversation_id if run is not None else self._conversation_id
         display(stats_bundle(usage, metrics, here), raw=True)
+        return ""
 
-    def _list_models(self) -> None:
-        try:
-            models = model_list().wait(LIST_SECONDS, again=True)
-        except AgentKernelError as error:
-            raise UsageError(str(error)) from None
+    def _list_models(self) -> str:
+        models = model_list().wait(LIST_SECONDS)
         if models is None:
             raise UsageError(f"The list of models did not come within {LIST_SECONDS:g} s. Try again in a moment.")
-        sys.stdout.write(table(models) + "\n")
+        return table(models)
 
     def _start(self, options: Options, cell: str | None) -> None:
         prompt = "\n".join(part for part in (options.prompt, cell) if part)
@@ -266,11 +269,6 @@ def recorded_model(model: str | None, record: str | None, on_change: OnChange | 
     if not replays:
         raise ConfigurationError("--on-change goes with a recording: --model replay:FILE.jsonl --on-change warn.")
     return f"{model} --on-change {on_change}"
-
-
-def _print(text: str) -> None:
-    if text:
-        sys.stdout.write(f"{text}\n")
 
 
 def _with_body(lines: list[str]) -> list[str]:

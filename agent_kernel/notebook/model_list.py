@@ -1,7 +1,6 @@
 """Lists the available models, for `%agent models` and the tab key after `--model`."""
 
 import functools
-import time
 from concurrent.futures import Future
 
 from agent_kernel.notebook.hosts.discovery import host_for
@@ -10,36 +9,29 @@ from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 
 LIST_SECONDS = 10.0
 """How long `%agent models` waits: the endpoints have half of it."""
-KEPT_SECONDS = 60.0
 SHOWN = 100
 """How many models of one endpoint are printed; the tab key completes all."""
 
 
 class ModelList:
-    """The host's models, cached. One per kernel; for the main thread."""
+    """The host's models, as they came last. One per kernel; for the main thread."""
 
     def __init__(self, state: KernelState) -> None:
         self._state = state
         self._known: ModelsView | None = None
-        self._until = 0.0
         self._asked: Future[ModelsView] | None = None
 
-    def wait(self, seconds: float, *, again: bool = False) -> ModelsView | None:
-        """The latest list, after up to `seconds`; `None` if none has come. A host that fails raises nothing here.
-
-        `again` asks the host even if a list is cached; the host caches its endpoints' answers itself.
-        """
-        if self._asked is None and (again or time.monotonic() >= self._until):
-            self._asked = host_for(self._state, None).list_models()
-        if self._asked is not None:
-            try:
-                self._known = self._asked.result(seconds)
-                self._until = time.monotonic() + KEPT_SECONDS
-                self._asked = None
-            except TimeoutError:
-                pass  # it may still come: the next call takes it
-            except Exception:  # noqa: BLE001 -- a pressed key must not raise
-                self._asked = None
+    def wait(self, seconds: float) -> ModelsView | None:
+        """The latest list, after up to `seconds`; `None` if none has come. A host that fails raises nothing here. It
+        caches its endpoints' answers itself."""
+        asked = self._asked or host_for(self._state, None).list_models()
+        self._asked = None
+        try:
+            self._known = asked.result(seconds)
+        except TimeoutError:
+            self._asked = asked  # it may still come: the next call takes it
+        except Exception:  # noqa: BLE001, S110 -- a pressed key must not raise
+            pass
         return self._known
 
 
