@@ -8,7 +8,7 @@ from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.notebook.execution.undo import KeptChange
 from agent_kernel.notebook.kernel.run_state import RunHost, RunState
 from agent_kernel.notebook.offered_tools import FOLDER
-from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.kernel_events import AskRemoveRule, AskUndo, AskUndoRun, WaitingRun
 from agent_kernel.protocol.lists import ServersView, ServerView
 from agent_kernel.record.as_cells import as_one, code_cells
 from agent_kernel.record.words import delayed, name_of, rule_text, rule_words
@@ -104,7 +104,7 @@ def remove_rule(run: RunState | None, number: str) -> str:
         raise UsageError(f"There is no saved rule {number}. %agent rules lists them.")
     rule = saved[int(number) - 1]
     assert rule.rule_id is not None
-    run.host.remove_rule(run.conversation_id, rule.rule_id)
+    run.host.ask(AskRemoveRule(conversation_id=run.conversation_id, rule_id=rule.rule_id))
     return f"Removed: {reveal(rule_text(rule.text))}. Calls that it allowed ask again, in runs that are under way too."
 
 
@@ -113,7 +113,8 @@ def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: RunHo
     change = next((one for one in reversed(changes) if one.state == "as_left"), None)
     if change is None:
         return changed_files(changes)
-    next((run.host for run in runs if run.run_id == change.run_id), default).undo(change.approval_id)
+    host = next((run.host for run in runs if run.run_id == change.run_id), default)
+    host.ask(AskUndo(approval_id=change.approval_id))
     left = sum(one.state == "as_left" for one in changes) - 1
     more = f"\n{left} more can be undone; %agent undo list shows them." if left else ""
     now = "is as it was before" if change.changed_at else "is removed again"
@@ -122,7 +123,7 @@ def undo(runs: Sequence[RunState], changes: Sequence[KeptChange], default: RunHo
 
 def undo_run(run: RunState | None, *, redo: bool = False) -> str:
     """Undo what the last run has changed in files and cells, or do it again. Raises `AgentKernelError`."""
-    changes = run.host.undo_run(run.run_id, redo=redo).changes if run is not None else ()
+    changes = run.host.ask(AskUndoRun(run_id=run.run_id, redo=redo)).changes if run is not None else ()
     if not changes:
         return "There is nothing to undo: the last run has changed no file and no cell."
     now = "as the run left it" if redo else "undone"

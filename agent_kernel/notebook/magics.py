@@ -26,7 +26,7 @@ from agent_kernel.notebook.offered_tools import named_tools
 from agent_kernel.notebook.run import state_of
 from agent_kernel.notebook.stats import stats_bundle
 from agent_kernel.protocol.ids import new_conversation_id
-from agent_kernel.protocol.kernel_events import WaitingRun
+from agent_kernel.protocol.kernel_events import AskMetrics, AskServers, AskUsage, AskWaitingRuns, WaitingRun
 from agent_kernel.protocol.lists import MOST_DAYS, STATS_DAYS
 from agent_kernel.protocol.vocabulary import Effort, OnChange, PolicyMode
 
@@ -140,7 +140,7 @@ class AgentMagics(Magics):
         state = kernel_state()
         return {
             "models": self._list_models,
-            "tools": lambda: magic_commands.tools(host_for(state, None).servers()),
+            "tools": lambda: magic_commands.tools(host_for(state, None).ask(AskServers())),
             "status": lambda: magic_commands.status(state.open_runs(), self._waiting_runs()),
             "show": lambda: magic_commands.show(state.open_runs()),
             "stop": lambda: magic_commands.stop(state.open_runs()),
@@ -156,7 +156,7 @@ class AgentMagics(Magics):
 
     def _waiting_runs(self) -> dict[str, WaitingRun]:
         hosts = {run.host for run in kernel_state().open_runs()}
-        return {run.run_id: run for host in hosts for run in host.waiting_runs()}
+        return {run.run_id: run for host in hosts for run in host.ask(AskWaitingRuns()).runs}
 
     def _begin_conversation(self) -> str:
         self._conversation_id = new_conversation_id()
@@ -174,7 +174,7 @@ class AgentMagics(Magics):
     def _show_stats(self, days: int) -> str:
         run = last_run()
         host = host_for(kernel_state(), None)
-        usage, metrics = host.usage(days), host.metrics(days)
+        usage, metrics = host.ask(AskUsage(days=days)), host.ask(AskMetrics(days=days))
         here = run.conversation_id if run is not None else self._conversation_id
         display(stats_bundle(usage, metrics, here), raw=True)
         return ""

@@ -1,10 +1,12 @@
 """Lists the available models, for `%agent models` and the tab key after `--model`."""
 
 import functools
+import threading
 from concurrent.futures import Future
 
 from agent_kernel.notebook.hosts.discovery import host_for
 from agent_kernel.notebook.kernel.state import KernelState, kernel_state
+from agent_kernel.protocol.kernel_events import AskModels
 from agent_kernel.protocol.lists import EndpointView, ModelsView, ModelView
 
 LIST_SECONDS = 10.0
@@ -24,7 +26,7 @@ class ModelList:
     def wait(self, seconds: float) -> ModelsView | None:
         """The latest list, after up to `seconds`; `None` if none has come. A host that fails raises nothing here. It
         caches its endpoints' answers itself."""
-        asked = self._asked or host_for(self._state, None).list_models()
+        asked = self._asked or self._ask()
         self._asked = None
         try:
             self._known = asked.result(seconds)
@@ -33,6 +35,18 @@ class ModelList:
         except Exception:  # noqa: BLE001, S110 -- a pressed key must not raise
             pass
         return self._known
+
+    def _ask(self) -> Future[ModelsView]:
+        host, listed = host_for(self._state, None), Future[ModelsView]()
+
+        def ask() -> None:
+            try:
+                listed.set_result(host.ask(AskModels()))
+            except Exception as error:  # noqa: BLE001 -- the future carries it
+                listed.set_exception(error)
+
+        threading.Thread(target=ask, name="agent-kernel-models", daemon=True).start()
+        return listed
 
 
 def table(models: ModelsView) -> str:

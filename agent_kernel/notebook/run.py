@@ -8,6 +8,7 @@ from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.kernel.run_state import RunState
 from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.wait import wait, wait_async
+from agent_kernel.protocol.kernel_events import AskUndo
 from agent_kernel.protocol.measures import RunMetrics
 from agent_kernel.protocol.views import Usage
 from agent_kernel.record.as_cells import all_cells, as_node, code_cells
@@ -136,7 +137,7 @@ class Run:
         """
         undone: list[str] = []
         while last := [one for one in backups.changes() if one.run_id == self.run_id and one.state == "as_left"]:
-            self._state.host.undo(last[-1].approval_id)
+            self._state.host.ask(AskUndo(approval_id=last[-1].approval_id))
             undone.append(last[-1].path)
         return undone
 

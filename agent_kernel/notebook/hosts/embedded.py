@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
 
 from agent_kernel.approvals.folder_file import read_limits
 from agent_kernel.approvals.scripted import ScriptedDecision, approval_mode, unattended_decisions
@@ -39,9 +41,22 @@ from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.offered_tools import FOLDER
 from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.kernel_events import WaitingRun
-from agent_kernel.protocol.lists import ModelsView, RunUndoneView, ServersView, UsageReport
-from agent_kernel.protocol.measures import MetricsReport
+from agent_kernel.protocol.kernel_events import (
+    Answer,
+    AnswerT,
+    AskMetrics,
+    AskModels,
+    AskRemoveRule,
+    AskServers,
+    AskUndo,
+    AskUndoRun,
+    AskUsage,
+    AskWaitingRuns,
+    Question,
+    WaitingRun,
+    WaitingRuns,
+)
+from agent_kernel.protocol.lists import ServersView
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
@@ -119,23 +134,8 @@ class EmbeddedHost:
     def cancel(self, run: RunState, cause: StopCause) -> None:
         self._submit(self._cancel(run, cause))
 
-    def list_models(self) -> Future[ModelsView]:
-        return self._submit(self._models.listed())
-
-    def servers(self) -> ServersView:
-        return ServersView(faults=["MCP servers are there only where a Jupyter server has the extension."])
-
     def show_here(self, run: RunState) -> bool:
         return self._views.show_here(run.run_id)
-
-    def waiting_runs(self) -> list[WaitingRun]:
-        async def read() -> list[WaitingRun]:
-            if self._runtime is None:
-                return []
-            runs = await self._runtime.list_runs(ended=0)
-            return [WaitingRun(run_id=run.run_id, tool_names=tuple(run.waiting_tools)) for run in runs]
-
-        return self._submit(read()).result()
 
     def on_end(self, end: RunResult) -> None:
         run_id = end.run.run_id
@@ -156,33 +156,34 @@ class EmbeddedHost:
             self._shown.add(run.run_id)
             show_record(self._state.shell, end)
 
-    def usage(self, days: int) -> UsageReport:
-        """The usage of this process: its log is in memory."""
-        return self._ask(lambda runtime: runtime.usage(days))
+    def ask(self, question: Question[AnswerT]) -> AnswerT:
+        return cast("AnswerT", self._submit(self._answer(question, self._attended())).result())
 
-    def metrics(self, days: int) -> MetricsReport:
-        return self._ask(lambda runtime: runtime.metrics(days))
-
-    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
-        async def remove(runtime: Runtime) -> None:
-            await (await runtime.conversation(conversation_id)).remove_rule(rule_id, by="script")
-
-        self._ask(remove)
-
-    def undo(self, approval_id: str) -> None:
-        self._ask(lambda runtime: runtime.undo(approval_id, by="script"))
-
-    def undo_run(self, run_id: str, *, redo: bool) -> RunUndoneView:
-        return self._ask(lambda runtime: runtime.undo_run(run_id, redo=redo, by="script"))
-
-    def _ask(self, ask: Callable[[Runtime], Awaitable[T]]) -> T:
-        """Have the runtime do something, and wait for it. For the main thread."""
-        attended = self._attended()
-
-        async def work() -> T:
-            return await ask(await self._open(attended))
-
-        return self._submit(work()).result()
+    async def _answer(self, question: Question[Any], attended: bool) -> BaseModel:
+        """Of the question's `answer_type`."""
+        match question:
+            case AskModels():
+                return await self._models.listed()
+            case AskServers():
+                return ServersView(faults=["MCP servers are there only where a Jupyter server has the extension."])
+        runtime = await self._open(attended)
+        match question:
+            case AskUsage():
+                return await runtime.usage(question.days)  # of this process, where its log is in memory
+            case AskMetrics():
+                return await runtime.metrics(question.days)
+            case AskWaitingRuns():
+                runs = await runtime.list_runs(ended=0)
+                waiting = (WaitingRun(run_id=run.run_id, tool_names=tuple(run.waiting_tools)) for run in runs)
+                return WaitingRuns(runs=tuple(waiting))
+            case AskRemoveRule():
+                conversation = await runtime.conversation(question.conversation_id)
+                await conversation.remove_rule(question.rule_id, by="script")
+            case AskUndo():
+                await runtime.undo(question.approval_id, by="script")
+            case AskUndoRun():
+                return await runtime.undo_run(question.run_id, redo=question.redo, by="script")
+        return Answer()
 
     def _attended(self) -> bool:
         has_widgets = importlib.util.find_spec("agent_kernel_widgets") is not None

@@ -1,9 +1,5 @@
 """The host of a kernel whose server has the extension: the runtime is at the server, which also serves the pages."""
 
-import threading
-from collections.abc import Sequence
-from concurrent.futures import Future
-
 from agent_kernel.notebook.hosts.live_view import LiveView, LiveViews
 from agent_kernel.notebook.kernel.environment import is_served, kernel_of
 from agent_kernel.notebook.kernel.requests import install
@@ -12,26 +8,17 @@ from agent_kernel.notebook.kernel.state import KernelState
 from agent_kernel.notebook.kernel.to_server import ANNOUNCE_SECONDS, ANNOUNCE_TRIES, ASK_TRIES, ServerEvents
 from agent_kernel.protocol.kernel_events import (
     AnswerT,
-    AskMetrics,
     AskModels,
-    AskRemoveRule,
     AskServers,
-    AskUndo,
-    AskUndoRun,
-    AskUsage,
-    AskWaitingRuns,
     CancelRun,
     Question,
     RunAnnounced,
-    WaitingRun,
 )
-from agent_kernel.protocol.lists import ModelsView, RunUndoneView, ServersView, UsageReport
-from agent_kernel.protocol.measures import MetricsReport
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.vocabulary import StopCause
 
-MODELS_TRIES = 10
-"""Seconds to wait for a list of models: the endpoints have half of them."""
+LISTED_TRIES = 10
+"""Seconds to wait for a list of models or MCP servers: the endpoints have half of them."""
 NOT_ACKNOWLEDGED = (
     f"The Jupyter server did not answer within {ANNOUNCE_SECONDS * ANNOUNCE_TRIES:g} s. Check that its extension is "
     "on (`jupyter server extension list` shows agent_kernel_server), then run the cell again."
@@ -66,25 +53,8 @@ class ServedHost:
     def cancel(self, run: RunState, cause: StopCause) -> None:
         self._events.send(CancelRun(run_id=run.run_id, cause=cause))
 
-    def list_models(self) -> Future[ModelsView]:
-        listed: Future[ModelsView] = Future()
-        threading.Thread(target=self._ask_for_models, args=(listed,), name="agent-kernel-models", daemon=True).start()
-        return listed
-
-    def _ask_for_models(self, listed: Future[ModelsView]) -> None:
-        try:
-            listed.set_result(self._ask(AskModels(), tries=MODELS_TRIES))
-        except Exception as error:  # noqa: BLE001 -- the future carries it
-            listed.set_exception(error)
-
-    def servers(self) -> ServersView:
-        return self._ask(AskServers(), tries=MODELS_TRIES)
-
     def show_here(self, run: RunState) -> bool:
         return self._views.show_here(run.run_id)
-
-    def waiting_runs(self) -> Sequence[WaitingRun]:
-        return self._ask(AskWaitingRuns()).runs
 
     def on_end(self, end: RunResult) -> None:
         self._views.on_end(end)
@@ -95,23 +65,8 @@ class ServedHost:
     def on_waited(self, run: RunState, end: RunResult) -> None:
         """Nothing to do: the record has replaced the cards."""
 
-    def usage(self, days: int) -> UsageReport:
-        return self._ask(AskUsage(days=days))
-
-    def metrics(self, days: int) -> MetricsReport:
-        return self._ask(AskMetrics(days=days))
-
-    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
-        self._ask(AskRemoveRule(conversation_id=conversation_id, rule_id=rule_id))
-
-    def undo(self, approval_id: str) -> None:
-        self._ask(AskUndo(approval_id=approval_id))
-
-    def undo_run(self, run_id: str, *, redo: bool) -> RunUndoneView:
-        return self._ask(AskUndoRun(run_id=run_id, redo=redo))
-
-    def _ask(self, question: Question[AnswerT], tries: int = ASK_TRIES) -> AnswerT:
-        """Ask the server and wait for its answer. Raises `ServerSilent`."""
+    def ask(self, question: Question[AnswerT]) -> AnswerT:
         install()  # the answer is a request
+        tries = LISTED_TRIES if isinstance(question, AskModels | AskServers) else ASK_TRIES
         routed = question.routed(through_gateway=self._through_gateway)
         return self._state.questions.ask(self._events.send, routed, tries)

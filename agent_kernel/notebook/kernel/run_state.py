@@ -4,16 +4,12 @@ The object that a user holds is `agent_kernel.notebook.run.Run`, a read-only vie
 """
 
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any, Literal, Protocol
 
 from agent_kernel.notebook.execution.approved_calls import Listenable
 from agent_kernel.notebook.kernel.cell_requests import CellRequest
 from agent_kernel.protocol.kernel import RunDeclaration, failed_run
-from agent_kernel.protocol.kernel_events import WaitingRun
-from agent_kernel.protocol.lists import ModelsView, RunUndoneView, ServersView, UsageReport
-from agent_kernel.protocol.measures import MetricsReport
+from agent_kernel.protocol.kernel_events import AnswerT, Question
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import RunView
 from agent_kernel.protocol.vocabulary import StopCause
@@ -36,20 +32,8 @@ class RunHost(Protocol):
 
     def cancel(self, run: "RunState", cause: StopCause) -> None: ...
 
-    def list_models(self) -> Future[ModelsView]:
-        """The models of the runtime's endpoints. The future may never be done."""
-        ...
-
-    def servers(self) -> ServersView:
-        """The MCP servers, which only a Jupyter server has. Raises `ServerSilent`."""
-        ...
-
     def show_here(self, run: "RunState") -> bool:
         """Show a run's cards in the current cell as well. False where there are none."""
-        ...
-
-    def waiting_runs(self) -> Sequence[WaitingRun]:
-        """One item for each open run of this kernel. Raises `ServerSilent`."""
         ...
 
     def on_end(self, end: RunResult) -> None:
@@ -64,25 +48,8 @@ class RunHost(Protocol):
         """The main thread has waited for the end: show the record now if no cards were shown."""
         ...
 
-    def undo(self, approval_id: str) -> None:
-        """Put back the file that a call replaced. Raises `AgentKernelError` if it has changed since."""
-        ...
-
-    def undo_run(self, run_id: str, *, redo: bool) -> RunUndoneView:
-        """Put back what a run has changed in files and cells, where it is as the run left it; to `redo`, undo that.
-        Raises `AgentKernelError`."""
-        ...
-
-    def remove_rule(self, conversation_id: str, rule_id: str) -> None:
-        """Remove a saved rule that applies to a conversation. Raises `AgentKernelError`."""
-        ...
-
-    def usage(self, days: int) -> UsageReport:
-        """The usage of the last `days` days, today included. Raises `ServerSilent`."""
-        ...
-
-    def metrics(self, days: int) -> MetricsReport:
-        """The measures of these days. Raises `ServerSilent`."""
+    def ask(self, question: Question[AnswerT]) -> AnswerT:
+        """Ask the runtime, and wait for its answer. Raises `AgentKernelError`, such as `ServerSilent`."""
         ...
 
 
