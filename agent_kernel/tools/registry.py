@@ -139,8 +139,7 @@ def _explain(errors: list["ValidationError"], declaration: ToolDeclaration) -> s
     errors.sort(key=lambda error: (len(error.absolute_path), str(error.absolute_path)))
     shown: list[str] = []
     for error in errors:
-        sentence = _sentence(error)
-        if sentence not in shown:
+        if (sentence := _clip(_sentence(error), _LENGTH)) not in shown:
             shown.append(sentence)
     more = f" And {len(shown) - _FAULTS} more." if len(shown) > _FAULTS else ""
     parameters = ", ".join(list(declaration.parameters.get("properties", {}))[:_NAMES]) or "none"
@@ -153,23 +152,23 @@ def _sentence(error: "ValidationError") -> str:
     match error.validator:
         case "required" if isinstance(error.instance, Mapping):
             missing = [name for name in wanted if name not in error.instance]
-            return _clip(f"{_join(field, _named(error.message, missing))} is missing.", _LENGTH)
+            return f"{_join(field, _named(error.message, missing))} is missing."
         case "additionalProperties" if isinstance(error.instance, Mapping):
             known = error.schema.get("properties", {}) if isinstance(error.schema, Mapping) else {}
             extra = ", ".join(_clip(_join(field, name), 60) for name in error.instance if name not in known)
-            return _clip(f"{extra}: there is no such parameter.", _LENGTH)
+            return f"{extra}: there is no such parameter."
         case "type":
-            return _clip(f"{field or 'arguments'} must be {_types(wanted)}, not {_type(error.instance)}.", _LENGTH)
+            return f"{field or 'arguments'} must be {_types(wanted)}, not {_type(error.instance)}."
         case "maxLength":
             length = len(error.instance) if isinstance(error.instance, str) else 0
-            return _clip(f"{field} has {length:,} characters; {wanted:,} is the most.", _LENGTH)
+            return f"{field} has {length:,} characters; {wanted:,} is the most."
         case "enum":
-            return _clip(f"{field} must be one of {wanted!r}.", _LENGTH)
+            return f"{field} must be one of {wanted!r}."
         case "anyOf" if all("type" in choice for choice in wanted):
             types = [choice["type"] for choice in wanted]
-            return _clip(f"{field} must be {_types(types)}, not {_type(error.instance)}.", _LENGTH)
+            return f"{field} must be {_types(types)}, not {_type(error.instance)}."
         case _:
-            return _clip(f"{field or 'arguments'}: {error.message}.", _LENGTH)
+            return f"{field or 'arguments'}: {error.message}."
 
 
 def _named(message: str, missing: list[str]) -> str:

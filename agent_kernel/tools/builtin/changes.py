@@ -6,12 +6,15 @@
 import difflib
 import hashlib
 import os
+import re
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from agent_kernel.errors import ToolFailed
 from agent_kernel.tools.builtin.declarations import MOST_CHANGED
+from agent_kernel.tools.builtin.line_changes import Change, trimmed
 from agent_kernel.tools.builtin.paths import (
     PROBED,
     TextFile,
@@ -147,16 +150,9 @@ def split_lines(text: str) -> list[str]:
 
 
 def _lines_of(text: str, part: str) -> list[int]:
-    numbers: list[int] = []
-    position = text.find(part)
-    line = 1
-    seen = 0
-    while position >= 0 and len(numbers) < _MATCHES_SHOWN:
-        line += text.count("\n", seen, position)
-        seen = position
-        numbers.append(line)
-        position = text.find(part, position + len(part))
-    return numbers
+    """The numbers of the lines in which a part begins, at its first places."""
+    places = islice(re.finditer(re.escape(part), text), _MATCHES_SHOWN)
+    return [text.count("\n", 0, place.start()) + 1 for place in places]
 
 
 def _nearest(text: str, wanted: str) -> str:
@@ -191,9 +187,7 @@ def _anchor(lines: list[str], wanted: list[str]) -> tuple[int | None, int]:
 def read_file(root: Path, path: str, offset: int = 1, limit: int = 1000, approved: Path | None = None) -> str:
     """Read lines of a text file, under a heading that says which. Raises `ToolFailed`."""
     content = read_text(existing(path, root, approved), path)
-    lines = content.text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
+    lines = split_lines(content.text)
     note = "" if content.encoding == "utf-8" else f", {content.encoding}"
     if not lines:
         return f"{path}: an empty file{note}"
@@ -221,10 +215,5 @@ def carry_out(change: FileChange, path: str) -> str:
 def _changes(before: TextFile | None, after: TextFile) -> str:
     """A summary such as `+3 -2 lines`, of what lies between the common start and end of the texts. Linear."""
     old, new = split_lines(before.text if before else ""), split_lines(after.text)
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    return f"+{len(new) - start - end} -{len(old) - start - end} lines"
+    piece = trimmed(old, new, Change(0, len(old), 0, len(new)))
+    return f"+{piece.new_end - piece.new_start} -{piece.end - piece.start} lines"

@@ -29,7 +29,7 @@ def changed_lines(before: Sequence[str], after: Sequence[str], seconds: float = 
     changes: list[Change] = []
     pending = [Change(0, len(before), 0, len(after))]
     while pending:
-        piece = _trimmed(before, after, pending.pop())
+        piece = trimmed(before, after, pending.pop())
         if piece.start == piece.end and piece.new_start == piece.new_end:
             continue
         if piece.start == piece.end or piece.new_start == piece.new_end or time.monotonic() > deadline:
@@ -81,7 +81,7 @@ def _within(before: Sequence[str], after: Sequence[str], place: Change) -> Itera
         )
 
 
-def _trimmed(before: Sequence[str], after: Sequence[str], piece: Change) -> Change:
+def trimmed(before: Sequence[str], after: Sequence[str], piece: Change) -> Change:
     """The piece without common lines at its start and end."""
     start, end, new_start, new_end = piece.start, piece.end, piece.new_start, piece.new_end
     while start < end and new_start < new_end and before[start] == after[new_start]:

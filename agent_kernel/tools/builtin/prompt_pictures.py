@@ -39,10 +39,6 @@ def read_below(root: Path, name: str, most: int) -> bytes:
 
 def place_below(root: Path, name: str) -> Path:
     """The path of a file below `root`, for `safe_open`. Raises `ToolFailed`, as `read_below`."""
-    return Path(os.path.realpath(root)).joinpath(*_parts(name))
-
-
-def _parts(name: str) -> tuple[str, ...]:
     path = PurePosixPath(name)
     if path.is_absolute() or Path(name).is_absolute() or ".." in path.parts:
         raise ToolFailed("only files in the notebook's folder are read")
@@ -50,7 +46,7 @@ def _parts(name: str) -> tuple[str, ...]:
         raise ToolFailed("it has no name")
     if any(part.startswith(".") for part in path.parts):
         raise ToolFailed("hidden files are not read")
-    return path.parts
+    return Path(os.path.realpath(root)).joinpath(*path.parts)
 
 
 def reason_for(error: OSError | ValueError) -> str:
