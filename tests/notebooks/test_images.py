@@ -56,13 +56,11 @@ def test_a_matplotlib_plot_goes_to_the_model_and_the_record_says_so(seeing_kerne
 @pytest.mark.parametrize(
     ("code", "seen"),
     [
-        ("from PIL import Image\nImage.new('RGB', (30, 20), 'red')", "[(30, 20, True)]"),
-        ("from PIL import Image\ndisplay(Image.new('RGBA', (5000, 100)))", "[(1568, 31, True)]"),
         ("from IPython.display import Image, display\ndisplay(Image(data=SQUARE))", "[(10, 10, True)]"),
         (f"{PLOT}\nraise ValueError('after the plot')", f"[({SIZE}, True)]"),
         (f"from IPython.display import SVG, HTML\n{DRAWINGS}", "[]"),
     ],
-    ids=["PIL", "wide", "Image", "raises", "drawings"],
+    ids=["Image", "raises", "drawings"],
 )
 def test_what_else_shows_pictures(seeing_kernel: TestKernel, code: str, seen: str) -> None:
     seeing_kernel.run(f"SQUARE = {png_bytes(10, 10)!r}")
