@@ -284,7 +284,8 @@ def summary_of(call: ToolCallView) -> str:
     if value is None:
         value = next((item for item in arguments.values() if isinstance(item, str)), "")
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return _cut(_first_statement(text) if call.tool_name in _CODE else text)
+    is_code = call.tool_name in _CODE and arguments.get("cell_type") != "markdown"
+    return _cut(_first_statement(text) if is_code else text)
 
 
 def _cut(text: str) -> str:

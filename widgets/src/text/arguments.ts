@@ -109,7 +109,7 @@ export function summary(name: string, input: string | null, cell: number | null 
   if (values === null) return "";
   const code = CODE_ARGUMENT[name];
   const text = code ? values[code.name] : ON_CELLS.includes(name) ? values["source"] : undefined;
-  if (typeof text === "string") return firstStatement(text);
+  if (typeof text === "string") return values["cell_type"] === "markdown" ? firstLine(text) : firstStatement(text);
   if (cell !== null && ON_CELLS.includes(name)) return "";
   if (name === "search_files" && typeof values["query"] === "string") {
     const where = values["pattern"] ?? values["path"];
