@@ -13,8 +13,6 @@ import orjson
 
 from agent_kernel.protocol.vocabulary import ApiName
 
-_MOST_REFUSED = 10_000
-
 
 @dataclass(frozen=True, slots=True)
 class OpaqueItem:
@@ -77,18 +75,16 @@ def is_bound(message: dict[str, Any]) -> bool:
 
 
 class RefusedItems:
-    """What a service no longer takes back, such as signatures of thoughts: the newest of them, by their digests."""
+    """What a service no longer takes back, such as signatures of thoughts, by their digests."""
 
     def __init__(self) -> None:
-        self._digests: dict[bytes, None] = {}
+        self._digests: set[bytes] = set()
 
     def __contains__(self, item: Any) -> bool:
         return bool(self._digests) and _digest(item) in self._digests
 
     def add(self, items: Iterable[Any]) -> None:
-        self._digests |= dict.fromkeys(map(_digest, items))
-        for oldest in [*self._digests][:-_MOST_REFUSED]:
-            del self._digests[oldest]
+        self._digests.update(map(_digest, items))
 
 
 def _digest(item: Any) -> bytes:
