@@ -139,23 +139,24 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
         yield caplog
 
 
-async def test_a_model_that_is_served_in_the_responses_api_only_is_asked_there_after_one_refusal(
-    log: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    ("api", "said", "paths", "noted"),
+    [
+        ("chat", refusal(USE_RESPONSES, param="reasoning_effort"), [CHAT, RESPONSES, RESPONSES], "'Function tools"),
+        ("responses", failure(404, "Not Found"), [RESPONSES, CHAT, CHAT], "'Not Found'"),
+    ],
+)
+async def test_a_service_that_has_the_other_api_only_is_asked_there_after_one_refusal(
+    api: ApiName, said: Reply, paths: list[str], noted: str, log: pytest.LogCaptureFixture
 ) -> None:
-    items, server = await items_of(refusal(USE_RESPONSES, param="reasoning_effort"), say("Hi"), say("Hi"), turns=2)
-    assert [request.path for request in server.requests] == [CHAT, RESPONSES, RESPONSES]
+    items, server = await items_of(said, say("Hi"), say("Hi"), turns=2, api=api)
+    assert [request.path for request in server.requests] == paths
     assert items[-1].content == "Hi"
     assert not any(isinstance(item, Notice) for item in items)
     (record,) = log.records
-    assert "in the API 'responses' from now on, not in 'chat': it said \"Function tools" in record.getMessage()
-
-
-async def test_a_chat_only_server_is_asked_in_chat_after_one_refusal(log: pytest.LogCaptureFixture) -> None:
-    items, server = await items_of(failure(404, "Not Found"), say("Hi"), say("Hi"), turns=2, api="responses")
-    assert [request.path for request in server.requests] == [RESPONSES, CHAT, CHAT]
-    assert not any(isinstance(item, Notice) for item in items)
-    (record,) = log.records
-    assert "in the API 'chat' from now on, not in 'responses': it said 'Not Found'" in record.getMessage()
+    other = "responses" if api == "chat" else "chat"
+    said_to_be = record.getMessage().replace('"', "'")
+    assert f"in the API '{other}' from now on, not in '{api}': it said {noted}" in said_to_be
 
 
 async def test_where_the_other_api_is_not_there_either_the_first_words_count_and_the_first_api_is_asked_again(

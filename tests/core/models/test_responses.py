@@ -111,9 +111,10 @@ async def test_pictures_stand_in_the_message_and_in_the_result_that_showed_them(
     assert "3 x 4 pixels" in shown["output"][2]["text"]
 
 
-async def test_reasoning_goes_back_directly_before_its_call() -> None:
+async def test_reasoning_goes_back_directly_before_its_call_and_items_of_types_to_come_as_they_came() -> None:
     first, second = RequestedCall("a", "f", "{}"), RequestedCall("b", "f", "{}")
     items = [
+        {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"},
         reasoning("One.", item_id="rs_1"),
         function_call(first, 0),
         reasoning("Two.", item_id="rs_2"),
@@ -135,12 +136,6 @@ async def test_all_messages_of_a_turn_go_back_with_their_phase_and_annotations()
         function_call(RequestedCall("a", "f", "{}"), 0),
     ]
     assert turn_from(*items).content == "Let me look.\n\nCited, and not."
-    assert await sent_back(*items) == items
-
-
-async def test_items_of_types_to_come_go_back_as_they_came() -> None:
-    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
-    items = [compaction, message("Hi", item_id="msg_1")]
     assert await sent_back(*items) == items
 
 
@@ -225,18 +220,13 @@ def refusal(message_: str, *, param: str | None = None, code: str | None = None,
     return Reply(json.dumps({"error": error}).encode(), status=status, content_type="application/json")
 
 
-NOT_REASONING = (
-    refusal("Encrypted content is not supported with this model.", param="include"),
-    refusal(
-        "Unsupported parameter: 'reasoning.summary' is not supported with this model.",
-        param="reasoning.summary",
-        code="unsupported_parameter",
-    ),
-)
-
-
 async def test_a_model_that_does_not_reason_is_asked_without_reasoning_from_then_on() -> None:
-    async with connected(*NOT_REASONING, say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
+    unknown = "Unsupported parameter: 'reasoning.summary' is not supported with this model."
+    script = (
+        refusal("Encrypted content is not supported with this model.", param="include"),
+        refusal(unknown, param="reasoning.summary", code="unsupported_parameter"),
+    )
+    async with connected(*script, say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
         assert [item for item in await collect(model) if isinstance(item, Notice)] == []
         await turn_of(model)
     assert len(server.requests) == 4
@@ -245,17 +235,14 @@ async def test_a_model_that_does_not_reason_is_asked_without_reasoning_from_then
 
 
 async def test_an_effort_that_a_model_does_not_take_is_left_out_and_said() -> None:
-    reply = refusal(
-        "Unsupported value: 'reasoning.effort' does not support 'low' with this model.",
-        param="reasoning.effort",
-        code="unsupported_value",
-    )
+    unsupported = "Unsupported value: 'reasoning.effort' does not support 'low' with this model."
+    reply = refusal(unsupported, param="reasoning.effort", code="unsupported_value")
     low, high = replace(REQUEST, effort="low"), replace(REQUEST, effort="high")
     async with connected(reply, say("Hi"), say("Hi"), say("Hi"), api=RESPONSES) as (server, model):
-        notices = [item for item in await collect(model, low) if isinstance(item, Notice)]
+        notices = [item.content for item in await collect(model, low) if isinstance(item, Notice)]
         await turn_of(model, high)
         await turn_of(model, low)
-    assert [notice.content for notice in notices] == ["fake does not take the effort 'low'; it was left to the model."]
+    assert notices == ["fake does not take the effort 'low'; it was left to the model."]
     assert [request.body["reasoning"].get("effort") for request in server.requests] == ["low", None, "high", None]
 
 

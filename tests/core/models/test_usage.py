@@ -39,16 +39,12 @@ NOT_REPORTED = TokenUsage()
             {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": None, "cache_read_input_tokens": 5},
             TokenUsage(9, 2, cached_tokens=5),
         ),
+        # What was thought, where a service has it in the total only.
+        ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 15}, TokenUsage(9, 6, reasoning_tokens=4)),
     ],
 )
 def test_services_say_it_in_several_shapes(reported: Any, read: TokenUsage) -> None:
     assert openai_usage(reported) == read
-
-
-def test_what_was_thought_counts_as_output_where_a_service_has_it_in_the_total_only() -> None:
-    assert openai_usage({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 150}) == TokenUsage(
-        100, 50, reasoning_tokens=30
-    )
 
 
 @pytest.mark.parametrize("absurd", [-1, True, "812", float("nan"), MOST_TOKENS + 1, {}])
