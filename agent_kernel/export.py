@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_kernel.errors import ConfigurationError
-from agent_kernel.log import event_rows, runs
+from agent_kernel.log import message_rows, runs
 from agent_kernel.protocol.runs import RunResult
 from agent_kernel.record import render_record
 from agent_kernel.record.as_cells import all_cells, as_document
@@ -50,7 +50,7 @@ def as_messages(sql: sqlite3.Connection, run: LoggedRun) -> str:
     The messages are those that the model got, without the system prompt, descriptions of the notebook, pictures, and
     fields of single providers.
     """
-    messages = [(run_id, body) for _, run_id, body in event_rows.read_messages(sql, run.conversation)]
+    messages = [(run_id, body) for _, run_id, body in message_rows.read_messages(sql, run.conversation)]
     own = [position for position, (run_id, _) in enumerate(messages) if run_id == run.result.run.run_id]
     exported = [_chat_message(body) for _, body in messages[: own[-1] + 1 if own else 0]]
     return json.dumps(exported, indent=1, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Events and messages of conversations, append-only.
+"""Events of conversations, append-only.
 
 An event gets its number, its `seq`, when it is written: 1, 2, 3, ... in each conversation.
 """
@@ -12,7 +12,7 @@ import orjson
 
 from agent_kernel.log.packing import pack, unpack
 from agent_kernel.protocol.events import LoggedEvent
-from agent_kernel.protocol.views import ImageRefs, MessageView, OutputView
+from agent_kernel.protocol.views import OutputView
 
 _ENVELOPE = {"seq", "conversation_id", "run_id", "type"}
 """Fields of an event that are not in its stored text."""
@@ -88,12 +88,12 @@ def current_position(sql: sqlite3.Connection, conversation: int) -> Position:
 def outputs_by_call(sql: sqlite3.Connection, conversation: int, after: Position = START) -> dict[str, list[OutputView]]:
     """The live outputs of each call, in order."""
     outputs: dict[str, list[OutputView]] = {}
-    for _, event in _events(sql, conversation, ("tool_output",), after=after):
+    for _, event in read_events(sql, conversation, ("tool_output",), after=after):
         outputs.setdefault(event["tool_call_id"], []).append(OutputView.model_validate(event["output"]))
     return outputs
 
 
-def _events(
+def read_events(
     sql: sqlite3.Connection,
     conversation: int,
     types: Collection[str],
@@ -115,7 +115,7 @@ def _events(
 def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[str]:
     """The ids of messages whose tokens were shown but that were never completed."""
     begun: dict[str, None] = {}
-    for _, event in _events(sql, conversation, ("token", "reasoning", "message"), [run_id]):
+    for _, event in read_events(sql, conversation, ("token", "reasoning", "message"), [run_id]):
         match event["type"]:
             case "token" | "reasoning":
                 begun[event["message_id"]] = None
@@ -124,34 +124,15 @@ def unfinished_messages(sql: sqlite3.Connection, conversation: int, run_id: str)
     return list(begun)
 
 
-def cut_off_answers(
-    sql: sqlite3.Connection, conversation: int, run_id: str, after: Position = START
-) -> list[dict[str, Any]]:
-    """What was shown of answers that never became whole, such as one whose connection was cut, as `MessageView`s."""
-    begun: dict[str, list[str]] = {}
-    for _, event in _events(sql, conversation, ("token", "message"), [run_id], after):
-        match event["type"]:
-            case "token":
-                begun.setdefault(event["message_id"], []).append(event["content"])
-            case "message":
-                begun.pop(event["message_id"], None)
-    said = {message_id: "".join(texts) for message_id, texts in begun.items()}
-    return [
-        message_values(message_id, run_id, {"role": "assistant", "content": text})
-        for message_id, text in said.items()
-        if text.strip()
-    ]
-
-
 def shown_cards(sql: sqlite3.Connection, conversation: int, run_id: str, after: Position) -> set[str]:
     """The ids of a run's calls whose cards were shown. `after` is a place before the run's beginning."""
-    return {event["tool_call_id"] for _, event in _events(sql, conversation, ("tool_state",), [run_id], after)}
+    return {event["tool_call_id"] for _, event in read_events(sql, conversation, ("tool_state",), [run_id], after)}
 
 
 def unfinished_cards(sql: sqlite3.Connection, conversation: int, run_id: str) -> list[str]:
     """The ids of calls whose cards were shown while the model wrote them, and that the model never completed."""
     shown: dict[str, None] = {}
-    for _, event in _events(sql, conversation, ("tool_state", "tool_complete"), [run_id]):
+    for _, event in read_events(sql, conversation, ("tool_state", "tool_complete"), [run_id]):
         match event["type"]:
             case "tool_state":
                 shown[event["tool_call_id"]] = None
@@ -168,7 +149,7 @@ def shown_only_by_events(sql: sqlite3.Connection, conversation: int, run_ids: Se
     turn begins that the model is writing. `None` where there is none; 1 where earlier events alone show something,
     such as the error before a run was tried again. The events from there on can be applied to messages and calls."""
     first: int | None = None
-    for seq, event in _events(sql, conversation, _OF_TURNS, run_ids):
+    for seq, event in read_events(sql, conversation, _OF_TURNS, run_ids):
         match event["type"]:
             case "token" | "reasoning":
                 first = first or seq
@@ -181,137 +162,3 @@ def shown_only_by_events(sql: sqlite3.Connection, conversation: int, run_ids: Se
             case "approval_request" | "tool_start" | "tool_complete" | "message" if event.get("role") != "user":
                 first = None
     return first
-
-
-MESSAGE = (
-    "message_id, messages.run_id, body, tool_call_id, result, images "
-    "FROM messages LEFT JOIN tool_calls ON tool_calls.number = body"
-)
-"""The id of a message, that of its run, and the columns that `message_body` takes."""
-
-
-def append_message(
-    sql: sqlite3.Connection, conversation: int, message_id: str, run_id: str, body: dict[str, Any]
-) -> None:
-    """Append a message in the log's form: the wire message, and beside it what only a person sees. A tool message whose
-    text is its call's result is stored as the number of that call."""
-    number = _call_with_result(sql, conversation, body) if body["role"] == "tool" else None
-    stored = pack(orjson.dumps(body).decode()) if number is None else number
-    sql.execute(
-        "INSERT INTO messages "
-        "SELECT ?1, coalesce(max(position), 0) + 1, ?2, ?3, ?4 FROM messages WHERE conversation = ?1",
-        (conversation, message_id, run_id, stored),
-    )
-
-
-def _call_with_result(sql: sqlite3.Connection, conversation: int, body: dict[str, Any]) -> int | None:
-    """The number of the call that a tool message answers, if the call's row says all that the message says."""
-    row = sql.execute(
-        "SELECT number, result, images FROM tool_calls WHERE conversation = ? AND tool_call_id = ?",
-        (conversation, body["tool_call_id"]),
-    ).fetchone()
-    if row is None or row[1] is None or unpack(row[1]) != body["content"]:
-        return None
-    return row[0] if body.get("images") == (row[2] and orjson.loads(row[2])) else None
-
-
-def read_messages(
-    sql: sqlite3.Connection, conversation: int, after: Position = START
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(message_id, run_id, body) of every message, in order."""
-    rows = sql.execute(
-        f"SELECT {MESSAGE} WHERE messages.conversation = ? AND position > ? ORDER BY position",
-        (conversation, after.position),
-    )
-    for message_id, run_id, *stored in rows:
-        yield message_id, run_id, message_body(*stored)
-
-
-def message_body(
-    stored: int | str | bytes, tool_call_id: str | None, result: str | bytes | None, images: str | None
-) -> dict[str, Any]:
-    """A message in the log's form, made of a row with the columns `MESSAGE`. Raises `Unreadable`."""
-    body: dict[str, Any]
-    if isinstance(stored, int):
-        assert result is not None
-        body = {"role": "tool", "tool_call_id": tool_call_id, "content": unpack(result)}
-        return body if images is None else body | {"images": orjson.loads(images)}
-    body = orjson.loads(unpack(stored))
-    return body
-
-
-def prompt_images(sql: sqlite3.Connection, conversation: int, message_id: str | None = None) -> dict[str, ImageRefs]:
-    """References to the pictures in messages of the user, by their ids: in all, or in one."""
-    rows = sql.execute(
-        f"SELECT {MESSAGE} WHERE messages.conversation = ? AND typeof(body) != 'integer' "
-        "AND coalesce(messages.message_id = ?, 1) ORDER BY position",
-        (conversation, message_id),
-    )
-    found: dict[str, ImageRefs] = {}
-    for one, _, *stored in rows:
-        body = message_body(*stored)
-        if body["role"] == "user" and body.get("images"):
-            found[one] = body["images"]
-    return found
-
-
-def seq_before_run(sql: sqlite3.Connection, conversation: int, message_id: str | None) -> int:
-    """The `seq` before the prompt of the run that a message belongs to; of the newest run where there is no such
-    message."""
-    row = sql.execute(
-        "SELECT run_id FROM messages WHERE conversation = ? AND message_id = ?", (conversation, message_id)
-    ).fetchone()
-    run_id = row[0] if row is not None else last_run(sql, conversation)
-    said = _events(sql, conversation, ("message",), [run_id]) if run_id is not None else ()
-    return next((seq - 1 for seq, event in said if event["role"] == "user"), 0)
-
-
-def has_prompt(sql: sqlite3.Connection, conversation: int, run_id: str) -> bool:
-    """Whether the prompt of a run has been written."""
-    row = sql.execute(
-        "SELECT 1 FROM messages WHERE conversation = ? AND run_id = ? LIMIT 1", (conversation, run_id)
-    ).fetchone()
-    return row is not None
-
-
-def last_run(sql: sqlite3.Connection, conversation: int) -> str | None:
-    """The id of the run of the last message."""
-    row = sql.execute(
-        "SELECT run_id FROM messages WHERE conversation = ? ORDER BY position DESC LIMIT 1", (conversation,)
-    ).fetchone()
-    return row[0] if row is not None else None
-
-
-def message_values(message_id: str, run_id: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `MessageView`, of a message in the log's form."""
-    return {
-        "message_id": message_id,
-        "run_id": run_id,
-        "role": body["role"],
-        "content": body.get("content") or "",
-        "tool_calls": [call["id"] for call in body.get("tool_calls", ())],
-        "tool_call_id": body.get("tool_call_id"),
-        "reasoning": body.get("reasoning", ""),
-    }
-
-
-def message_views(sql: sqlite3.Connection, conversation: int, after: Position) -> list[MessageView]:
-    """The messages of a conversation, in order."""
-    said = read_messages(sql, conversation, after)
-    return [MessageView.model_validate(message_values(*one)) for one in said]
-
-
-def add_compaction(sql: sqlite3.Connection, conversation: int, body: dict[str, Any]) -> None:
-    sql.execute(
-        "INSERT INTO compactions (conversation, body) VALUES (?, ?)", (conversation, pack(orjson.dumps(body).decode()))
-    )
-
-
-def last_compaction(sql: sqlite3.Connection, conversation: int) -> dict[str, Any] | None:
-    row = sql.execute(
-        "SELECT body FROM compactions WHERE conversation = ? ORDER BY number DESC LIMIT 1", (conversation,)
-    ).fetchone()
-    if row is None:
-        return None
-    body: dict[str, Any] = orjson.loads(unpack(row[0]))
-    return body

@@ -16,7 +16,7 @@ from agent_kernel.errors import (
     UnknownApproval,
     UnknownRun,
 )
-from agent_kernel.log import event_rows, runs, tool_calls
+from agent_kernel.log import message_rows, runs, tool_calls
 from agent_kernel.log import stored_images as pictures
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.calls import Outcome
@@ -176,7 +176,7 @@ class Conversation:
 
     async def prompt_images(self, message_id: str | None = None) -> dict[str, ImageRefs]:
         """References to the pictures in messages of the user, by their ids: in all, or in one."""
-        return await self._log.read_apart(lambda sql: event_rows.prompt_images(sql, self.row.number, message_id))
+        return await self._log.read_apart(lambda sql: message_rows.prompt_images(sql, self.row.number, message_id))
 
     async def pictures(self, refs: ImageRefs) -> dict[str, str]:
         """Pictures in base64, by digest."""
@@ -186,7 +186,7 @@ class Conversation:
     async def seq_before_run(self, message_id: str | None) -> int:
         """The last event before the prompt of the run that a message belongs to; of the newest run where there is no
         such message."""
-        return await self._log.read_apart(lambda sql: event_rows.seq_before_run(sql, self.row.number, message_id))
+        return await self._log.read_apart(lambda sql: message_rows.seq_before_run(sql, self.row.number, message_id))
 
     async def has_ended(self, run_id: str) -> bool:
         """Whether a run is over. Raises `UnknownRun`."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_kernel.approvals.offers import with_offers
-from agent_kernel.log import event_rows, runs, tool_calls
+from agent_kernel.log import event_rows, message_rows, runs, tool_calls
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.events import SessionEvent
 from agent_kernel.protocol.views import ConversationView, MessageView, ToolView
@@ -31,7 +31,9 @@ def read_snapshot(sql: sqlite3.Connection, conversation_id: str) -> Snapshot:
     row = runs.read_conversation(sql, conversation_id)
     view = _read(sql, row)
     if view.runs and (last := view.runs[-1]).status == "error":
-        view.messages.extend(map(MessageView.model_validate, event_rows.cut_off_answers(sql, row.number, last.run_id)))
+        view.messages.extend(
+            map(MessageView.model_validate, message_rows.cut_off_answers(sql, row.number, last.run_id))
+        )
     return Snapshot(view, _resume_from(sql, row.number, view))
 
 
@@ -93,7 +95,7 @@ def _read(sql: sqlite3.Connection, row: ConversationRow) -> ConversationView:
         model=row.model,
         status="awaiting_approval" if waits else "running" if goes else "idle",
         created_at=row.created_at,
-        messages=event_rows.message_views(sql, row.number, event_rows.START),
+        messages=message_rows.message_views(sql, row.number, event_rows.START),
         tool_calls=calls,
         last_seq=event_rows.last_seq(sql, row.number),
         runs=its_runs,

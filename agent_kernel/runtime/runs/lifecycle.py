@@ -133,7 +133,7 @@ async def _begun(
     if resources.attended:  # else the host has chosen the run's script
         spec = with_recorded(spec, model)
     budget = least(resources.settings.conversation_budget, spec.conversation_budget)
-    stored_policy, mark, unknown, whole, earlier = await resources.log.read(
+    stored_policy, position, unknown, whole, earlier = await resources.log.read(
         lambda sql: (
             read_stored_policy(sql, row, spec.run_id),
             event_rows.current_position(sql, row.number),
@@ -147,7 +147,7 @@ async def _begun(
     transcript = resources.transcripts.take(row.number)
     if spec.replaces:
         transcript = Transcript()  # all is read again, without what is left out from now on
-    start = StartingPoint(mark, transcript, unknown=unknown)
+    start = StartingPoint(position, transcript, unknown=unknown)
     view = view.model_copy(update={"lean": wants_lean(spec, model)})
     run = ActiveRun(shared, spec, model, executor, view, policy, start)
     await run.log.read(run.recall)
@@ -387,9 +387,9 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
         left = move_unread_messages(commit, run.run_id)
         first_token = run.meter.first_token_seconds
         result = write_end(commit, ended, run.last_message_id, run.begun, first_token_seconds=first_token)
-        return result, commit.mark(), left
+        return result, commit.position(), left
 
-    result, mark, left = await run.commit_view(
+    result, position, left = await run.commit_view(
         work,
         status=status,
         finish_reason=finish,
@@ -401,7 +401,7 @@ async def _end(run: ActiveRun) -> tuple[RunResult, Position]:
     )
     for body in left:
         run.transcript.add(body)
-    return result, mark
+    return result, position
 
 
 async def end_unstarted(log: Log, row: ConversationRow, view: RunView, stop: Stop) -> RunResult:

@@ -15,7 +15,7 @@ from agent_kernel.runtime.runs import lifecycle, recovery
 from agent_kernel.runtime.runs.specs import LastRun
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.active_run import ActiveRun, ConversationResources, Resources
-from agent_kernel.runtime.state.seen_cells import SeenCells
+from agent_kernel.runtime.state.transcript import SeenCells
 from agent_kernel.runtime.turns.tool_messages import read_result
 from agent_kernel.tools.executor import ToolExecutor
 

@@ -5,7 +5,7 @@ import sqlite3
 
 from agent_kernel.approvals.limits import least
 from agent_kernel.errors import AlreadyDecided
-from agent_kernel.log import event_rows, runs, stored_messages, tool_calls
+from agent_kernel.log import event_rows, message_rows, runs, tool_calls
 from agent_kernel.log.event_rows import START
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
@@ -70,9 +70,9 @@ async def resume(
         return StartingPoint(
             begun=START,
             transcript=shared.runtime.transcripts.take(row.number),
-            prompted=event_rows.has_prompt(sql, row.number, spec.run_id),
+            prompted=message_rows.has_prompt(sql, row.number, spec.run_id),
             step=unanswered_calls(sql, row.number),
-            messages=stored_messages.read_kept(sql, row.number, spec.run_id),
+            messages=message_rows.read_kept(sql, row.number, spec.run_id),
             unknown=tool_calls.unknown_digests(sql, row.number),
         )
 
@@ -117,7 +117,7 @@ def failed_run(sql: sqlite3.Connection, conversation: int, run_id: str) -> RunVi
     ended = runs.read_run(sql, run_id)
     if ended.status != "error" or ended.error is None or ended.error.code != "LLM_ERROR":
         raise _refused(run_id, "it did not end because the model failed")
-    if runs.has_open_run(sql, conversation) or event_rows.last_run(sql, conversation) != run_id:
+    if runs.has_open_run(sql, conversation) or message_rows.last_run(sql, conversation) != run_id:
         raise _refused(run_id, "something else was asked for since")
     return ended
 

@@ -16,9 +16,9 @@ from agent_kernel.approvals.policy import Policy
 from agent_kernel.approvals.scripted import Script, ScriptedDecision
 from agent_kernel.log import tool_calls
 from agent_kernel.log.event_rows import Position
+from agent_kernel.log.message_rows import KeptMessage
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.log.store import Log
-from agent_kernel.log.stored_messages import KeptMessage
 from agent_kernel.models.base import Delay, Model, facts_of
 from agent_kernel.models.redaction import Secrets
 from agent_kernel.protocol.events import ErrorEvent, LoggedEvent, utc_now
@@ -29,10 +29,9 @@ from agent_kernel.runtime.state.commits import Commit, commit_to
 from agent_kernel.runtime.state.outcome_cache import OutcomeCache, UnseenChanges
 from agent_kernel.runtime.state.repeats import Repeats
 from agent_kernel.runtime.state.run_calls import Broker, RunCalls
-from agent_kernel.runtime.state.seen_cells import SeenCells
 from agent_kernel.runtime.state.spans import Spans
 from agent_kernel.runtime.state.spending import Meter
-from agent_kernel.runtime.state.transcript import Transcript, Transcripts, lean
+from agent_kernel.runtime.state.transcript import SeenCells, Transcript, Transcripts, lean
 from agent_kernel.runtime.tasks import TaskOwner
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import ServerTools, ToolExecutor

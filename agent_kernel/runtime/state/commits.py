@@ -5,7 +5,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from agent_kernel.log.event_rows import Position, append_message, current_position
+from agent_kernel.log.event_rows import Position, current_position
+from agent_kernel.log.message_rows import append_message
 from agent_kernel.log.runs import ConversationRow, save_run
 from agent_kernel.log.store import Log, Transaction
 from agent_kernel.protocol.events import LoggedEvent, MessageEvent, RunEvent
@@ -39,7 +40,7 @@ class Commit:
         save_run(self.sql, view)
         self.emit(RunEvent(run_id=view.run_id, run=view))
 
-    def mark(self) -> Position:
+    def position(self) -> Position:
         """The conversation's position in the log, including the events emitted here."""
         return current_position(self.sql, self.number)
 

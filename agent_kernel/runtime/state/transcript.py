@@ -1,14 +1,17 @@
-"""The transcript of a conversation, as its runs give it to the model, and what the model is told first."""
+"""The transcript of a conversation, as its runs give it to the model; what the model is told first, and the cells whose
+sources it was told, so that it changes no other ones."""
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent_kernel.log.event_rows import START, Position, last_compaction, read_messages, shown_cards
+from agent_kernel.log.event_rows import START, Position, shown_cards
+from agent_kernel.log.message_rows import last_compaction, read_messages
 from agent_kernel.log.runs import replaced_runs, too_long_runs
 from agent_kernel.models.base import CONTEXT_CLOSE, CONTEXT_OPEN, IMAGES, Model, WireMessage, facts_of
+from agent_kernel.protocol.calls import SeenCell
 from agent_kernel.protocol.ids import new_tool_call_id
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.runtime.state.compaction import (
@@ -50,6 +53,8 @@ run: do not send it again.
 
 LONGEST_ID = 65_536
 """Characters. Some proxies put a signature of thousands into an id, and want it back."""
+MOST_CELLS = 20_000
+"""The cells told last are kept. One that is no longer known has to be read again."""
 _KEPT = 32
 _KEPT_MESSAGES = 20_000
 """The most conversations whose transcript is cached, and their messages in all; others are read from the log again."""
@@ -149,6 +154,25 @@ class Transcripts:
         self._kept[conversation] = transcript
         while len(self._kept) > _KEPT or (len(self._kept) > 1 and sum(map(len, self._kept.values())) > _KEPT_MESSAGES):
             self._kept.popitem(last=False)
+
+
+class SeenCells:
+    """Of one conversation, in memory: after a restart of the server the model reads the notebook again."""
+
+    def __init__(self) -> None:
+        self._digests: OrderedDict[str, str] = OrderedDict()
+
+    def tell(self, cells: Iterable[SeenCell]) -> None:
+        """The model is told the whole sources of these cells, as they are now."""
+        for cell in cells:
+            self._digests[cell.cell_id] = cell.digest
+            self._digests.move_to_end(cell.cell_id)
+        while len(self._digests) > MOST_CELLS:
+            self._digests.popitem(last=False)
+
+    def digest(self, cell_id: object) -> str | None:
+        """Of the source as it was last told; `None` if it never was. Models also write `cell:ID`, as they are told."""
+        return self._digests.get(cell_id.removeprefix("cell:")) if isinstance(cell_id, str) else None
 
 
 def wire_message(body: dict[str, Any]) -> WireMessage:

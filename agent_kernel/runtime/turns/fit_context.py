@@ -6,7 +6,7 @@ Each compaction is decided once, kept in the log beside the messages, and shown 
 from dataclasses import asdict, replace
 
 from agent_kernel.errors import ContextExceeded
-from agent_kernel.log.event_rows import add_compaction
+from agent_kernel.log.message_rows import add_compaction
 from agent_kernel.log.runs import set_in_spec
 from agent_kernel.models.base import TokenUsage, WireMessage, asks_nobody, facts_of
 from agent_kernel.models.length import larger_context

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from agent_kernel.errors import ConfigurationError, ContextExceeded, InvalidArguments, ModelError
-from agent_kernel.log import stored_images, stored_messages, tool_calls
-from agent_kernel.log.event_rows import append_message
+from agent_kernel.log import message_rows, stored_images, tool_calls
+from agent_kernel.log.message_rows import append_message
 from agent_kernel.models.base import IMAGES, ModelTurn, RequestedCall
 from agent_kernel.models.no_answer import NoAnswer
 from agent_kernel.protocol.events import MessageEvent, ToolSeenEvent
@@ -79,10 +79,10 @@ async def take_message(
     where the run has ended."""
     run_id = run.run_id
     message = await run.commit(
-        lambda commit: stored_messages.keep(commit.sql, commit.number, run_id, content, message_id, sent)
+        lambda commit: message_rows.keep(commit.sql, commit.number, run_id, content, message_id, sent)
     )
     if not run.inbox_is_open:
-        await run.commit(lambda commit: stored_messages.drop(commit.sql, message))
+        await run.commit(lambda commit: message_rows.drop(commit.sql, message))
         return False
     run.inbox.append(message)
     return True
@@ -93,7 +93,7 @@ async def add_user_message(
     content: str,
     environment: str = "",
     pictures: Prepared = NO_PICTURES,
-    kept: stored_messages.KeptMessage | None = None,
+    kept: message_rows.KeptMessage | None = None,
     message_id: str | None = None,
 ) -> None:
     body: dict[str, object] = {"role": "user", "content": content, "environment": environment}
@@ -104,7 +104,7 @@ async def add_user_message(
         stored_images.keep(commit.sql, commit.number, pictures.data)
         commit.add_user_message(run.run_id, body, message_id)
         if kept is not None:
-            stored_messages.drop(commit.sql, kept)
+            message_rows.drop(commit.sql, kept)
 
     await run.commit(work)
     run.transcript.add(body)

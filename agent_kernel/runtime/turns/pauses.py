@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_kernel.errors import AlreadyDecided, BudgetExceeded, IllegalTransition, InvalidArguments
-from agent_kernel.log import audit, stored_messages, tool_calls
+from agent_kernel.log import audit, message_rows, tool_calls
 from agent_kernel.models.prices import is_priced, may_cost
 from agent_kernel.protocol.events import ErrorEvent, ToolAnsweredEvent, utc_now
 from agent_kernel.protocol.ids import new_pause_id
@@ -235,7 +235,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
     if call.state != "unknown":
         raise IllegalTransition(f"The call {call.tool_call_id} is {call.state}: its outcome is not in question.")
 
-    def work(commit: Commit) -> stored_messages.KeptMessage | None:
+    def work(commit: Commit) -> message_rows.KeptMessage | None:
         if not tool_calls.answer_unknown(commit.sql, commit.number, call.tool_call_id, said):
             first = tool_calls.read_call(commit.sql, commit.number, call.tool_call_id)
             raise AlreadyDecided("Already decided: somebody has answered for this call.", first.model_dump())
@@ -245,7 +245,7 @@ async def answer(run: ActiveRun, call: ToolCallView, said: UnknownAnswer, decide
         )
         if said == "continue":
             return None
-        return stored_messages.keep(commit.sql, commit.number, call.run_id, retry_text(call))
+        return message_rows.keep(commit.sql, commit.number, call.run_id, retry_text(call))
 
     message = await run.commit(work)
     if message is not None:

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_kernel.errors import ModelError
-from agent_kernel.log import event_rows, stored_images, stored_messages, tool_calls
-from agent_kernel.log.event_rows import START, Position, append_message
+from agent_kernel.log import event_rows, message_rows, stored_images, tool_calls
+from agent_kernel.log.event_rows import START, Position
 from agent_kernel.log.measures import read_run_metrics
+from agent_kernel.log.message_rows import append_message
 from agent_kernel.models.base import IMAGES, RecordsDecisions
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.runs import RunResult
@@ -98,19 +99,19 @@ def _write(commit: Commit, run_id: str, bodies: Sequence[dict[str, Any]]) -> Non
 def move_unread_messages(commit: Commit, run_id: str) -> list[dict[str, Any]]:
     """Move messages that a run did not read into the conversation, for the next run's model."""
     bodies = []
-    for message in stored_messages.read_kept(commit.sql, commit.number, run_id):
+    for message in message_rows.read_kept(commit.sql, commit.number, run_id):
         body: dict[str, Any] = {"role": "user", "content": message.content}
         if message.images:
             body[IMAGES] = message.images
         commit.add_user_message(run_id, body, message.message_id)
-        stored_messages.drop(commit.sql, message)
+        message_rows.drop(commit.sql, message)
         bodies.append(body)
     return bodies
 
 
 def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after: Position = START) -> RunResult:
     """The transcript of one run, as the log has it. `after` is a place before the run's beginning."""
-    messages = [m for m in event_rows.message_views(sql, conversation, after) if m.run_id == view.run_id]
+    messages = [m for m in message_rows.message_views(sql, conversation, after) if m.run_id == view.run_id]
     outputs = event_rows.outputs_by_call(sql, conversation, after)
     run_calls = [
         call.model_copy(update={"outputs": outputs.get(call.tool_call_id, [])})
@@ -118,7 +119,7 @@ def read_result(sql: sqlite3.Connection, conversation: int, view: RunView, after
     ]
     answers = [message.content for message in messages if message.role == "assistant" and message.content]
     if view.status == "error":
-        cut_off = event_rows.cut_off_answers(sql, conversation, view.run_id, after)
+        cut_off = message_rows.cut_off_answers(sql, conversation, view.run_id, after)
         messages += map(MessageView.model_validate, cut_off)
     return RunResult(
         run=view,

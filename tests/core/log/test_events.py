@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from agent_kernel.log import event_rows, runs, tool_calls
+from agent_kernel.log import event_rows, message_rows, runs, tool_calls
 from agent_kernel.log.tables import make_tables
 from agent_kernel.protocol.events import TokenEvent, ToolOutputEvent
 from agent_kernel.protocol.views import OutputView
@@ -49,5 +49,5 @@ def test_messages_are_read_as_they_were_said(sql: sqlite3.Connection) -> None:
         tool_calls.move(sql, 1, name, "superseded", [], result=body["content"])
     bodies.append({"role": "tool", "tool_call_id": "c0", "content": "a shorter text than the call's result"})
     for body in bodies:
-        event_rows.append_message(sql, 1, "m", "run_a", body)
-    assert [body for _, _, body in event_rows.read_messages(sql, 1)] == bodies
+        message_rows.append_message(sql, 1, "m", "run_a", body)
+    assert [body for _, _, body in message_rows.read_messages(sql, 1)] == bodies

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_kernel.approvals.scripted import approve
-from agent_kernel.log.event_rows import read_messages
+from agent_kernel.log.message_rows import read_messages
 from agent_kernel.models.redaction import IN_PLACE, Secrets
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, SeenCell, source_digest
 from agent_kernel.protocol.commands import Decision

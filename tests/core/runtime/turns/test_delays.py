@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agent_kernel.log import event_rows as logged
+from agent_kernel.log import message_rows
 from agent_kernel.models.base import ModelTurn
 from agent_kernel.models.http import HttpModel
 from agent_kernel.protocol.commands import CancelCommand, TryNowCommand
@@ -131,4 +131,4 @@ async def test_what_came_before_a_cut_is_in_the_record_and_in_the_page_until_it_
     taken_back = [event for event in stage.of(MessageEvent) if event.role == "assistant" and event.content == ""]
     assert len(taken_back) == 1
     number = stage.conversation.row.number
-    assert await stage.log.read(lambda sql: logged.cut_off_answers(sql, number, handle.run_id)) == []
+    assert await stage.log.read(lambda sql: message_rows.cut_off_answers(sql, number, handle.run_id)) == []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_kernel.log.event_rows import read_messages
+from agent_kernel.log.message_rows import read_messages
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolStateEvent
 from agent_kernel.testing import call, say

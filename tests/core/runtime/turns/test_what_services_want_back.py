@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_kernel.log.event_rows import read_messages
+from agent_kernel.log.message_rows import read_messages
 from agent_kernel.models.base import Model, ModelTurn
 from agent_kernel.models.provider_items import CallItem, OpaqueItem, ProviderItems
 from agent_kernel.protocol.commands import Decision
