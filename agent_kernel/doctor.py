@@ -62,10 +62,14 @@ def _enabled() -> Finding:
     from jupyter_core.paths import jupyter_config_path
     from jupyter_server.services.config import ConfigManager
 
+    # As the server itself decides: what its own settings say goes before what extensions say of themselves.
     section = ConfigManager(read_config_path=jupyter_config_path()).get("jupyter_server_config")
-    if section.get("ServerApp", {}).get("jpserver_extensions", {}).get("agent_kernel_server"):
+    enabled = dict(section.get("ServerApp", {}).get("jpserver_extensions", {}))
+    enabled.update(_server_configuration("ServerApp")[0].get("jpserver_extensions") or {})
+    if enabled.get("agent_kernel_server"):
         return Finding("ok", "The Jupyter server extension is enabled.")
-    advice = "Run: jupyter server extension enable agent_kernel_server"
+    run = "jupyter server extension enable agent_kernel_server"
+    advice = f"Run: {run}, and let no jupyter_server_config.py say otherwise."
     return Finding("MEND", "The Jupyter server extension is not enabled here.", advice)
 
 
@@ -230,7 +234,7 @@ def _models(environ: Mapping[str, str], *, ask: bool, tell: Callable[[str], None
     from agent_kernel.models.resolver import ModelResolver
     from agent_kernel.models.retry_policy import RetryPolicy
 
-    traits, faults = _server_configuration()
+    traits, faults = _server_configuration("AgentKernelServer")
     yield from (Finding("MEND", fault, "The server leaves such a file out.") for fault in faults)
     endpoints = traits.get("endpoints") or {}
     if not isinstance(endpoints, Mapping):
@@ -263,7 +267,7 @@ def _mcp_servers(environ: Mapping[str, str]) -> Iterator[Finding]:
 
     if (version := importlib.metadata.version("mcp")).startswith("1."):
         yield Finding("note", f"mcp {version}. {NO_PACKAGE}")
-    traits, _ = _server_configuration()
+    traits, _ = _server_configuration("AgentKernelServer")
     site = traits.get("mcp_servers") or {}
     path = Path(jupyter_config_dir()) / FILE_NAME
     found = of_entries(site, "AgentKernelServer.mcp_servers", "site", environ) if isinstance(site, Mapping) else None
@@ -326,10 +330,16 @@ def _without_endpoints(default: str | None) -> Finding:
     return Finding("note", "No model is configured in this environment.", advice)
 
 
-def _server_configuration() -> tuple[Mapping[str, Any], list[str]]:
-    """The settings of the server extension in Jupyter's configuration files, and the errors of files."""
+def _server_configuration(section: str) -> tuple[Mapping[str, Any], list[str]]:
+    """The settings of the server, or of its extension, in Jupyter's configuration files, and the errors of files."""
     from jupyter_core.paths import jupyter_config_path
-    from traitlets.config.loader import Config, ConfigFileNotFound, JSONFileConfigLoader, PyFileConfigLoader
+    from traitlets.config.loader import (
+        Config,
+        ConfigFileNotFound,
+        JSONFileConfigLoader,
+        LazyConfigValue,
+        PyFileConfigLoader,
+    )
 
     config, faults = Config(), []
     places = [(name, place) for name in CONFIG_FILES for place in reversed([str(Path.cwd()), *jupyter_config_path()])]
@@ -341,4 +351,6 @@ def _server_configuration() -> tuple[Mapping[str, Any], list[str]]:
                 continue
             except Exception as error:  # noqa: BLE001 -- it is a program of the user's
                 faults.append(f"{loader.full_filename or name} can't be read: {type(error).__name__}: {error}")
-    return config.get("AgentKernelServer", {}), faults
+    settings = config.get(section, {})
+    changes = {name: value.get_value({}) for name, value in settings.items() if isinstance(value, LazyConfigValue)}
+    return {**settings, **changes}, faults

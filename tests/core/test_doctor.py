@@ -28,6 +28,30 @@ def test_doctor_names_the_walls(found: WallsFound, mark: str, text: str, monkeyp
     assert (mark, text) in [(finding.mark, finding.text) for finding in doctor.examine({}, ask=False)]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("jupyter_server_config.json", '{"ServerApp": {"jpserver_extensions": {"agent_kernel_server": false}}}'),
+        ("jupyter_server_config.py", "c.ServerApp.jpserver_extensions = {'agent_kernel_server': False}"),
+        ("jupyter_server_config.py", "c.ServerApp.jpserver_extensions.update({'agent_kernel_server': False})"),
+    ],
+)
+def test_doctor_says_that_the_server_extension_is_disabled_and_what_enables_it(
+    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> tuple[str, str, str]:
+        server = "The Jupyter server extension is"
+        (one,) = [one for one in doctor.examine({}, ask=False) if one.text.startswith(server)]
+        return one.mark, one.text, one.advice
+
+    assert told()[:2] == ("ok", "The Jupyter server extension is enabled.")
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(tmp_path))
+    (tmp_path / name).write_text(text)
+    run = "jupyter server extension enable agent_kernel_server"
+    advice = f"Run: {run}, and let no jupyter_server_config.py say otherwise."
+    assert told() == ("MEND", "The Jupyter server extension is not enabled here.", advice)
+
+
 def test_doctor_says_what_others_that_are_installed_want(monkeypatch: pytest.MonkeyPatch) -> None:
     version, find_spec = importlib.metadata.version, importlib.util.find_spec
 
