@@ -13,7 +13,7 @@ from agent_kernel.record.markdown import code_span, escape_markdown, fence, mark
 from agent_kernel.record.record_outputs import RecordOutput
 from agent_kernel.record.safety import clean, escape, escape_message, escape_prose, render
 from agent_kernel.record.story import Aside, Part, RecordCall, Story, text_of
-from agent_kernel.record.texts import OUTPUT_LOOK, coloured, in_sight
+from agent_kernel.record.texts import OUTPUT_LOOK, coloured, framed, in_sight
 from agent_kernel.tools.review.hidden import reveal, reveal_in_prose
 from agent_kernel.tools.truncation import TextLimits, truncate
 
@@ -216,24 +216,20 @@ def _html_output(output: RecordOutput, room: _Room, pictures: _Room) -> str:
         return _LEFT_OUT
     match output.kind:
         case "text" | "error":
-            return _html_text(output.text)
+            return framed(output.text)
         case "markdown":
             return f"<div{_PLACE_LOOK}>{_with_looks(render(output.text))}</div>"
         case "latex":
             formulas = from_latex(output.text)
-            return f"<div{_PLACE_LOOK}>{render(formulas)}</div>" if formulas else _html_text(output.text)
+            return f"<div{_PLACE_LOOK}>{render(formulas)}</div>" if formulas else framed(output.text)
         case "html":
             cleaned = clean(output.text)
-            return f"<div{_PLACE_LOOK}>{cleaned}</div>" if cleaned else _html_text(output.plain or words.NOT_KEPT)
+            return f"<div{_PLACE_LOOK}>{cleaned}</div>" if cleaned else framed(output.plain or words.NOT_KEPT)
         case "image":
             source = f"data:{output.image_type};base64,{output.image}"
             return f'<p><img alt="{escape(output.text)}" src="{source}"></p>'
         case _:
             assert_never(output.kind)
-
-
-def _html_text(text: str) -> str:
-    return f"<pre{OUTPUT_LOOK}>{coloured(text)}</pre>"
 
 
 def _why_never_begun(story: Story) -> list[str]:

@@ -13,6 +13,8 @@ OUTPUT_LOOK = (
     ' style="font-family: var(--jp-code-font-family, monospace); border-left: 3px solid #888888; padding: 2px 10px; '
     'max-height: 420px; overflow: auto"'
 )
+_FRAME_LINES = 24
+"""As many lines may be in a frame without scrolling."""
 _TEXT = TextLimits(characters=10_000, lines=400)
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _COLOUR = re.compile(r"\x1b(?:\[([\d;]*)(m)?)?")
@@ -61,13 +63,19 @@ def coloured(text: str) -> str:
     return "".join([*parts, _styled(text[at:], style)])
 
 
+def framed(text: str) -> str:
+    """A text as HTML in a frame, which the keyboard reaches where it scrolls."""
+    stop = ' tabindex="0"' if text.count("\n") >= _FRAME_LINES else ""
+    return f"<pre{stop}{OUTPUT_LOOK}>{coloured(text)}</pre>"
+
+
 def in_sight(text: str) -> dict[str, str]:
     """A text as a MIME bundle, folded where it is long. Front ends draw the colours of plain text themselves."""
     count = text.count("\n") + 1
     if count <= MOST_LINES:
         return {"text/plain": text}
     summary = words.FOLDED.format(count=count)
-    folded = f"<details><summary>{summary}</summary>\n<pre{OUTPUT_LOOK}>{coloured(text)}</pre>\n</details>"
+    folded = f'<details class="agent-text"><summary>{summary}</summary>\n{framed(text)}\n</details>'
     return {"text/html": folded, "text/plain": text}
 
 

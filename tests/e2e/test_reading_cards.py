@@ -17,6 +17,11 @@ ANSWER = (
 )
 ASKING = ["%load_ext agent_kernel", "%%agent\nHow did it go?"]
 FORMULAS = 3
+TEXT_LEFT = """element => {
+  const text = document.createRange();
+  text.selectNodeContents(element);
+  return text.getBoundingClientRect().left;
+}"""
 
 
 @pytest.fixture
@@ -71,6 +76,8 @@ def test_answers_are_typeset_and_what_earlier_steps_showed_is_in_view_while_the_
     expect(results.locator("table")).to_be_visible()
     expect(results.locator("img")).to_be_visible()
     expect(results.get_by_text("312 duplicates")).to_be_visible()
+    printed, answer = results.get_by_text("312 duplicates"), notebook.record().locator("[data-role=answer] p").first
+    assert abs(answer.evaluate(TEXT_LEFT) - printed.evaluate(TEXT_LEFT)) < 1, "the record is in line with its outputs"
     # The administration, with the time by the reader's clock.
     line = notebook.record().locator("p", has=notebook.page.locator("time"))
     expect(line).to_contain_text("asked before acting")

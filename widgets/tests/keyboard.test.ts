@@ -408,19 +408,22 @@ describe("in a notebook", () => {
     expect(cell.contains(document.activeElement)).toBe(false);
   });
 
-  test("a second copy of the bundle does not give a record's key on twice", async () => {
-    vi.resetModules();
-    await import("../src/index");
-    const { cell, heard } = await inNotebook(waits);
-    const record = cell.appendChild(document.createElement("div"));
-    record.dataset["agentRecord"] = "";
-    record.tabIndex = -1;
-    record.focus();
-    await key(record, "b");
-    await key(record, "Enter", { shiftKey: true });
-    expect(heard).toEqual(["Enter on cell"]);
-    expect(document.activeElement).toBe(cell);
-  });
+  test.each(["agent-record", "agent-text"])(
+    "a second copy of the bundle does not give a key of %s on twice",
+    async (kind) => {
+      vi.resetModules();
+      await import("../src/index");
+      const { cell, heard } = await inNotebook(waits);
+      const record = cell.appendChild(document.createElement("div"));
+      record.className = kind;
+      record.tabIndex = -1;
+      record.focus();
+      await key(record, "b");
+      await key(record, "Enter", { shiftKey: true });
+      expect(heard).toEqual(["Enter on cell"]);
+      expect(document.activeElement).toBe(cell);
+    },
+  );
 
   test("in another front end the host has all but plain keys", async () => {
     const root = await show(waits);

@@ -92,7 +92,7 @@ def test_a_text_of_more_than_30_lines_is_folded_and_a_shorter_one_is_not() -> No
     [shown] = placed(a_call(outputs=[printed(long)])).results
     assert shown.data["text/plain"] == long
     folded = shown.data["text/html"]
-    assert folded.startswith("<details><summary>Output, 31 lines</summary>\n<pre")
+    assert folded.startswith('<details class="agent-text"><summary>Output, 31 lines</summary>\n<pre tabindex="0"')
     assert '<span style="font-weight: bold; color: #ff0000">0\n1\n' in folded
     assert_harmless(folded)
     assert folded in alone(a_call(outputs=[printed(long)]))["text/html"].partition("1 step")[0]

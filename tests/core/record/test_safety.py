@@ -78,10 +78,10 @@ class Elements(HTMLParser):
 
 
 KNOWN = {
-    *("href", "rel", "src", "alt", "open", "class", "border", "style"),
+    *("href", "rel", "src", "alt", "open", "class", "border", "style", "tabindex"),
     *("data-agent-record", "data-role", "datetime"),
 }
-CLASSES = r"dataframe|agent-record|agent-call|(agent-code )?language-\S*( agent-cell-1)?"
+CLASSES = r"dataframe|agent-(record|call|text)|(agent-code )?language-\S*( agent-cell-1)?"
 LOOKS = [look for name, look in vars(formats).items() if name.endswith("_LOOK")]
 COLOURS = r"((background-)?color: #[0-9a-f]{6}|font-weight: bold|font-style: italic|text-decoration: underline|; )+"
 

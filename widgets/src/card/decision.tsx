@@ -36,7 +36,7 @@ export function DecisionRow({ card }: { card: CallModel }): JSX.Element {
       />
     ) : null;
   return (
-    <div class="ak-actions">
+    <div class="ak-actions ak-decide">
       <Button
         {...ACTIONS.approve}
         {...common}

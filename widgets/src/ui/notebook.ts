@@ -16,6 +16,8 @@ const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsL
 
 /** The record of a run. JupyterLab takes the attribute out of notebooks that it does not trust, and keeps the class. */
 export const RECORD = ".agent-record, [data-agent-record]";
+/** What a run has printed, folded beside its record. */
+const FOLDED_TEXT = ".agent-text";
 /** The keeper of keys in records: the first that comes, be it the JupyterLab extension or a widget of any version. */
 const KEEPING = Symbol.for("agent-kernel: keys in records");
 
@@ -129,7 +131,7 @@ export function keepsKeysInRecords(): void {
 }
 
 function keyInRecord(event: KeyboardEvent): void {
-  const record = event.target instanceof Element ? event.target.closest(RECORD) : null;
+  const record = event.target instanceof Element ? event.target.closest(`${RECORD}, ${FOLDED_TEXT}`) : null;
   if (record !== null) passOn(event, record, recipientOf(event, false));
 }
 
