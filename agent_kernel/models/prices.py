@@ -56,8 +56,6 @@ def listed_context(wire_name: str, base_url: str) -> int | None:
         from genai_prices.data_snapshot import get_snapshot
 
         _, model = get_snapshot().find_provider_model(wire_name, None, None, base_url)
-    except LookupError:
-        return None
     except Exception:  # the table is somebody else's code: without a price rather than without an answer
         logger.debug("No context could be made out for %s.", wire_name, exc_info=True)
         return None
@@ -82,8 +80,6 @@ def price_turn(model: Model, usage: TokenUsage) -> TurnCost:
         return UNKNOWN
     try:
         return _look_up(facts.base_url, facts.wire_name, usage)
-    except LookupError:
-        return UNKNOWN
     except Exception:  # the table is somebody else's code: without a price rather than without an answer
         logger.debug("No price could be made out for %s.", facts.wire_name, exc_info=True)
         return UNKNOWN
@@ -120,7 +116,7 @@ def _split(base_url: str | None) -> SplitResult:
 
 
 def _look_up(base_url: str, wire_name: str, usage: TokenUsage) -> TurnCost:
-    """Look up the price. Raises `LookupError`, and whatever `genai_prices` raises for a faulty table."""
+    """Look up the price. Raises what `genai_prices` raises: for what it does not have, and for a faulty table."""
     from genai_prices import Usage, calc_price
 
     parts = urlsplit(base_url)
