@@ -44,8 +44,7 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, bool]:
     path.chmod(0o600)
     return _shared_or_alone(
         path,
-        lambda: sqlite3.connect(path, isolation_level=None, check_same_thread=False),
-        lambda: sqlite3.connect(path, isolation_level=None, check_same_thread=False),
+        lambda _: sqlite3.connect(path, isolation_level=None, check_same_thread=False),
         f"PRAGMA page_size = {_PAGE_BYTES}",
         "PRAGMA journal_mode = WAL",
         advice=f"End it, or {LOCAL}.",
@@ -57,8 +56,8 @@ def open_to_read(path: Path) -> tuple[sqlite3.Connection, bool]:
     uri = path.resolve().as_uri()
     return _shared_or_alone(
         path,
-        lambda: sqlite3.connect(f"{uri}?mode=ro", uri=True),
-        lambda: sqlite3.connect(f"{uri}?mode=rw", uri=True),  # a lock needs a file that is open for writing
+        # A lock needs a file that is open for writing.
+        lambda alone: sqlite3.connect(f"{uri}?mode={'rw' if alone else 'ro'}", uri=True),
         "PRAGMA query_only = ON",
         advice="End it and try again: nothing else can read the log meanwhile.",
     )
@@ -90,19 +89,18 @@ def one_at_a_time(directory: Path) -> bool:
 
 def _shared_or_alone(
     path: Path,
-    connect: Callable[[], sqlite3.Connection],
-    connect_alone: Callable[[], sqlite3.Connection],
+    connect: Callable[[bool], sqlite3.Connection],
     *pragmas: str,
     advice: str,
 ) -> tuple[sqlite3.Connection, bool]:
     try:
         if not _is_on_network(path):
             try:
-                return _begun(connect(), path, pragmas), False
+                return _begun(connect(False), path, pragmas), False
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_SHMMAP:
                     raise
-        return _begun(connect_alone(), path, pragmas, alone=True), True
+        return _begun(connect(True), path, pragmas, alone=True), True
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
             raise

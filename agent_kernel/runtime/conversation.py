@@ -21,6 +21,7 @@ from agent_kernel.log import stored_images as pictures
 from agent_kernel.log.runs import ConversationRow
 from agent_kernel.protocol.calls import Outcome
 from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ErrorEvent
 from agent_kernel.protocol.runs import RunProgress
 from agent_kernel.protocol.views import ConversationView, ImageRefs, PolicySwitchView, RunView, ToolCallView
 from agent_kernel.protocol.vocabulary import BudgetLimits, DecidedBy, PolicyMode, UnknownAnswer
@@ -442,7 +443,7 @@ class Conversation:
         if active is None or active.executor is None:
             return
         if restarting:
-            await lifecycle.note_kernel_death(active, reason)
+            await active.emit(ErrorEvent(run_id=active.run_id, code="KERNEL_DIED", message=reason))
             await stopping.withdraw(active, "cancelled", reason)
             return
         if by_user:

@@ -1,5 +1,5 @@
 """TaskOwner keeps tasks that outlive the call that started them, and logs their failures; `Batcher` batches small
-writes to the log by interval; `read` keeps the parsing of long texts off the event loop."""
+writes to the log by interval; `in_thread_if_long` keeps the parsing of long texts off the event loop."""
 
 import asyncio
 import logging
@@ -87,6 +87,6 @@ class Batcher(Generic[T]):
             pause = self._seconds
 
 
-async def read(text: str, work: Callable[[], T]) -> T:
+async def in_thread_if_long(text: str, work: Callable[[], T]) -> T:
     """The result of `work` on a model's text, in a thread where the text is long."""
     return work() if len(text) <= _LONG else await asyncio.to_thread(work)

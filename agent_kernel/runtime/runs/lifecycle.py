@@ -465,8 +465,3 @@ def write_end(
     commit.save_run(ended)
     commit.measured.append(measure_run(commit.sql, ended, first_token_seconds))
     return read_result(commit.sql, commit.number, ended, begun)
-
-
-async def note_kernel_death(run: ActiveRun, reason: str) -> None:
-    """Show that the kernel died, while the run continues with the restarted kernel."""
-    await run.emit(ErrorEvent(run_id=run.run_id, code="KERNEL_DIED", message=reason))

@@ -18,7 +18,7 @@ from agent_kernel.runtime.runs.recovery import UNREADABLE
 from agent_kernel.runtime.runs.specs import restored
 from agent_kernel.runtime.state.active_run import Resources
 from agent_kernel.runtime.state.commits import Commit, commit_to
-from agent_kernel.runtime.tasks import read
+from agent_kernel.runtime.tasks import in_thread_if_long
 from agent_kernel.runtime.tool_calls.effective_policy import effective_policy, read_stored_policy, take_in_user_rules
 from agent_kernel.tools.arguments import parse
 from agent_kernel.tools.builtin.cells import added_cell_id
@@ -108,7 +108,7 @@ async def _denial(resources: Resources, row: ConversationRow, call: ToolCallView
         parameters=declaration.parameters,
         place=call.place,
     )
-    judgement = await read(call.tool_input, partial(policy.judge, judged))
+    judgement = await in_thread_if_long(call.tool_input, partial(policy.judge, judged))
     return judgement.reason if judgement.approval == "deny" else None
 
 

@@ -15,7 +15,7 @@ from agent_kernel.own_thread import in_own_thread
 from agent_kernel.protocol.calls import ToolVerdict, WallsFound
 from agent_kernel.protocol.vocabulary import PolicyMode
 from agent_kernel.runtime.state.active_run import ActiveRun
-from agent_kernel.runtime.tasks import read
+from agent_kernel.runtime.tasks import in_thread_if_long
 from agent_kernel.runtime.tool_calls.effective_policy import scope_keys, take_in_user_rules, wall_level
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.declarations import CHANGES_CELLS, OPENS_FILES, is_shipped
@@ -56,9 +56,9 @@ async def check_policy(
             inside=is_inside(walls),
             definition=definition_digest(declaration),
         )
-        judgement = await read(tool_input, partial(policy.capped(cap).judge, call))
+        judgement = await in_thread_if_long(tool_input, partial(policy.capped(cap).judge, call))
         if judgement.approval == "allow" and (removed := await _removed_elsewhere(run)) is not None:
-            judgement = await read(tool_input, partial(removed.capped(cap).judge, call))
+            judgement = await in_thread_if_long(tool_input, partial(removed.capped(cap).judge, call))
         if policy is run.policy:
             return replace(judgement, place=verdict.place, walls=walls)
 

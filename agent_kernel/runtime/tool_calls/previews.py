@@ -17,7 +17,7 @@ from agent_kernel.protocol.calls import Place
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Preview, ToolCallView, Warning
 from agent_kernel.runtime.state.active_run import ActiveRun
-from agent_kernel.runtime.tasks import read
+from agent_kernel.runtime.tasks import in_thread_if_long
 from agent_kernel.runtime.tool_calls.policy_check import changes_cells, check_policy
 from agent_kernel.tools.arguments import digest, parse
 from agent_kernel.tools.builtin.run_by_themselves import why_it_runs
@@ -42,7 +42,7 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: 
     Raises `InvalidArguments` for a change of a file that is refused without asking.
     """
     place = judged.place
-    found = await read(tool_input, partial(warnings, tool_name, tool_input))
+    found = await in_thread_if_long(tool_input, partial(warnings, tool_name, tool_input))
     if run.registry.declaration(tool_name).origin is not None:
         return await server_tool_card(run, tool_name, tool_input, found)
     if changes_cells(run, tool_name):
@@ -53,7 +53,7 @@ async def preview_call(run: ActiveRun, tool_name: str, tool_input: str, judged: 
     if card is not None and card.diff:
         shown = Preview(kind="diff", language="diff", text=card.diff, left_out=card.left_out)
     else:
-        plain = await read(tool_input, partial(preview, tool_name, tool_input))
+        plain = await in_thread_if_long(tool_input, partial(preview, tool_name, tool_input))
         if plain is not None and judged.walls:
             base = "" if is_inside(judged.walls) is None else judged.walls
             facts = [meaning_of(judged.walls), f"walls: {judged.walls}."]

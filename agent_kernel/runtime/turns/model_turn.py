@@ -14,7 +14,7 @@ from agent_kernel.protocol.vocabulary import CUT_BY_LENGTH
 from agent_kernel.runtime.state.active_run import ActiveRun
 from agent_kernel.runtime.state.commits import Commit
 from agent_kernel.runtime.state.spending import calls_left
-from agent_kernel.runtime.tasks import read
+from agent_kernel.runtime.tasks import in_thread_if_long
 from agent_kernel.runtime.tool_calls import transitions
 from agent_kernel.runtime.tool_calls.execution import add_late_tools
 from agent_kernel.runtime.tool_calls.shown_images import NO_PICTURES, Prepared
@@ -189,7 +189,7 @@ async def _spend_unseen(run: ActiveRun, turn: ModelTurn) -> Callable[[Commit], N
 async def _record(run: ActiveRun, turn: ModelTurn, stream: TurnStream) -> list[tuple[tool_calls.Proposal, str | None]]:
     """Commit the turn: its message and its calls, each with the fault that makes it invalid, if any."""
     written = "".join(call.arguments for call in turn.tool_calls)
-    checked = await read(written, lambda: [_check(run, call) for call in turn.tool_calls])
+    checked = await in_thread_if_long(written, lambda: [_check(run, call) for call in turn.tool_calls])
     left, why_beyond = calls_left(run.view) or (len(checked), "")
     body = _assistant_body(turn)
     counted = completed(run, turn.usage, body)

@@ -35,7 +35,7 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.ids import new_message_id
 from agent_kernel.protocol.views import ImageRefs
 from agent_kernel.runtime.state.active_run import ActiveRun
-from agent_kernel.runtime.tasks import Batcher, read
+from agent_kernel.runtime.tasks import Batcher, in_thread_if_long
 from agent_kernel.runtime.tool_calls import transitions
 
 Part = TextDelta | ReasoningDelta | Retraction | ToolStateEvent | ToolCompleteEvent
@@ -102,7 +102,7 @@ class TurnStream:
         server = facts_of(self._run.model).server
         judge = partial(no_answer, turn, tools, server)
         text = turn.content or turn.reasoning
-        return await read(text, judge) if has_marks(text) else judge()
+        return await in_thread_if_long(text, judge) if has_marks(text) else judge()
 
     def _leave(self, text: str) -> None:
         """Of what was shown of the answer, leave this text, which is not the whole."""
