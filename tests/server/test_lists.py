@@ -129,22 +129,3 @@ async def test_a_queued_run_names_the_one_that_it_waits_for_and_runs_are_listed_
     assert {run["run_id"] for run in await listed(api, "runs")} == {first, second}
     assert [run["run_id"] for run in await listed(api, "runs", limit="1")] == [second]
     assert await listed(api, "runs", limit="0") == []
-
-
-@pytest.mark.parametrize(
-    ("what", "field", "value"),
-    [
-        ("runs", "state", "awaiting_approval"),
-        ("runs", "status", "paused"),
-        ("runs", "limit", "-1"),
-        ("runs", "limit", "9" * 5_000),
-        ("approvals", "state", "running"),
-        ("approvals", "status", ""),
-    ],
-)
-async def test_a_filter_that_says_nothing_is_400_with_the_field_named(
-    api: Api, what: str, field: str, value: str
-) -> None:
-    status, refused = await api("GET", what, params={field: value})
-    assert (status, refused["field"]) == (400, field)
-    assert field in refused["message"]

@@ -217,9 +217,3 @@ class TestSomebodyWithoutRights:
 
     async def test_may_not_look(self, api: Api) -> None:
         assert (await api("GET", "metrics"))[0] == 403
-
-
-@pytest.mark.parametrize("days", ["0", "", "many", "3661"])
-async def test_days_that_are_no_days_are_named(api: Api, days: str) -> None:
-    status, refused = await api("GET", "metrics", params={"days": days})
-    assert (status, refused["field"]) == (400, "days")
