@@ -156,7 +156,7 @@ async def interrupt(round_: PageRound) -> None:
         )
 
     try:
-        await until(it_has_ended_one, "an open run to end", 20)
+        await until(it_has_ended_one, "an open run to end", 60)
     except AssertionError:
         round_.fault("interrupts_astray", f"an interrupt has ended none of {was_open}")
 
@@ -165,7 +165,7 @@ async def own_cell(round_: PageRound, *, interrupted: bool) -> None:
     """A cell of the user's own: it is interrupted where that is asked for, and the runs go on; else it is let be."""
     if round_.holds:
         return  # it would wait behind that cell
-    seconds = "20" if interrupted else "0.2"
+    seconds = "120" if interrupted else "0.2"
     asked = await round_.page.run(uuid.uuid4().hex, OWN_CELL.replace("SECONDS", seconds))
     await round_.page.until_printed(asked, "\n")
     if asked.status == "aborted":
@@ -179,7 +179,7 @@ async def own_cell(round_: PageRound, *, interrupted: bool) -> None:
     round_.figures.kills += 1
     await round_.page.interrupt()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await asked.ended.wait()
     except TimeoutError:
         round_.fault("interrupts_astray", "a cell of the user's own was not interrupted")
