@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
 
@@ -38,7 +37,7 @@ def list_files(root: Path, path: str = ".", pattern: str | None = None, approved
     place = existing(path, root, approved)
     with _opened(place, path) as folder:
         walk = _Walk(folder, pattern)
-        found = (_with_size(file.shown, file.entry) for file in walk)
+        found = (_with_size(shown, entry) for _, entry, shown in walk)
         with closing(_children(folder, path) if pattern is None else found) as entries:
             lines = list(islice(entries, ENTRIES + 1))
     if len(lines) > ENTRIES:
@@ -71,7 +70,7 @@ def search_files(
         with _opened(place, path) as folder:
             walk = _Walk(folder, pattern)
             prefix = "" if shown == "." else f"{shown}/"
-            files = ((file.folder, file.name, f"{prefix}{file.shown}") for file in walk)
+            files = ((below, entry.name, f"{prefix}{name}") for below, entry, name in walk)
             with closing(files):
                 found, skipped = _search(files, wanted)
         cut = walk.cut
@@ -144,13 +143,9 @@ def _link(folder: OpenFolder, name: str) -> str:
         return "a link"
 
 
-class _File(NamedTuple):
-    folder: OpenFolder
-    """Its folder, which stays open until the next file is requested."""
-    name: str
-    shown: str
-    """Its path relative to the start of the walk."""
-    entry: os.DirEntry[str]
+_File = tuple[OpenFolder, os.DirEntry[str], str]
+"""A file's folder, which stays open until the next file is requested, its entry there, and its path from the start of
+the walk."""
 
 
 class _Walk:
@@ -175,7 +170,7 @@ class _Walk:
             shown = path + entry.name
             is_wanted = self._spec is None or self._spec.match_file(shown)
             if not entry.name.startswith(".") and not entry.is_symlink() and is_wanted:
-                yield _File(folder, entry.name, shown, entry)
+                yield folder, entry, shown
         if folders and depth >= _DEPTH:
             self.cut = _TOO_DEEP
             return
