@@ -115,6 +115,10 @@ def test_cells_are_added_moved_deleted_and_run_as_the_user_would_and_the_run_is_
     assert "ZeroDivisionError: division by zero" in ran
     assert "is the one of the prompt itself" in own
     assert notebook.outputs(0)[0]["ename"] == "ZeroDivisionError"
+    notebook.command("notebook:undo-cell-action")
+    assert "# to be deleted" in notebook.page.evaluate(SOURCES)
+    notebook.command("notebook:redo-cell-action")
+    assert notebook.page.evaluate(SOURCES) == sources
     notebook.page.evaluate(SET_SOURCE, [2, "first = 2"])
     notebook.page.get_by_role("button", name="Undo this run").click()
     expect(notebook.record()).to_contain_text("Undone: the cell is as it was before.")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_kernel.notebook.context.told_cells import RanCell, describe_cells
 from agent_kernel.protocol.calls import source_digest
 from tests.notebooks.conftest import SERVED
 from tests.notebooks.kernel import TestKernel
@@ -156,6 +157,15 @@ def test_the_model_is_told_how_a_cell_failed(shared: TestKernel, name: str) -> N
     assert [text for text in said if text not in told] == [], told
     assert [text for text in unsaid if text in told] == [], told
     assert max(map(len, told.split("\n["))) <= 6_000
+
+
+def test_of_many_long_cells_the_last_are_told_in_12_000_characters() -> None:
+    failed = [RanCell(number, "# long\n" * 2_000, f"c{number}", error="E: " + "e" * 2_000) for number in range(1, 7)]
+    told, seen = describe_cells(failed)
+    assert 10_000 < len(told) <= 12_000
+    assert [f"[{number}] cell:c{number}" in told for number in range(1, 7)] == [*(False,) * 4, True, True]
+    assert told.count("failed: E: e") == 2
+    assert seen == (), "none has its whole source there"
 
 
 def test_a_prompt_names_cells_and_whole_sources_and_leaves_out_its_own(start_kernel: Callable[..., TestKernel]) -> None:
