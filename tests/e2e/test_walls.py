@@ -66,6 +66,7 @@ def test_a_command_that_the_walls_stop_says_so_and_runs_outside_once(
     notebook.wait_for_state("awaiting_approval", card=1)
     shows(notebook, OUTSIDE, card=1)
     expect(notebook.card()).to_contain_text("stopped by the walls: ")  # also now that it is folded
+    expect(notebook.page.locator("[data-guarded]")).to_have_count(0)
     notebook.press("Approve", card=1)
     notebook.wait_for_state("success", card=1)
     expect(notebook.card(1)).to_contain_text(f"walls: {OUTSIDE}")
