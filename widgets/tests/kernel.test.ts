@@ -24,8 +24,7 @@ test("a page asks for its events again until the kernel answers, as a first mess
     frame: (frame) => frames.push(frame),
     lost: () => {},
     trouble: () => {},
-    gone: () => {},
-    refused: () => {},
+    ended: () => {},
   });
   transport.send({ type: "resume", last_seq: 0 });
   vi.advanceTimersByTime(2_500);
@@ -45,8 +44,7 @@ test("a page that goes away asks no more", () => {
     frame: () => {},
     lost: () => {},
     trouble: () => {},
-    gone: () => {},
-    refused: () => {},
+    ended: () => {},
   });
   transport.send({ type: "resume", last_seq: 0 });
   transport.close();

@@ -22,7 +22,7 @@ usePage();
 const ASKS = (run: Recording): unknown => run.ask("t1", "run_python", { code: "1 + 1" });
 
 const nothing = (): void => undefined;
-const LISTENER = { opened: nothing, frame: nothing, lost: nothing, trouble: nothing, gone: nothing, refused: nothing };
+const LISTENER = { opened: nothing, frame: nothing, lost: nothing, trouble: nothing, ended: nothing };
 
 describe("a server that has no log", () => {
   test("is asked why, and the page says it until there is a connection", async () => {

@@ -9,15 +9,8 @@ import {
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
 import { indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, Prec, RangeSetBuilder, StateField, type Extension, type Text } from "@codemirror/state";
-import {
-  Decoration,
-  EditorView,
-  highlightSpecialChars,
-  keymap,
-  lineNumbers,
-  type DecorationSet,
-} from "@codemirror/view";
+import { EditorState, Prec, type Extension } from "@codemirror/state";
+import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { changedLines } from "../text/arguments";
@@ -108,17 +101,7 @@ function hiddenMarker(code: number): HTMLElement {
 
 function changedLineMarks(original: string): Extension {
   const mark = Decoration.line({ class: "ak-changed" });
-  const marksOf = (doc: Text): DecorationSet => {
-    const marks = new RangeSetBuilder<Decoration>();
-    for (const line of changedLines(original, doc.toString())) {
-      const { from } = doc.line(line);
-      marks.add(from, from, mark);
-    }
-    return marks.finish();
-  };
-  return StateField.define<DecorationSet>({
-    create: (state) => marksOf(state.doc),
-    update: (marks, change) => (change.docChanged ? marksOf(change.state.doc) : marks),
-    provide: (field) => EditorView.decorations.from(field),
-  });
+  return EditorView.decorations.compute(["doc"], ({ doc }) =>
+    Decoration.set(changedLines(original, doc.toString()).map((line) => mark.range(doc.line(line).from))),
+  );
 }

@@ -4,7 +4,7 @@ import { callOf, emptyRun, runEnded, type RunState } from "../state/model";
 import { fromSnapshot, patchCall, reduce } from "../state/reduce";
 import { randomId } from "../text/format";
 import { ANOTHER_TAB, type Decider } from "../text/words";
-import type { Receives, Transport } from "./transport";
+import type { Receives, Transport, TransportListener } from "./transport";
 
 /** After this long without a connection nothing can be promised, so nothing can be decided. */
 export const DECISIONS_OFF_AFTER_MS = 60_000;
@@ -34,7 +34,7 @@ export interface Connection {
   readonly why: string | null;
 }
 
-export class Channel {
+export class Channel implements TransportListener {
   connection: Connection = { status: "connecting", since: Date.now(), nextTryAt: null, why: null };
   /** This page's clock minus the runtime's, in ms. */
   skew = 0;
@@ -64,14 +64,7 @@ export class Channel {
   private liveAfter = 0;
 
   constructor(private readonly transport: Transport) {
-    transport.start({
-      opened: () => this.opened(),
-      frame: (text) => this.frame(text),
-      lost: (nextTryAt) => this.lost(nextTryAt),
-      trouble: (why) => this.trouble(why),
-      refused: () => this.ended("refused"),
-      gone: () => this.ended("gone"),
-    });
+    transport.start(this);
   }
 
   get receives(): Receives {
@@ -184,7 +177,7 @@ export class Channel {
     for (const runId of this.views.keys()) this.transport.send({ type: "shown", run_id: runId, shown: true });
   }
 
-  private opened(): void {
+  opened(): void {
     this.connection = { status: "open", since: Date.now(), nextTryAt: null, why: null };
     this.gapAt = null; // what was in flight on the old one is lost
     this.greeted = false;
@@ -196,7 +189,7 @@ export class Channel {
     this.changed();
   }
 
-  private lost(nextTryAt: number): void {
+  lost(nextTryAt: number): void {
     this.connection = { status: "lost", since: this.lostAt(), nextTryAt, why: this.connection.why };
     // Whether the last answers have arrived is not known, and a runtime that died may not have written them.
     for (const sent of this.commands.values())
@@ -204,13 +197,13 @@ export class Channel {
     this.changed();
   }
 
-  private trouble(why: string | null): void {
+  trouble(why: string | null): void {
     if (this.connection.status !== "lost") return;
     this.connection = { ...this.connection, why };
     this.changed();
   }
 
-  private ended(status: "refused" | "gone"): void {
+  ended(status: "refused" | "gone"): void {
     this.connection = { status, since: this.lostAt(), nextTryAt: null, why: null };
     this.changed();
   }
@@ -219,7 +212,7 @@ export class Channel {
     return this.connection.status === "open" ? Date.now() : this.connection.since;
   }
 
-  private frame(text: string): void {
+  frame(text: string): void {
     const event = parse(text);
     if (event === null) return;
     if (event.type === "session") this.onSession(event);

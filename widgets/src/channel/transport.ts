@@ -9,10 +9,8 @@ export interface TransportListener {
   lost(nextTryAt: number): void;
   /** Why the runtime takes no connection, in its own words; null where it does not say. */
   trouble(why: string | null): void;
-  /** The runtime does not let this page read: no more attempt is made before `retryNow`. */
-  refused(): void;
-  /** The other side is gone for good. */
-  gone(): void;
+  /** The runtime does not let this page read, and no more attempt is made before `retryNow`; or it is gone for good. */
+  ended(status: "refused" | "gone"): void;
 }
 
 /** When the runtime receives what a page sends. A kernel does at any time where messages have a channel apart from its cells. */
@@ -57,7 +55,7 @@ export class KernelTransport implements Transport {
     // Jupyter's widget manager says so when the kernel restarts: the run was in that kernel, and ended with it.
     const gone = (): void => {
       clearInterval(this.asking);
-      listener.gone();
+      listener.ended("gone");
     };
     model.on("msg:custom", receive);
     model.on("comm_live_update", gone);
@@ -225,7 +223,7 @@ export class SocketTransport implements Transport {
   private refused(): void {
     clearTimeout(this.retry);
     this.retry = undefined;
-    this.listener?.refused();
+    this.listener?.ended("refused");
   }
 
   /** A browser does not say why a socket was refused, so the server is asked in another way. */

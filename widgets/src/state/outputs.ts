@@ -91,23 +91,13 @@ function foldStream(outputs: Outputs, key: number, name: "stdout" | "stderr", te
   if (last?.kind === "stream" && last.name === name) {
     return { ...outputs, blocks: [...outputs.blocks.slice(0, -1), writeText(last, text)] };
   }
-  const empty: StreamBlock = {
-    kind: "stream",
-    key,
-    name,
-    text: "",
-    line: "",
-    column: 0,
-    droppedLines: 0,
-  };
+  const empty: StreamBlock = { kind: "stream", key, name, text: "", line: "", column: 0, droppedLines: 0 };
   return append(outputs, writeText(empty, text));
 }
 
 function foldDisplay(outputs: Outputs, block: DisplayBlock): Outputs {
-  const at =
-    block.displayId === null
-      ? -1
-      : outputs.blocks.findIndex((b) => b.kind === "display" && b.displayId === block.displayId);
+  const isIt = (one: Block): boolean => one.kind === "display" && one.displayId === block.displayId;
+  const at = block.displayId === null ? -1 : outputs.blocks.findIndex(isIt);
   if (at < 0) return append(outputs, block);
   return { ...outputs, blocks: outputs.blocks.map((old, i) => (i === at ? { ...block, key: old.key } : old)) };
 }

@@ -55,17 +55,16 @@ export function keepsFocus(el: HTMLElement): () => void {
   };
 
   const changes = new MutationObserver(rescue);
-  el.addEventListener("pointerdown", pressed, { capture: true });
-  el.addEventListener("click", released);
-  el.addEventListener("focusin", entered);
-  el.addEventListener("focusout", left);
+  const ends = new AbortController();
+  const { signal } = ends;
+  el.addEventListener("pointerdown", pressed, { capture: true, signal });
+  el.addEventListener("click", released, { signal });
+  el.addEventListener("focusin", entered, { signal });
+  el.addEventListener("focusout", left, { signal });
   changes.observe(el, { childList: true, subtree: true });
   return () => {
     changes.disconnect();
-    el.removeEventListener("pointerdown", pressed, { capture: true });
-    el.removeEventListener("click", released);
-    el.removeEventListener("focusin", entered);
-    el.removeEventListener("focusout", left);
+    ends.abort();
     if (last !== null && cell?.isConnected && (el.contains(document.activeElement) || !isElsewhere()))
       leaveTo(cell, before ?? cell);
   };

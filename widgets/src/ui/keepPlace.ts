@@ -52,6 +52,7 @@ class Place {
   /** Likewise, of each run that is in view, the next cell where that is, too. */
   private below = new Map<Element, Spot | null>();
   private scrollTop = 0;
+  private ends = new AbortController();
   private readonly sizes = new ResizeObserver(() => this.resized());
 
   constructor(private readonly page: Element) {}
@@ -76,15 +77,16 @@ class Place {
   }
 
   private begin(): void {
-    for (const act of ACTS) this.page.addEventListener(act, this.acted, { capture: true, passive: true });
-    this.page.addEventListener("scroll", this.scrolled, { passive: true });
+    this.ends = new AbortController();
+    const { signal } = this.ends;
+    for (const act of ACTS) this.page.addEventListener(act, this.acted, { capture: true, passive: true, signal });
+    this.page.addEventListener("scroll", this.scrolled, { passive: true, signal });
     // Other cells grow as well, and move what is below them.
     for (const all of this.page.querySelectorAll(".jp-WindowedPanel-viewport")) this.sizes.observe(all);
   }
 
   private end(): void {
-    for (const act of ACTS) this.page.removeEventListener(act, this.acted, { capture: true });
-    this.page.removeEventListener("scroll", this.scrolled);
+    this.ends.abort();
     this.sizes.disconnect();
   }
 
