@@ -11,6 +11,9 @@ import { useRun } from "./context";
 import { usePageId } from "../ui/hooks";
 import { Plain } from "../ui/untrustedText";
 
+/** So many choices have a key each. */
+const NUMBERED = 9;
+
 export function Question({ card }: { card: CallModel }): JSX.Element {
   const run = useRun();
   const call = card.call.value;
@@ -44,14 +47,23 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
             <Plain text={question} />
           </legend>
           {choices.map((one, index) => (
-            <Answer
-              key={index}
-              number={index + 1}
-              text={one}
-              group={group}
-              chosen={one === choice}
-              choose={setChoice}
-            />
+            <label class="ak-choice" key={index}>
+              <input
+                type="radio"
+                name={group}
+                aria-keyshortcuts={index < NUMBERED ? String(index + 1) : undefined}
+                checked={one === choice}
+                onChange={() => setChoice(one)}
+              />
+              {index < NUMBERED && (
+                <kbd class="ak-key" aria-hidden="true">
+                  {index + 1}
+                </kbd>
+              )}
+              <span>
+                <Plain text={one} />
+              </span>
+            </label>
           ))}
         </fieldset>
         {line === null ? (
@@ -83,32 +95,6 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
         <span class="ak-note">{NOTES[line ?? "answer"]}</span>
       </div>
     </>
-  );
-}
-
-interface AnswerProps {
-  number: number;
-  text: string;
-  group: string;
-  chosen: boolean;
-  choose: (text: string) => void;
-}
-
-/** One of the choices; the first nine have a key each. */
-function Answer({ number, text, group, chosen, choose }: AnswerProps): JSX.Element {
-  const key = number <= 9 ? String(number) : undefined;
-  return (
-    <label class="ak-choice">
-      <input type="radio" name={group} aria-keyshortcuts={key} checked={chosen} onChange={() => choose(text)} />
-      {key !== undefined && (
-        <kbd class="ak-key" aria-hidden="true">
-          {key}
-        </kbd>
-      )}
-      <span>
-        <Plain text={text} />
-      </span>
-    </label>
   );
 }
 

@@ -1,7 +1,9 @@
 /** What a run says beside its items: bars for its connection, the run ahead, several waiting calls and a delay; notices. */
+import type { Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { ACTIONS } from "../card/actions";
+import { useRun } from "../card/context";
 import { ProblemWords } from "../card/problem";
 import { DECISIONS_OFF_AFTER_MS } from "../channel/channel";
 import { type Call, type Problem, type RunState, asksWhatNow, callsInOrder, needsYou, pauseOf } from "../state/model";
@@ -153,15 +155,10 @@ export function DelayBar({ controller }: { controller: RunController }): JSX.Ele
 
 const PROMPT_CHARACTERS = 60;
 
-interface Props {
-  /** The runs before this one, the one that goes on first. */
-  ahead: readonly RunState[];
-  shown: boolean;
-  onShow: () => void;
-  onStop: (runId: string) => void;
-}
-
-export function RunAheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Element | null {
+/** The runs before this one; `shown` says whether the first of them is shown below. */
+export function RunAheadBar({ shown }: { shown: Signal<boolean> }): JSX.Element | null {
+  const run = useRun();
+  const ahead = run.store.ahead.value;
   const first = ahead[0];
   if (first === undefined) return null;
   const prompt = first.run?.prompt ?? "";
@@ -172,12 +169,17 @@ export function RunAheadBar({ ahead, shown, onShow, onStop }: Props): JSX.Elemen
       icon="clock"
       end={
         <>
-          <Button name={shown ? "Hide" : "Show here"} small expanded={shown} onPress={onShow} />
+          <Button
+            name={shown.value ? "Hide" : "Show here"}
+            small
+            expanded={shown.value}
+            onPress={() => (shown.value = !shown.value)}
+          />
           <OnceButton
             key={first.runId}
             name="Stop it and go on"
             pressed="Stopping it…"
-            onPress={() => onStop(first.runId)}
+            onPress={() => run.send({ type: "cancel", run_id: first.runId })}
           />
         </>
       }

@@ -39,9 +39,16 @@ interface Props {
 }
 
 export function Rules({ run: { policy, client }, open, waiting }: Props): JSX.Element {
+  const run = useRun();
+  const sendAway = (): void => run.send({ type: "send_away" });
   return (
     <div class="ak-rules" role="group" aria-label="Policy in force">
-      {client && <Client name={client} open={open} />}
+      {client && (
+        <p>
+          <Plain text={`${client} asks from outside. Nobody has verified this name.`} />{" "}
+          {open && <OnceButton name="Send away" pressed="Sending away…" onPress={sendAway} />}
+        </p>
+      )}
       {open ? <Switch key={policy.mode} policy={policy} waiting={waiting} /> : <p>{MEANING[policy.mode]}</p>}
       {policy.rules.length > 0 && (
         <ul>
@@ -62,16 +69,6 @@ export function Rules({ run: { policy, client }, open, waiting }: Props): JSX.El
         </p>
       ))}
     </div>
-  );
-}
-
-function Client({ name, open }: { name: string; open: boolean }): JSX.Element {
-  const run = useRun();
-  return (
-    <p>
-      <Plain text={`${name} asks from outside. Nobody has verified this name.`} />{" "}
-      {open && <OnceButton name="Send away" pressed="Sending away…" onPress={() => run.send({ type: "send_away" })} />}
-    </p>
   );
 }
 

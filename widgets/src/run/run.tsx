@@ -60,12 +60,7 @@ export function Run({ channel, runId, prompt, unserved = false }: Props): JSX.El
         <ConnectionBar controller={controller} />
         {unserved && !store.ended.value && <UnservedNote />}
         <Interrupting store={store} />
-        <RunAheadBar
-          ahead={store.ahead.value}
-          shown={aheadShown.value}
-          onShow={() => (aheadShown.value = !aheadShown.value)}
-          onStop={(id) => controller.send({ type: "cancel", run_id: id })}
-        />
+        <RunAheadBar shown={aheadShown} />
         <Items controller={controller} />
         <Announcements controller={controller} />
       </div>

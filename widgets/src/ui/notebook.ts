@@ -59,7 +59,7 @@ export function passOn(event: KeyboardEvent, output: Element, recipient: Recipie
   if (cell === null || recipient === "nobody") return;
   if (recipient === "application") {
     // At the body no selector of a notebook matches, and those of the application (save, palette) do.
-    if (!document.body.dispatchEvent(again(event))) event.preventDefault();
+    if (!document.body.dispatchEvent(new KeyboardEvent(event.type, event))) event.preventDefault();
     return;
   }
   event.preventDefault();
@@ -67,7 +67,7 @@ export function passOn(event: KeyboardEvent, output: Element, recipient: Recipie
   pressedAt = Number.NEGATIVE_INFINITY;
   stopDropping();
   const place = activate(cell, runs ?? cell);
-  if (recipient === "run") place.dispatchEvent(again(event));
+  if (recipient === "run") place.dispatchEvent(new KeyboardEvent(event.type, event));
 }
 
 /** Makes the `wanted` cell of the notebook around `cell` active. Returns the one of both that has the focus. */
@@ -133,11 +133,4 @@ export function keepsKeysInRecords(): void {
 function keyInRecord(event: KeyboardEvent): void {
   const record = event.target instanceof Element ? event.target.closest(`${RECORD}, ${FOLDED_TEXT}`) : null;
   if (record !== null) passOn(event, record, recipientOf(event, false));
-}
-
-/** Events are not dispatched twice; the copy has what front ends read of a key, `keyCode` included. */
-function again(event: KeyboardEvent): KeyboardEvent {
-  const { key, code, location, ctrlKey, shiftKey, altKey, metaKey, repeat, keyCode } = event;
-  const init = { key, code, location, ctrlKey, shiftKey, altKey, metaKey, repeat, keyCode, which: keyCode };
-  return new KeyboardEvent("keydown", { ...init, bubbles: true, cancelable: true, composed: true });
 }
