@@ -173,6 +173,7 @@ describe("on the page", () => {
     await press(card(root, "t1"), "Approve");
     await press(card(root, "t2"), "Approve");
     await key(card(root, "t2"), "a");
+    expect(button(card(root, "t2"), "Approve").getAttribute("aria-disabled")).toBe("true");
     await press(card(root, "t2"), "Deny");
     expect(card(root, "t2").querySelector("textarea, .ak-editor")).toBeNull();
     expect(decisions()).toHaveLength(1);

@@ -22,6 +22,7 @@ export const ACTIONS = {
   approveAll: { name: "Approve all", keys: ["Shift+A"], hint: "⇧A" },
   denyAll: { name: "Deny all", keys: ["Shift+D"], hint: "⇧D" },
   sendAnswer: { name: "Send", ...SEND },
+  skip: { name: "Skip", keys: [] },
   sendLine: { name: "Send", ...SEND_LINE, hint: "Enter" },
   raiseBudget: { name: NAMES.goOn, ...SEND_LINE, hint: "Ctrl Enter" },
   goOn: { name: NAMES.goOn, ...SEND },

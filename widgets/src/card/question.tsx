@@ -88,7 +88,7 @@ export function Question({ card }: { card: CallModel }): JSX.Element {
           onPress={sendAnswer}
         />
         <Button
-          name="Skip"
+          {...ACTIONS.skip}
           look="quiet"
           onPress={() => send({ type: "tool_cancel", tool_call_id: call.tool_call_id })}
         />

@@ -11,6 +11,7 @@ import { type Call, type RunState, callOf, callsInOrder, delayOf, pauseOf, runEn
 import { visible } from "../text/invisible";
 import { byWhom, delayWords, pausedWords } from "../text/words";
 import { cellBefore } from "../ui/focus";
+import { Guard } from "../ui/button";
 import { fieldOf } from "../ui/keys";
 import { SUPPRESS_SHORTCUTS, passOn, recipientOf } from "../ui/notebook";
 import { Message, Thinking } from "./answer";
@@ -46,24 +47,25 @@ export function Run({ channel, runId, prompt, unserved = false }: Props): JSX.El
   const [first] = store.ahead.value;
   return (
     <RunContext.Provider value={controller}>
-      <div
-        class="ak-run"
-        ref={root}
-        {...{ [SUPPRESS_SHORTCUTS]: "true" }}
-        data-run-id={runId}
-        data-status={store.status.value}
-        data-guarded={store.guarded.value ? "" : undefined}
-        onFocusIn={(event) => controller.focused(event)}
-        onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
-      >
-        <Header controller={controller} prompt={prompt} />
-        <ConnectionBar controller={controller} />
-        {unserved && !store.ended.value && <UnservedNote />}
-        <Interrupting store={store} />
-        <RunAheadBar shown={aheadShown} />
-        <Items controller={controller} />
-        <Announcements controller={controller} />
-      </div>
+      <Guard.Provider value={store.guarded}>
+        <div
+          class="ak-run"
+          ref={root}
+          {...{ [SUPPRESS_SHORTCUTS]: "true" }}
+          data-run-id={runId}
+          data-status={store.status.value}
+          onFocusIn={(event) => controller.focused(event)}
+          onKeyDown={(event) => handleKey(event, controller, event.currentTarget)}
+        >
+          <Header controller={controller} prompt={prompt} />
+          <ConnectionBar controller={controller} />
+          {unserved && !store.ended.value && <UnservedNote />}
+          <Interrupting store={store} />
+          <RunAheadBar shown={aheadShown} />
+          <Items controller={controller} />
+          <Announcements controller={controller} />
+        </div>
+      </Guard.Provider>
       {aheadShown.value && first !== undefined && (
         <div class="ak-ahead">
           <Run key={first.runId} channel={channel} runId={first.runId} prompt="" />

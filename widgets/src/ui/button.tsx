@@ -1,5 +1,6 @@
-import type { ComponentChildren, JSX } from "preact";
-import { useState } from "preact/hooks";
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { type ComponentChildren, createContext, type JSX } from "preact";
+import { useContext, useState } from "preact/hooks";
 
 /** The action of a button, and of the keys that it shows. */
 export interface Action {
@@ -21,9 +22,13 @@ interface Props extends Action {
   onPress: () => void;
 }
 
+/** For a moment after a decision, actions are off. */
+export const Guard = createContext<ReadonlySignal<boolean>>(signal(false));
+
 /** A button that is off keeps its place in the tab order and says why; its keys are off with it. */
 export function Button(props: Props): JSX.Element {
-  const off = props.offBecause !== undefined;
+  const guarded = useContext(Guard).value && props.keys !== undefined;
+  const off = guarded || props.offBecause !== undefined;
   const press = (): void => {
     if (!off) props.onPress();
   };
@@ -36,9 +41,10 @@ export function Button(props: Props): JSX.Element {
     <button
       type="button"
       class={classes.filter(Boolean).join(" ")}
-      aria-keyshortcuts={props.keys?.join(" ")}
+      aria-keyshortcuts={props.keys?.join(" ") || undefined}
       aria-expanded={props.expanded}
       aria-disabled={off ? "true" : undefined}
+      data-guarded={guarded ? "" : undefined}
       aria-describedby={props.offBecause || undefined}
       data-hint={props.hint}
       style={
