@@ -49,6 +49,8 @@ COLLECT_SECONDS = 5.0
 """How often the kernel is asked for a call's end, in case the event that announces it was lost."""
 EVENT_SECONDS = 2.0
 """How much later than the reply the outputs and the end of a call may come: they have a channel of their own."""
+LATE_SECONDS = 30.0
+"""The same, where the kernel has forgotten the end meanwhile."""
 INTERRUPT_SECONDS = 2.0
 """How long an interrupted call may take to stop."""
 RETRY_SECONDS = 0.05
@@ -165,6 +167,9 @@ class _KernelCall:
         while self._end is None:
             collected = await self._collect()
             if collected.state == "unknown":
+                # Of a call that ran: a kernel keeps few ends, and on a busy machine the event of this one is late.
+                if reply.get("status") == "ok" and await self._wait_for_event(LATE_SECONDS):
+                    break
                 return _NOBODY_KNOWS
             if collected.state == "deposited":
                 return None
@@ -174,7 +179,7 @@ class _KernelCall:
                 lost = "" if told or collected.end.is_whole else _LOST
                 text = "\n".join(part for part in (collected.end.text, lost) if part)
                 return collected.end.model_copy(update={"text": text})
-        return self._end
+        return self._end or _NOBODY_KNOWS
 
     async def _wait_for_event(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):

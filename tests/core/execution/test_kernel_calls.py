@@ -129,6 +129,22 @@ async def test_an_end_that_comes_after_the_reply_is_waited_for() -> None:
     assert len(kernel.sent) == 2
 
 
+async def test_an_end_that_comes_so_late_that_the_kernel_has_forgotten_it_is_still_the_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A kernel keeps the ends of some calls, of which hundreds may end before the server reads on."""
+    monkeypatch.setattr(kernel_executor, "EVENT_SECONDS", 0.01)
+    kernel = SilentKernel()
+    await kernel.has_sent(RUN, OFFER)
+    kernel.answer(1, status="ok")
+    await until(lambda: len(kernel.sent) == 3)
+    kernel.answer(3, ok=True, state="unknown")
+    await asyncio.sleep(0.05)  # it must not have ended by now
+    kernel.prints("1")
+    kernel.calls.on_ended("apr_1", SUCCESS)
+    assert await kernel.outcome == Outcome("success", "1")
+
+
 async def test_a_call_that_the_kernel_does_not_know_any_more_has_an_unknown_outcome() -> None:
     kernel = SilentKernel()
     await kernel.has_sent(RUN, OFFER)
