@@ -1,9 +1,11 @@
-"""Each demo notebook by Run All, twice in one kernel, where a person decides what waits as its texts say."""
+"""Each demo notebook by Shift+Enter from top to bottom and by Run All, where a person decides what waits as its texts
+say."""
 
 import shutil
+from functools import partial
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.demos.run import NOTEBOOKS
 from tests.demos.script import Turn
@@ -21,20 +23,29 @@ UNANSWERED = {"when-things-break": {1, 3}}
 """The stories, by number, whose answer never comes, because a budget stops them."""
 PROMPTS = "() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.promptNode?.textContent ?? '')"
 
+IS_ACTIVE = "index => window.jupyterapp.shell.currentWidget.content.activeCellIndex === index"
+BEGIN = """() => {
+  const { content } = window.jupyterapp.shell.currentWidget;
+  content.deselectAll();
+  content.activeCellIndex = 0;
+  content.mode = 'command';
+  content.activate();
+}"""
+
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
-def test_a_demo_notebook_runs_through_twice_and_says_what_its_texts_announce(
+def test_a_demo_notebook_runs_through_each_way_and_says_what_its_texts_announce(
     name: str, lab: LabServer, page: Page
 ) -> None:
     for kind in ("data", "recordings"):
         shutil.copytree(NOTEBOOKS / kind, lab.root / kind, dirs_exist_ok=True)
-    path = shutil.copy(NOTEBOOKS / f"{name}.ipynb", lab.root / f"{name}.ipynb")
+    path = lab.root / f"{name}.ipynb"
+    shutil.copy(NOTEBOOKS / path.name, path)
     notebook = NotebookPage(lab, page, path)
-    for _ in range(2):
+    for go_through in (by_shift_enter, by_run_all, by_shift_enter, by_restart_and_run_all):
         notebook.command("notebook:clear-all-cell-outputs")
-        notebook.start("notebook:run-all-cells")
-        wait_until(lambda: decided_to_the_end(notebook), "the end of the notebook", 180)
+        go_through(notebook)
         saved = notebook.save()
         outputs = [output for cell in saved.cells for output in cell.get("outputs", [])]
         errors = [output.ename for output in outputs if output.output_type == "error"]
@@ -48,12 +59,35 @@ def test_a_demo_notebook_runs_through_twice_and_says_what_its_texts_announce(
     lab.close_kernels()
 
 
+def by_run_all(notebook: NotebookPage) -> None:
+    notebook.start("notebook:run-all-cells")
+    wait_until(lambda: decided_to_the_end(notebook), "the end of the notebook", 180)
+
+
+def by_restart_and_run_all(notebook: NotebookPage) -> None:
+    notebook.start("notebook:restart-run-all")
+    notebook.page.locator(".jp-Dialog").get_by_role("button", name="Confirm Kernel Restart").click()
+    wait_until(lambda: decided_to_the_end(notebook), "the end of the notebook", 180)
+
+
+def by_shift_enter(notebook: NotebookPage) -> None:
+    """Nothing but this key, and the buttons of cards: the notebook is on the next cell by itself."""
+    page = notebook.page
+    page.evaluate(BEGIN)
+    *cells, last = range(len(page.evaluate(PROMPTS)))
+    for position in cells:
+        page.keyboard.press("Shift+Enter")
+        wait_until(partial(decided_to_the_end, notebook, position), f"the end of cell {position}", 180)
+        page.wait_for_function(IS_ACTIVE, arg=position + 1)
+    assert decided_to_the_end(notebook), f"only {last}, which is text, has not run"
+
+
 def words(turn: Turn) -> str:
     return " ".join(turn.content.split())
 
 
-def decided_to_the_end(notebook: NotebookPage) -> bool:
-    """Decide what waits, and say whether all cells have run."""
+def decided_to_the_end(notebook: NotebookPage, last: int | None = None) -> bool:
+    """Decide what waits, and say whether all cells have run up to this one."""
     page = notebook.page
     waiting = page.locator(".jp-Notebook [data-state=awaiting_approval][role=group]")
     paused = page.get_by_role("group", name="Budget reached").or_(
@@ -64,10 +98,13 @@ def decided_to_the_end(notebook: NotebookPage) -> bool:
     elif waiting.count():
         # By its id: another card may be the first by the time of the click.
         call = waiting.first.get_attribute("data-tool-call-id")
-        card = page.locator(f".jp-Notebook [data-tool-call-id='{call}'][role=group]")
+        card = page.locator(f".jp-Notebook [data-state=awaiting_approval][data-tool-call-id='{call}'][role=group]")
         if DENIED in (said := card.inner_text()) and "everything" not in said:
-            notebook.press_until_reason("Keep raw as it is.", notebook.cards().count() - 1)
+            card.get_by_role("button", name="Deny", exact=True).click()
+            card.get_by_role("textbox", name="Reason").fill("Keep raw as it is.")
+            card.get_by_role("textbox", name="Reason").press("Enter")
         else:
             card.get_by_role("button", name="Approve", exact=True).click()
-    prompts: list[str] = page.evaluate(PROMPTS)
+        expect(card).to_have_count(0)
+    prompts: list[str] = page.evaluate(PROMPTS)[: None if last is None else last + 1]
     return not any("*" in prompt or "[ ]" in prompt for prompt in prompts)
