@@ -54,7 +54,7 @@ async def test_what_a_notebook_did_is_on_both_pages(
 ) -> None:
     before = await scrape(jp_fetch)
     model.add(
-        calls(call("run_python", code="'xyz'"), call("count_secret_rows"), call("made_up\n{evil}")),
+        calls(call("run_python", code="'xyz'"), call("count_secret_rows"), call("made_up\n{unheard_of}")),
         say("Done.", usage=(1_000, 100)),
     )
     await kernel.run(CELL)
@@ -85,7 +85,7 @@ async def test_what_a_notebook_did_is_on_both_pages(
     }
     assert min(seconds.values()) >= 0
     page = (await jp_fetch("metrics")).body.decode()
-    assert not [word for word in ("secret", "made_up", "evil", "xyz", run["run_id"]) if word in page]
+    assert not [word for word in ("secret", "made_up", "unheard_of", "xyz", run["run_id"]) if word in page]
 
     status, report = await api("GET", "metrics", params={"days": "1"})
     assert status == 200
