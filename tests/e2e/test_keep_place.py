@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Locator, Page, expect
 
-from agent_kernel.testing import call, say
+from agent_kernel.testing import call, calls, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
@@ -26,18 +26,22 @@ def test_a_page_that_is_scrolled_down_in_long_cards_shows_the_record_when_the_ru
 def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_and_the_record_comes(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
-    second, answer = Gate(call("run_python", call_id="c2", code="for i in range(9): print(i)")), Gate(say("Done."))
+    # An answer streams above what is read before the second card comes.
+    long = "A line of an answer.\n\n" * 30
+    second = Gate(calls(call("run_python", call_id="c2", code="for i in range(9): print(i)"), text=long))
+    answer = Gate(say("Done."))
     model.says(call("run_python", call_id="c1", code="for i in range(20): print(i)"), second, answer)
     other = "# one of many lines\n" * 40
     cells = [f"%load_ext agent_kernel\n{other}", "%%agent --policy allow\nCount.", "# it is read", other, other]
     notebook = open_notebook(cells)
     notebook.run_through(1)
     notebook.wait_for_state("success")
-    read = page.locator(".jp-Cell").nth(2)
-    # All of it is in view: else JupyterLab scrolls to the cell that is clicked, some time after the click.
+    read = page.locator(".jp-Cell", has_text="# it is read")  # not by its number: cells far above are taken out
+    # All of it is in view: else JupyterLab scrolls to the cell that is clicked, some time after the click. It does so
+    # to the cell below one that was run, too.
     read.evaluate("cell => cell.scrollIntoView({block: 'center'})")
     read.locator(".cm-line").click()
-    top = _top(read)
+    top = _settled(read)
 
     def stays() -> bool:
         return abs(_top(read) - top) < 2
@@ -48,6 +52,16 @@ def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_
     answer.open()
     expect(notebook.record()).to_contain_text("Done.")
     wait_until(stays, "the cell to be where it was when the record has come")
+
+
+def _settled(cell: Locator) -> float:
+    """Its top once that has been the same for a second."""
+    before = _top(cell)
+    while True:
+        cell.page.wait_for_timeout(1_000)
+        if (now := _top(cell)) == before:
+            return now
+        before = now
 
 
 def _top(cell: Locator) -> float:
