@@ -1,6 +1,6 @@
 /** Runs grow, fold, and end as a short record, while a person reads above, in or below them. What they read stays where it
  * is on the screen, as far as the notebook scrolls. The browser's own anchoring does not do it: JupyterLab leaves it to the
- * active cell, and there is none where the notebook is at its top. */
+ * active cell, there is none where the notebook is at its top, and it goes too far where a run grows and folds at once. */
 
 /** JupyterLab holds an output's height for a moment when it is replaced. */
 const SETTLED_MS = 3_000;
@@ -28,7 +28,7 @@ export function keepsPlace(el: HTMLElement): () => void {
   // What is drawn comes into its cell, and has a height, later.
   const drawn = new ResizeObserver(() => {
     const cell = el.closest(CELL);
-    const page = cell?.closest(".jp-WindowedPanel-outer");
+    const page = cell?.closest<HTMLElement>(".jp-WindowedPanel-outer");
     if (!cell || !page) return;
     drawn.disconnect();
     const place = places.get(page) ?? new Place(page);
@@ -55,7 +55,7 @@ class Place {
   private ends = new AbortController();
   private readonly sizes = new ResizeObserver(() => this.resized());
 
-  constructor(private readonly page: Element) {}
+  constructor(private readonly page: HTMLElement) {}
 
   /** Returns what ends it. */
   watch(cell: Element): () => void {
@@ -81,12 +81,14 @@ class Place {
     const { signal } = this.ends;
     for (const act of ACTS) this.page.addEventListener(act, this.acted, { capture: true, passive: true, signal });
     this.page.addEventListener("scroll", this.scrolled, { passive: true, signal });
+    this.page.style.overflowAnchor = "none"; // else a scroll of the browser's would look like a person's
     // Other cells grow as well, and move what is below them.
     for (const all of this.page.querySelectorAll(".jp-WindowedPanel-viewport")) this.sizes.observe(all);
   }
 
   private end(): void {
     this.ends.abort();
+    this.page.style.removeProperty("overflow-anchor");
     this.sizes.disconnect();
   }
 
@@ -107,7 +109,7 @@ class Place {
       const before = known.height;
       return (known.height = heightOf(cell)) !== before;
     });
-    if (changed.length > 0) this.keep(changed.map(([cell]) => cell));
+    this.keep(changed.map(([cell]) => cell));
     this.note();
   }
 
