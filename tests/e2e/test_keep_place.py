@@ -37,11 +37,10 @@ def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_
     notebook.run_through(1)
     notebook.wait_for_state("success")
     read = page.locator(".jp-Cell", has_text="# it is read")  # not by its number: cells far above are taken out
-    # All of it is in view: else JupyterLab scrolls to the cell that is clicked, some time after the click. It does so
-    # to the cell below one that was run, too.
+    # All of it is in view: else JupyterLab scrolls to the cell that is clicked, some time after the click.
     read.evaluate("cell => cell.scrollIntoView({block: 'center'})")
     read.locator(".cm-line").click()
-    top = _settled(read)
+    top = _top(read)
 
     def stays() -> bool:
         return abs(_top(read) - top) < 2
@@ -52,16 +51,6 @@ def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_
     answer.open()
     expect(notebook.record()).to_contain_text("Done.")
     wait_until(stays, "the cell to be where it was when the record has come")
-
-
-def _settled(cell: Locator) -> float:
-    """Its top once that has been the same for a second."""
-    before = _top(cell)
-    while True:
-        cell.page.wait_for_timeout(1_000)
-        if (now := _top(cell)) == before:
-            return now
-        before = now
 
 
 def _top(cell: Locator) -> float:

@@ -1,7 +1,7 @@
 """What calls, turns and runs took, counted exactly: for `run.metrics`, reports and listeners."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,6 +18,7 @@ from agent_kernel.protocol.calls import ApprovedCall, Outcome
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ToolCompleteEvent
 from agent_kernel.protocol.measures import RunMetrics
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.runtime.state import spending
 from agent_kernel.runtime.tool_calls import execution
 from agent_kernel.testing import ScriptedModel, call, calls, say
@@ -89,9 +90,21 @@ def code(text: str) -> ModelTurn:
     return call("run_python", code=text)
 
 
-async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, clock: Clock) -> None:
-    """Three cells: a person decides, then rules and the mode, then a script and a recording."""
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """Three cells have run: in the first a person decides, in the second rules and the mode, in the third a script and
+    a recording."""
 
+    stage: Stage
+    by_hand: RunMetrics
+    by_rules: RunResult
+    by_script: RunMetrics
+    told: list[Any]
+    """Of the runtime's listener to measures."""
+
+
+@pytest.fixture
+async def notebook(stages: Stages, clock: Clock) -> Notebook:
     def act(one: ApprovedCall, emit: Any) -> Outcome:
         clock.pass_by({"run_python": 1.5, "look": 0.25, "read": 0.5}[one.tool_name])
         return Outcome("error", "no") if "fails" in one.arguments_json else Outcome("success", "r" * 10)
@@ -114,14 +127,16 @@ async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, cloc
     await stage.requests(2)
     await decide(stage, clock, 1, 4, approved=True)  # which then runs for 1.5 s, while the other waits
     await decide(stage, clock, 2, 2, approved=False)
-    one = (await handle.wait()).metrics
+    by_hand = (await handle.wait()).metrics
     rules = ('allow run_python where code is "fails"', 'deny run_python where code is "no"')
     by_rules = await (await stage.start(tools=TOOLS, rules=rules)).wait()
-    two = by_rules.metrics
     script = (approve("run_python", {"code": "x"}), deny("No.", "run_python"), recorded(True, {"code": "x = 1"}))
-    three = (await (await stage.start(tools=TOOLS, script=script)).wait()).metrics
+    by_script = (await (await stage.start(tools=TOOLS, script=script)).wait()).metrics
+    return Notebook(stage, by_hand, by_rules, by_script, told)
 
-    assert one == RunMetrics(
+
+async def test_every_figure_of_a_run_is_exact(notebook: Notebook) -> None:
+    assert notebook.by_hand == RunMetrics(
         calls=4,
         outcomes={"success": 1, "denied": 1, "invalid": 2},
         decided_by={"user": 2},
@@ -137,7 +152,7 @@ async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, cloc
         tokens={"input": 3_000, "cached": 400, "output": 110, "reasoning": 30},
         cost=0.03,
     )
-    assert two == RunMetrics(
+    assert notebook.by_rules.metrics == RunMetrics(
         calls=4,
         outcomes={"success": 2, "denied": 1, "error": 1},
         decided_by={"policy": 2, "rule": 2},
@@ -145,16 +160,19 @@ async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, cloc
         ran=2,
         call_seconds=2.0,
         longest_call_seconds=1.5,
-        result_bytes=sum(len(str(one.result)) for one in by_rules.tool_calls if one.state != "denied"),
+        result_bytes=sum(len(str(one.result)) for one in notebook.by_rules.tool_calls if one.state != "denied"),
         cache_hits=1,
         steps=3,
         first_token_seconds=0.0,
         tokens={"input": 30, "output": 3},
     )
+    three = notebook.by_script
     assert (three.outcomes, three.decided_by) == ({"success": 2, "denied": 1}, {"script": 2, "recording": 1})
     assert (three.asked, three.wait_seconds, three.ran, three.call_seconds) == (0, 0.0, 2, 3.0)
 
-    report = await stage.log.read(lambda sql: read_metrics(sql, 30, NOON))
+
+async def test_every_figure_of_a_notebook_and_all_that_was_told_is_exact(notebook: Notebook) -> None:
+    report = await notebook.stage.log.read(lambda sql: read_metrics(sql, 30, NOON))
     assert report.totals.calls == 11
     assert report.totals.decided_by == {"user": 2, "policy": 2, "rule": 2, "script": 2, "recording": 1}
     assert (report.totals.wait_seconds, report.totals.call_seconds) == (11.5, 1.5 + 2.0 + 3.0)
@@ -173,9 +191,9 @@ async def test_every_figure_of_a_scripted_notebook_is_exact(stages: Stages, cloc
         "first_token_seconds": 0.5,
     }
     assert (report.tokens, report.cost) == ({"input": 3_050, "cached": 400, "output": 115, "reasoning": 30}, 0.03)
-    kinds = [(kind, sum(isinstance(one, kind) for one in told)) for kind in (CallMeasure, Turn, RunMeasure)]
+    kinds = [(kind, sum(isinstance(one, kind) for one in notebook.told)) for kind in (CallMeasure, Turn, RunMeasure)]
     assert kinds == [(CallMeasure, 11), (Turn, 7), (RunMeasure, 3)]
-    assert "made_up" not in repr(told)
+    assert "made_up" not in repr(notebook.told)
 
 
 class Gone(FunctionExecutor):
