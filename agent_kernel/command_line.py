@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from agent_kernel.approvals.scripted import ApprovalMode
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 -- its type has no other name
 
 PASSED, FAILED, NOT_RUN, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses."""

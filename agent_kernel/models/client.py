@@ -24,7 +24,7 @@ from agent_kernel.protocol.vocabulary import ApiName
 from agent_kernel.version import __version__
 
 if TYPE_CHECKING:
-    from httpx2 import Response
+    from httpx2 import AsyncClient, Response
     from openai import AsyncOpenAI
 
 PLACEHOLDER_KEY = "no-key-needed"
@@ -55,7 +55,7 @@ class Client:
         self.endpoint = endpoint
         self.clock = clock or Clock()
         self._others = others
-        self._openai: AsyncOpenAI | None = None
+        self._opened: tuple[AsyncOpenAI, AsyncClient] | None = None
         self.proxy = ""
         """The proxy through which it is asked, without credentials, and the variable that names it; empty for none."""
 
@@ -64,15 +64,16 @@ class Client:
         key = self.endpoint.read_key()
         return (*((key,) if key else ()), *self._others())
 
-    async def open(self) -> "AsyncOpenAI":
-        """Raises `ConfigurationError` for certificates and proxies of the environment that can't be used."""
-        if self._openai is None:
+    async def open(self) -> "tuple[AsyncOpenAI, AsyncClient]":
+        """The client and its transport. Raises `ConfigurationError` for certificates and proxies of the environment
+        that can't be used."""
+        if self._opened is None:
             # In a thread: the first import takes half a second, reading the certificates some more.
             made = await asyncio.to_thread(self._make)
-            self._openai = self._openai or made
-        return self._openai
+            self._opened = self._opened or made
+        return self._opened
 
-    def _make(self) -> "AsyncOpenAI":
+    def _make(self) -> "tuple[AsyncOpenAI, AsyncClient]":
         with suppress(ImportError):
             # The client looks into this module where it is loaded; another thread, which loads LangGraph, may have
             # loaded half of it.
@@ -81,23 +82,19 @@ class Client:
         from openai import AsyncOpenAI, DefaultAioHttpClient
 
         proxy, self.proxy = _proxy_for(self.endpoint)
-        client = AsyncOpenAI(
-            api_key=self._key,
-            base_url=self.endpoint.base_url,
-            max_retries=0,
-            http_client=DefaultAioHttpClient(
-                verify=certificates(),
-                proxy=proxy,
-                trust_env=False,
-                follow_redirects=False,  # the conversation would go to an address that is not configured
-                timeout=Timeout(self.endpoint.idle_seconds, connect=CONNECT_SECONDS),
-            ),
+        transport = DefaultAioHttpClient(
+            verify=certificates(),
+            proxy=proxy,
+            trust_env=False,
+            follow_redirects=False,  # the conversation would go to an address that is not configured
+            timeout=Timeout(self.endpoint.idle_seconds, connect=CONNECT_SECONDS),
         )
+        client = AsyncOpenAI(api_key=self._key, base_url=self.endpoint.base_url, max_retries=0, http_client=transport)
         if not (self.endpoint.ambient and self.endpoint.name == OPENAI):
             # What the environment names for OpenAI is for the endpoint that the same environment names.
             client.organization = client.project = None
-            client._custom_headers = {}
-        return client
+            client._custom_headers = {}  # docs/decisions/hooks.md
+        return client, transport
 
     @asynccontextmanager
     async def request(self, path: str, body: bytes | None, api: ApiName) -> AsyncIterator["Response"]:
@@ -105,7 +102,7 @@ class Client:
 
         Raises `ConfigurationError`, and `Fault` for every other failure, a refusal among them.
         """
-        client = await self.open()
+        client, transport = await self.open()
         import aiohttp
         import httpx2
 
@@ -116,14 +113,14 @@ class Client:
         headers["Accept-Encoding"] = "identity"
         if body is not None:
             headers["Content-Length"] = str(len(body))
-        request = client._client.build_request(
+        request = transport.build_request(
             "GET" if body is None else "POST",
             client.base_url.join(path.removeprefix(f"{version}/")),
             content=None if body is None else _in_pieces(body),
             headers=headers,
         )
         try:
-            response = await client._client.send(request, stream=True)
+            response = await transport.send(request, stream=True)
             try:
                 if not response.is_success:
                     raise status_fault(
@@ -151,9 +148,9 @@ class Client:
         return self.endpoint.read_key() or PLACEHOLDER_KEY
 
     async def aclose(self) -> None:
-        if self._openai is not None:
-            await self._openai.close()
-            self._openai = None
+        if self._opened is not None:
+            await self._opened[0].close()
+            self._opened = None
 
 
 async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:

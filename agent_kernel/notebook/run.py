@@ -186,4 +186,4 @@ class Run:
 
 def state_of(run: Run) -> RunState:
     """The state behind a user's `Run`."""
-    return run._state
+    return run._state  # noqa: SLF001 -- of this module

@@ -137,15 +137,19 @@ def _describe_dataset(value: Any, _preview: bool) -> str:
 
 
 def _describe_data_array(value: Any, _preview: bool) -> str:
-    shape = f" {_shape(value.shape)}" if _is_of_a_package(type(value.variable._data)) else ""
+    shape = f" {_shape(value.shape)}" if _is_of_a_package(type(_unloaded(value.variable))) else ""
     dimensions = ", ".join(map(_label, value.dims))
     return f"{type_name(value)}{shape} ({dimensions}), dtype {_type_within(value.variable)}"
 
 
 def _type_within(variable: Any) -> str:
     """The type of an xarray variable's values. A container of the user's own is not asked."""
-    within = variable._data
+    within = _unloaded(variable)
     return dtype_text(variable.dtype) if _is_of_a_package(type(within)) else type_name(within)
+
+
+def _unloaded(variable: Any) -> Any:
+    return variable._data  # noqa: SLF001 -- `data`, which is documented, loads what is lazy
 
 
 def _describe_array(value: Any, preview: bool) -> str:

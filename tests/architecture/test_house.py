@@ -1,7 +1,9 @@
-"""Small files, small functions, typed packages, nothing built in git."""
+"""Small files, small functions, few hooks into other packages, typed packages, nothing built in git."""
 
 import ast
+import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = [ROOT / "agent_kernel", ROOT / "extension/agent_kernel_server", ROOT / "widgets/agent_kernel_widgets"]
 MODULE_LINES = 500
 FUNCTION_LINES = 60
+MOST_HOOKS = 10
+"""Modules that use what other packages do not document."""
 JUNK_DRAWERS = {"utils.py", "util.py", "helpers.py", "misc.py", "common.py"}
 
 
@@ -49,6 +53,16 @@ def test_a_function_fits_on_a_screen() -> None:
 
 def test_no_module_is_a_junk_drawer() -> None:
     assert [str(path.relative_to(ROOT)) for path in sources() if path.name in JUNK_DRAWERS] == []
+
+
+def test_what_other_packages_keep_to_themselves_is_used_in_few_modules_each_with_its_reason() -> None:
+    """Ruff's SLF001 holds that no others do."""
+    page = (ROOT / "docs/decisions/hooks.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([\w/]+\.py)` \|", page, re.MULTILINE))
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        ignores = tomllib.load(file)["tool"]["ruff"]["lint"]["per-file-ignores"]
+    assert {path for path, rules in ignores.items() if "SLF001" in rules} <= listed
+    assert len(listed) <= MOST_HOOKS
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)

@@ -1,7 +1,8 @@
 """What a call's execution has apart from that of a cell: the user's `_`, `Out` and last error stay, `exit()` ends the
 call only, an error is told from the call's own code on, and what an Output widget takes is in the widget.
 
-IPython's and ipywidgets' parts that are replaced while a call runs are undocumented: they are used only here.
+IPython's, ipykernel's and ipywidgets' parts that are replaced while a call runs are undocumented, and used only here:
+docs/decisions/hooks.md.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -93,6 +95,31 @@ def as_a_call(
         for owner, name, replacement in replaced:
             _swap(stack, owner, name, replacement)
         yield show_error
+
+
+@contextlib.contextmanager
+def as_parent(shell: InteractiveShell, message_id: str) -> Iterator[None]:
+    """Have all that is put out name the call's own message, and afterwards the message of the cell that waits again."""
+    kernel: Any = getattr(shell, "kernel", None)
+    if kernel is None:
+        yield
+        return
+    cell, ident = kernel.get_parent("shell"), kernel._parent_ident["shell"]
+    header = {
+        "msg_id": message_id,
+        "msg_type": "execute_request",
+        "session": message_id.partition("_")[0],
+        "username": "agent-kernel",
+        "date": datetime.now(UTC).isoformat(),
+        "version": "5.3",
+    }
+    # Whether a person can be asked is as in the cell that waits.
+    content = {"silent": True, "allow_stdin": (cell.get("content") or {}).get("allow_stdin", False)}
+    kernel.set_parent(ident, {"header": header, "parent_header": {}, "metadata": {}, "content": content}, "shell")
+    try:
+        yield
+    finally:
+        kernel.set_parent(ident, cell, "shell")
 
 
 def _interruptible(shell: InteractiveShell, gate: InterruptGate) -> Callable[..., Coroutine[Any, Any, bool]]:

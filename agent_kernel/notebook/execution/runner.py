@@ -6,9 +6,8 @@ import inspect
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from agent_kernel.errors import InvalidArguments, ToolFailed
 from agent_kernel.notebook.execution.approved_calls import Calls, Entry
 from agent_kernel.notebook.execution.call_interrupts import InterruptGate, RunInterrupted
-from agent_kernel.notebook.execution.call_scope import PrintedByChildren, ShowError, as_a_call, show_pages
+from agent_kernel.notebook.execution.call_scope import PrintedByChildren, ShowError, as_a_call, as_parent, show_pages
 from agent_kernel.notebook.execution.tracebacks import cell_names, render
 from agent_kernel.notebook.execution.undo import backups
 from agent_kernel.notebook.execution.values import ToolText, collect, collect_async, value_text
@@ -92,7 +91,7 @@ class CallRunner:
         # Before the claim: an interrupt of a claimed call must find the gate.
         with (gate := InterruptGate()).installed():
             if (entry := self._claim(approval_id)) is not None:
-                with self._parent_of(entry) if approval_id is None else nullcontext():
+                with as_parent(self.shell, entry.message_id) if approval_id is None else nullcontext():
                     await _Execution(self, entry, gate, is_own=approval_id is not None).settle()
                 return True
         gate.pass_on()
@@ -103,30 +102,6 @@ class CallRunner:
             return None
         current = current_entry.get()
         return self.calls.claim(approval_id, inside=current.call.approval_id if current is not None else None)
-
-    @contextmanager
-    def _parent_of(self, entry: Entry) -> Iterator[None]:
-        """Have all that the call puts out name the call's own message, and afterwards the cell's again."""
-        kernel: Any = getattr(self.shell, "kernel", None)
-        if kernel is None:
-            yield
-            return
-        cell, ident = kernel.get_parent("shell"), kernel._parent_ident["shell"]
-        header = {
-            "msg_id": entry.message_id,
-            "msg_type": "execute_request",
-            "session": entry.message_id.partition("_")[0],
-            "username": "agent-kernel",
-            "date": datetime.now(UTC).isoformat(),
-            "version": "5.3",
-        }
-        # Whether a person can be asked is as in the cell that waits.
-        content = {"silent": True, "allow_stdin": (cell.get("content") or {}).get("allow_stdin", False)}
-        kernel.set_parent(ident, {"header": header, "parent_header": {}, "metadata": {}, "content": content}, "shell")
-        try:
-            yield
-        finally:
-            kernel.set_parent(ident, cell, "shell")
 
     def on_late_interrupt(self) -> None:
         """An interrupt that comes when a call has ended is one between calls: it cancels what is open."""
