@@ -37,6 +37,7 @@ window.WebSocket = class extends Plain {
     if (!address.includes('/agent-kernel/')) return;
     this.addEventListener('message', event => {
       bench.bytes.channel += size(event.data);
+      if (!address.endsWith('/channel')) return;
       const { type, seq } = JSON.parse(event.data);
       if (type !== 'session' && type !== 'pong' && type !== 'ack') bench.seqs.push(seq);
       if (type === 'session' && !bench.session) bench.session = performance.now();
