@@ -196,14 +196,13 @@ def test_no_file_ever_loosens_a_judgement(
 
 async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text('policy = "ask"\nrules = ["deny run_shell", "allow *"]\n[budget]\nsteps = 7')
-    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
-        stage = await stages(model, read_limits=lambda _: read_limits(tmp_path))
-        handle = await stage.start(policy="allow", rules=("allow run_shell",))
-        [request] = await stage.requests()
-        with pytest.raises(InvalidArguments, match=r"^\.agent-kernel\.toml allows ask at most, not edit\."):
-            await stage.conversation.switch_policy("edit")
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        result = await handle.wait()
+    stage = await stages([call("run_python", code="1"), say("done")], read_limits=lambda _: read_limits(tmp_path))
+    handle = await stage.start(policy="allow", rules=("allow run_shell",))
+    [request] = await stage.requests()
+    with pytest.raises(InvalidArguments, match=r"^\.agent-kernel\.toml allows ask at most, not edit\."):
+        await stage.conversation.switch_policy("edit")
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+    result = await handle.wait()
     policy = result.run.policy
     assert (policy.mode, policy.folder_cap, result.run.budget.steps) == ("ask", "ask", 7)
     assert policy.limited_by == ".agent-kernel.toml: at most ask, 1 rule, 7 steps"
@@ -214,12 +213,13 @@ async def test_a_run_is_limited_by_its_folder_and_its_header_says_so(stages: Sta
 
 async def test_where_the_file_is_broken_nothing_runs_unasked_not_even_a_read(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("policy =")
-    with ScriptedModel([calls(call("look"), call("run_python", code="1")), say("done")]) as model:
-        stage = await stages(model, read_limits=lambda _: read_limits(tmp_path))
-        handle = await stage.start(policy="allow", rules=("allow *",))
-        for request in await stage.requests(2):
-            await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        result = await handle.wait()
+    stage = await stages(
+        [calls(call("look"), call("run_python", code="1")), say("done")], read_limits=lambda _: read_limits(tmp_path)
+    )
+    handle = await stage.start(policy="allow", rules=("allow *",))
+    for request in await stage.requests(2):
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+    result = await handle.wait()
     assert stage.executor.ran == []
     assert result.run.policy.limited_by == ".agent-kernel.toml: nothing runs unasked"
 
@@ -228,12 +228,10 @@ async def test_a_folder_that_can_not_be_looked_into_closes(stages: Stages) -> No
     def broken(_: str | None) -> FolderLimits:
         raise PermissionError
 
-    with ScriptedModel([call("look"), say("done")]) as model:
-        stage = await stages(model, read_limits=broken)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        result = await handle.wait()
+    stage = await stages([call("look"), say("done")], read_limits=broken)
+    handle = await stage.start()
+    await stage.deny()
+    result = await handle.wait()
     assert "nothing runs unasked" in str(result.run.policy.limited_by)
 
 

@@ -74,10 +74,11 @@ def test_a_timeout_that_is_no_number_above_0_is_refused(seconds: Any) -> None:
 
 
 async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_budget(stages: Stages) -> None:
-    with ScriptedModel([call("look", call_id="a"), call("look", call_id="b")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(lambda *_: "x" * 7_000))
-        await stage.start("Go", budget=BudgetLimits(tokens=2_000))
-        await until_paused(stage)
+    stage = await stages(
+        [call("look", call_id="a"), call("look", call_id="b")], executor=FunctionExecutor(lambda *_: "x" * 7_000)
+    )
+    await stage.start("Go", budget=BudgetLimits(tokens=2_000))
+    await until_paused(stage)
     view = run_view(stage)
     assert view.usage.estimated
     assert 2_000 < view.usage.total_tokens < 8_000
@@ -91,30 +92,33 @@ async def test_tokens_that_a_service_does_not_count_are_estimated_and_hold_the_b
 
 async def test_a_call_that_takes_too_long_is_interrupted_and_the_model_is_told(stages: Stages) -> None:
     quick = replace(RUN_PYTHON, timeout=0.05)
-    with ScriptedModel([call("run_python", call_id="slow", code="1"), say("Done.")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        result = await (await stage.start(tools=(quick, LOOK), policy="allow")).wait()
+    stage = await stages([call("run_python", call_id="slow", code="1"), say("Done.")], executor=InterruptibleExecutor())
+    result = await stage.run(tools=(quick, LOOK), policy="allow")
     [ran] = result.tool_calls
     assert (ran.state, ran.reason) == ("error", "Timed out after 0.05 s.")
     assert [output.text for output in ran.outputs] == ["begun"]
-    [told] = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+    [told] = [m["content"] for m in stage.model.requests[-1].messages if m["role"] == "tool"]
     assert told.startswith("Error: Timed out after 0.05 s.")
     assert result.run.status == "complete"
 
 
 async def test_a_site_may_say_how_long_a_tool_takes_at_most(stages: Stages) -> None:
     patient = replace(RUN_PYTHON, timeout=600)
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor(), tool_timeouts={"run_python": 0.05})
-        result = await (await stage.start(tools=(patient,), policy="allow")).wait()
+    stage = await stages(
+        [call("run_python", code="1"), say("Done.")],
+        executor=InterruptibleExecutor(),
+        tool_timeouts={"run_python": 0.05},
+    )
+    result = await stage.run(tools=(patient,), policy="allow")
     assert result.tool_calls[0].reason == "Timed out after 0.05 s."
 
 
 async def test_a_call_that_does_not_end_at_its_timeout_has_an_unknown_outcome(stages: Stages) -> None:
     executor = FunctionExecutor(lambda *_: asyncio.Event().wait())
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        stage = await stages(model, executor=executor, attended=False, stop_seconds=0.01)
-        result = await (await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")).wait()
+    stage = await stages(
+        [call("run_python", code="1"), say("Done.")], executor=executor, attended=False, stop_seconds=0.01
+    )
+    result = await stage.run(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
     [ran] = result.tool_calls
     assert (ran.state, ran.reason) == ("unknown", "Timed out after 0.05 s. It did not end when it was interrupted.")
 
@@ -122,13 +126,12 @@ async def test_a_call_that_does_not_end_at_its_timeout_has_an_unknown_outcome(st
 async def test_the_time_behind_the_users_own_cell_is_not_the_calls(stages: Stages) -> None:
     executor = InterruptibleExecutor()
     executor.behind = 3
-    with ScriptedModel([call("run_python", call_id="slow", code="1"), say("Done.")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
-        await stage.until(lambda: [one for one in stage.of(ToolStateEvent) if one.waiting_behind == 3])
-        assert executor.interrupted == []
-        executor.behind = None
-        result = await handle.wait()
+    stage = await stages([call("run_python", call_id="slow", code="1"), say("Done.")], executor=executor)
+    handle = await stage.start(tools=(replace(RUN_PYTHON, timeout=0.05),), policy="allow")
+    await stage.until(lambda: [one for one in stage.of(ToolStateEvent) if one.waiting_behind == 3])
+    assert executor.interrupted == []
+    executor.behind = None
+    result = await handle.wait()
     assert result.tool_calls[0].reason == "Timed out after 0.05 s."
 
 
@@ -138,19 +141,18 @@ async def test_the_time_behind_the_users_own_cell_is_not_the_calls(stages: Stage
 async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Stages) -> None:
     whole = BudgetLimits(tool_calls=3)
     turns = [call("look", call_id="a"), call("look", call_id="b"), say("One."), call("look", call_id="c"), say("Two.")]
-    with ScriptedModel(turns) as model:
-        stage = await stages(model)
-        assert (await (await stage.start(conversation_budget=whole)).wait()).text == "One."
-        handle = await stage.start(conversation_budget=whole)
-        pause = await until_paused(stage)
-        view = run_view(stage)
-        assert (view.paused.of, view.paused.reached) == ("conversation", ["tool_calls"])
-        assert (view.usage.tool_calls, view.conversation_budget.spent.tool_calls) == (1, 2)
-        [said] = stage.of(ErrorEvent)
-        assert said.message.startswith("The budget of this conversation is reached: 3 of 3 tool calls.")
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=2), decided_by="ana")
-        result = await handle.wait()
-        trail = await stage.audit()
+    stage = await stages(turns)
+    assert (await stage.run(conversation_budget=whole)).text == "One."
+    handle = await stage.start(conversation_budget=whole)
+    pause = await until_paused(stage)
+    view = run_view(stage)
+    assert (view.paused.of, view.paused.reached) == ("conversation", ["tool_calls"])
+    assert (view.usage.tool_calls, view.conversation_budget.spent.tool_calls) == (1, 2)
+    [said] = stage.of(ErrorEvent)
+    assert said.message.startswith("The budget of this conversation is reached: 3 of 3 tool calls.")
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=2), decided_by="ana")
+    result = await handle.wait()
+    trail = await stage.audit()
     assert result.text == "Two."
     assert result.run.conversation_budget is not None
     assert result.run.conversation_budget.limits.tool_calls == 5
@@ -160,10 +162,11 @@ async def test_a_budget_of_a_conversation_counts_all_of_its_runs(stages: Stages)
 
 async def test_of_a_turn_with_more_calls_than_the_conversation_has_left_only_so_many_start(stages: Stages) -> None:
     many = calls(*(call("look", call_id=f"c{number}") for number in range(3)))
-    with ScriptedModel([call("look", call_id="a"), say("One."), many]) as model:
-        stage = await stages(model, attended=False, conversation_budget=BudgetLimits(tool_calls=2))
-        await (await stage.start()).wait()
-        result = await (await stage.start()).wait()
+    stage = await stages(
+        [call("look", call_id="a"), say("One."), many], attended=False, conversation_budget=BudgetLimits(tool_calls=2)
+    )
+    await stage.run()
+    result = await stage.run()
     assert [one.state for one in result.tool_calls] == ["success", "denied", "denied"]
     assert "conversation's budget of tool calls" in (result.tool_calls[1].reason or "")
     assert result.run.error is not None
@@ -235,13 +238,13 @@ async def test_a_poll_whose_results_differ_is_no_repetition(stages: Stages) -> N
     answers = iter(range(20))
     with ScriptedModel([*looks(*["1"] * 10), say("Done.")]) as model:
         stage = await repeating(stages, model, executor=FunctionExecutor(lambda *_: next(answers)))
-        assert (await (await stage.start(policy="allow")).wait()).text == "Done."
+        assert (await stage.run(policy="allow")).text == "Done."
 
 
 async def test_a_run_that_repeats_itself_ends_where_nobody_can_be_asked(stages: Stages) -> None:
     with ScriptedModel(looks("1", "1", "1")) as model:
         stage = await repeating(stages, model, attended=False)
-        result = await (await stage.start(policy="allow")).wait()
+        result = await stage.run(policy="allow")
     assert result.run.error is not None
     assert result.run.error.message == (
         "The agent repeats itself: run_python gave the same result to the same arguments three times. The run stopped "

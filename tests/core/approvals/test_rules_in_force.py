@@ -11,7 +11,7 @@ from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import RunEvent
 from agent_kernel.record.words import policy_words
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import call, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import Stages
 
@@ -19,9 +19,8 @@ ALWAYS = Decision(approved=True, scope="user")
 
 
 async def test_rules_of_the_code_and_of_the_site_are_shown_with_who_made_them(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
-        stage = await stages(model, site_rules=("deny run_shell",))
-        result = await (await stage.start(rules=("allow run_python",))).wait()
+    stage = await stages([call("run_python", code="1"), say("done")], site_rules=("deny run_shell",))
+    result = await stage.run(rules=("allow run_python",))
     shown = [(rule.origin, rule.text, rule.rule_id) for rule in result.run.policy.rules]
     assert shown == [("site", "deny run_shell", None), ("code", "allow run_python", None)]
     assert policy_words(result.run) == "asks before acting, 1 always-allow rule, 1 rule that denies or asks"
@@ -29,9 +28,8 @@ async def test_rules_of_the_code_and_of_the_site_are_shown_with_who_made_them(st
 
 
 async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_such(stages: Stages) -> None:
-    with ScriptedModel([say("done")]) as model:
-        stage = await stages(model, policy_cap="edit")
-        result = await (await stage.start(rules=("allow run_python", "deny run_shell"))).wait()
+    stage = await stages([say("done")], policy_cap="edit")
+    result = await stage.run(rules=("allow run_python", "deny run_shell"))
     assert [rule.text for rule in result.run.policy.rules] == ["deny run_shell"]
     assert result.run.policy.notes[0] == (
         "Not in force: allow run_python. This site allows edit at most, so code may not allow calls."
@@ -40,34 +38,31 @@ async def test_a_rule_of_the_code_that_a_site_does_not_let_count_is_named_as_suc
 
 async def test_tools_that_run_unasked_by_their_own_declaration_are_named(stages: Stages) -> None:
     plot = ToolDeclaration("plot", "Plot.", {"type": "object", "properties": {}}, approval="allow")
-    with ScriptedModel([say("done")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start(tools=(plot,))).wait()
-        assert result.run.policy.notes == ["Run unasked where their own declaration says so: plot."]
+    stage = await stages([say("done")])
+    result = await stage.run(tools=(plot,))
+    assert result.run.policy.notes == ["Run unasked where their own declaration says so: plot."]
 
 
 async def test_a_saved_rule_says_who_saved_it_and_is_listed_for_the_whole_host(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
-        stage = await stages(model, site_rules=("deny run_shell",))
-        handle = await stage.start()
-        [request] = await stage.requests()
-        await stage.conversation.route_decision(request.approval_id, ALWAYS, decided_by="ana")
-        result = await handle.wait()
-        listed = await stage.runtime.list_rules()
-        [saved] = [rule for rule in result.run.policy.rules if rule.rule_id is not None]
-        assert (saved.origin, saved.scope, saved.made_by) == ("saved", "user", "ana")
-        assert [(rule.origin, rule.text) for rule in listed] == [
-            ("site", "deny run_shell"),
-            ("saved", "allow run_python"),
-        ]
-        assert saved.rule_id is not None
-        await stage.runtime.remove_rule(saved.rule_id, decided_by="eve")
-        assert [rule.origin for rule in await stage.runtime.list_rules()] == ["site"]
-        with pytest.raises(UnknownRule):
-            await stage.runtime.remove_rule(saved.rule_id)
-        [_, removed] = [entry for entry in await stage.audit() if entry["kind"] == "rule"]
-        assert (removed["action"], removed["decided_by"]) == ("removed", "eve")
-        assert "conversation_id" not in removed
+    stage = await stages([call("run_python", code="1"), say("done")], site_rules=("deny run_shell",))
+    handle = await stage.start()
+    await stage.decide(ALWAYS, decided_by="ana")
+    result = await handle.wait()
+    listed = await stage.runtime.list_rules()
+    [saved] = [rule for rule in result.run.policy.rules if rule.rule_id is not None]
+    assert (saved.origin, saved.scope, saved.made_by) == ("saved", "user", "ana")
+    assert [(rule.origin, rule.text) for rule in listed] == [
+        ("site", "deny run_shell"),
+        ("saved", "allow run_python"),
+    ]
+    assert saved.rule_id is not None
+    await stage.runtime.remove_rule(saved.rule_id, decided_by="eve")
+    assert [rule.origin for rule in await stage.runtime.list_rules()] == ["site"]
+    with pytest.raises(UnknownRule):
+        await stage.runtime.remove_rule(saved.rule_id)
+    [_, removed] = [entry for entry in await stage.audit() if entry["kind"] == "rule"]
+    assert (removed["action"], removed["decided_by"]) == ("removed", "eve")
+    assert "conversation_id" not in removed
 
 
 @pytest.mark.parametrize("remover", ["this conversation", "another process"])
@@ -76,28 +71,26 @@ async def test_a_removed_rule_leaves_the_header_and_the_next_call_asks(
 ) -> None:
     log = tmp_path / "log.sqlite"
     turns = [call("run_python", code=name, call_id=name) for name in "ab"]
-    with ScriptedModel([*turns, say("done")]) as model:
-        stage = await stages(model, path=log)
+    stage = await stages([*turns, say("done")], path=log)
 
-        async def removed(ran: ApprovedCall, _: Any) -> str:
-            if ran.tool_call_id == "a":
-                await stage.until(lambda: stage.of(RunEvent)[-1].run.policy.rules)
-                [rule] = (await stage.conversation.view()).runs[0].policy.rules
-                if remover == "this conversation":
-                    await stage.conversation.remove_rule(rule.rule_id)
-                else:
-                    assert await in_thread("rules", "remove", rule.rule_id[:12], "--log", str(log)) == 0
-                    assert "Removed: allow run_python" in capsys.readouterr().out
-            return "ok"
+    async def removed(ran: ApprovedCall, _: Any) -> str:
+        if ran.tool_call_id == "a":
+            await stage.until(lambda: stage.of(RunEvent)[-1].run.policy.rules)
+            [rule] = (await stage.conversation.view()).runs[0].policy.rules
+            if remover == "this conversation":
+                await stage.conversation.remove_rule(rule.rule_id)
+            else:
+                assert await in_thread("rules", "remove", rule.rule_id[:12], "--log", str(log)) == 0
+                assert "Removed: allow run_python" in capsys.readouterr().out
+        return "ok"
 
-        stage.executor.act = removed
-        handle = await stage.start()
-        [first] = await stage.requests()
-        await stage.conversation.route_decision(first.approval_id, ALWAYS)
-        _, second = await stage.requests(2)
-        assert stage.of(RunEvent)[-1].run.policy.rules == []
-        await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
-        result = await handle.wait()
+    stage.executor.act = removed
+    handle = await stage.start()
+    await stage.decide(ALWAYS)
+    _, second = await stage.requests(2)
+    assert stage.of(RunEvent)[-1].run.policy.rules == []
+    await stage.conversation.route_decision(second.approval_id, Decision(approved=True))
+    result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "user"]
 
 
@@ -111,14 +104,10 @@ async def test_the_command_line_lists_rules_and_says_which_it_can_not_remove(
     stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "log.sqlite"
-    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
-        stage = await stages(model, path=log)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        await stage.conversation.route_decision(
-            request.approval_id, Decision(approved=True, scope="project"), decided_by="ana\u202e"
-        )
-        await handle.wait()
+    stage = await stages([call("run_python", code="1"), say("done")], path=log)
+    handle = await stage.start()
+    await stage.decide(Decision(approved=True, scope="project"), decided_by="ana\u202e")
+    await handle.wait()
     assert await in_thread("rules", "--log", str(log)) == 0
     listed = capsys.readouterr().out
     assert "  allow run_python  (this project, saved by anaU+202E on 20" in listed

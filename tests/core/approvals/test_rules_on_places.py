@@ -10,7 +10,7 @@ from agent_kernel.approvals.rules import JudgedCall
 from agent_kernel.protocol.calls import Place, ToolVerdict
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.vocabulary import Approval
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.builtin.places import UNKNOWN
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
@@ -107,26 +107,24 @@ def test_a_hidden_file_is_offered_no_rule_that_would_cover_hidden_files_at_large
 
 async def test_what_is_opened_is_the_place_that_was_on_the_card(stages: Stages) -> None:
     executor = FunctionExecutor(links={"data/x.csv": "/big/x.csv"})
-    with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start(tools=(WRITE,))
-        [request] = await stage.requests()
-        [shown] = await stage.runtime.list_calls("awaiting_approval")
-        assert shown.place == outside("/big/x.csv")
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        await handle.wait()
+    stage = await stages([call("write_file", path="data/x.csv", content="1"), say("ok")], executor=executor)
+    handle = await stage.start(tools=(WRITE,))
+    [request] = await stage.requests()
+    [shown] = await stage.runtime.list_calls("awaiting_approval")
+    assert shown.place == outside("/big/x.csv")
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    await handle.wait()
     assert [ran.place for ran in executor.ran] == [outside("/big/x.csv")]
 
 
 async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages: Stages) -> None:
     executor = FunctionExecutor()
-    with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start(tools=(WRITE,))
-        [request] = await stage.requests()
-        executor.links["data/x.csv"] = "/home/ana/y.csv"
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
+    stage = await stages([call("write_file", path="data/x.csv", content="1"), say("ok")], executor=executor)
+    handle = await stage.start(tools=(WRITE,))
+    [request] = await stage.requests()
+    executor.links["data/x.csv"] = "/home/ana/y.csv"
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    result = await handle.wait()
     assert executor.ran == []
     [ended] = result.tool_calls
     assert (ended.state, ended.reason) == (
@@ -138,27 +136,25 @@ async def test_a_link_that_was_changed_while_a_call_waited_ends_it_unrun(stages:
 async def test_a_rule_that_comes_while_a_call_waits_binds_it_to_the_place_that_the_rule_covers(stages: Stages) -> None:
     executor = FunctionExecutor(links={"data/x.csv": "/home/ana/y.csv"})
     asked = calls(*[call("write_file", path=f"data/{name}.csv", content="1") for name in "xz"])
-    with ScriptedModel([asked, say("ok")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start(tools=(WRITE,))
-        requests = await stage.requests(2)
-        del executor.links["data/x.csv"]  # no link for the moment in which the rule is saved
-        plain = next(one for one in requests if "data/z" in one.tool_input)
-        always = Decision(approved=True, scope="conversation", rule=CSV)
-        await stage.conversation.route_decision(plain.approval_id, always)
-        await handle.wait()
+    stage = await stages([asked, say("ok")], executor=executor)
+    handle = await stage.start(tools=(WRITE,))
+    requests = await stage.requests(2)
+    del executor.links["data/x.csv"]  # no link for the moment in which the rule is saved
+    plain = next(one for one in requests if "data/z" in one.tool_input)
+    always = Decision(approved=True, scope="conversation", rule=CSV)
+    await stage.conversation.route_decision(plain.approval_id, always)
+    await handle.wait()
     assert {ran.place for ran in executor.ran} == {inside("data/x.csv"), inside("data/z.csv")}
 
 
 async def test_a_path_that_was_edited_is_bound_to_its_own_place(stages: Stages) -> None:
     executor = FunctionExecutor(links={"b.csv": "/big/b.csv"})
-    with ScriptedModel([call("write_file", path="a.csv", content="1"), say("ok")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start(tools=(WRITE,))
-        [request] = await stage.requests()
-        edited = '{"path": "b.csv", "content": "1"}'
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
-        await handle.wait()
+    stage = await stages([call("write_file", path="a.csv", content="1"), say("ok")], executor=executor)
+    handle = await stage.start(tools=(WRITE,))
+    [request] = await stage.requests()
+    edited = '{"path": "b.csv", "content": "1"}'
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True, edited_input=edited))
+    await handle.wait()
     assert [ran.place for ran in executor.ran] == [outside("/big/b.csv")]
 
 
@@ -168,10 +164,8 @@ async def test_a_place_that_nobody_tells_is_asked_about(stages: Stages, mode: An
         async def tool_verdict(self, tool_name: str, arguments_json: str) -> ToolVerdict:
             return ToolVerdict("ask", may_edit=True)
 
-    with ScriptedModel([call("write_file", path="data/x.csv", content="1"), say("ok")]) as model:
-        stage = await stages(model, executor=Silent())
-        handle = await stage.start(tools=(WRITE,), policy=mode, rules=(CSV,))
-        [request] = await stage.requests()
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
+    stage = await stages([call("write_file", path="data/x.csv", content="1"), say("ok")], executor=Silent())
+    handle = await stage.start(tools=(WRITE,), policy=mode, rules=(CSV,))
+    await stage.approve()
+    result = await handle.wait()
     assert result.tool_calls[0].state == "success"

@@ -11,7 +11,7 @@ from agent_kernel.approvals.user_rules import MOST_RULES, UserRule, UserRules
 from agent_kernel.errors import ConfigurationError, InvalidArguments
 from agent_kernel.notebook.kernel import environment
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import call, say
 from tests.core.runtime.runtime_fixtures import Stages
 
 ALWAYS = Decision(approved=True, scope="user")
@@ -22,38 +22,34 @@ async def test_a_rule_that_one_process_saves_is_in_force_in_the_next_until_it_is
     stages: Stages, tmp_path: Path
 ) -> None:
     store = UserRules(tmp_path / "deep" / "rules.sqlite")
-    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
-        one = await stages(model, user_rules=store)
-        handle = await one.start()
-        [request] = await one.requests()
-        await one.conversation.route_decision(request.approval_id, ALWAYS, decided_by="ana")
-        await handle.wait()
+    one = await stages([call("run_python", code="1"), say("done")], user_rules=store)
+    handle = await one.start()
+    await one.decide(ALWAYS, decided_by="ana")
+    await handle.wait()
     [kept] = store.read()
     assert (kept.text, kept.made_by) == ("allow run_python", "ana")
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
     turns = [call("run_python", code=name, call_id=name) for name in "ab"]
-    with ScriptedModel([*turns, say("done")]) as model:
-        other = await stages(model, user_rules=UserRules(store.path))
-        other.executor.act = lambda ran, _: store.remove(kept.rule_id) or "ok"
-        handle = await other.start()
-        [request] = await other.requests()
-        assert request.tool_call_id == "b"
-        await other.conversation.route_decision(request.approval_id, Decision(approved=False))
-        result = await handle.wait()
+    other = await stages([*turns, say("done")], user_rules=UserRules(store.path))
+    other.executor.act = lambda ran, _: store.remove(kept.rule_id) or "ok"
+    handle = await other.start()
+    [request] = await other.requests()
+    assert request.tool_call_id == "b"
+    await other.conversation.route_decision(request.approval_id, Decision(approved=False))
+    result = await handle.wait()
     assert [one.by for one in result.tool_calls] == ["policy", "user"]
 
 
 async def test_a_rule_that_can_not_be_kept_decides_nothing(stages: Stages, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    with ScriptedModel([call("run_python", code="1"), say("done")]) as model:
-        stage = await stages(model, user_rules=UserRules(tmp_path / "folder"))
-        handle = await stage.start()
-        [request] = await stage.requests()
-        with pytest.raises(InvalidArguments, match=r"can't be used.*Nothing was decided"):
-            await stage.conversation.route_decision(request.approval_id, ALWAYS)
-        assert stage.executor.ran == []
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
+    stage = await stages([call("run_python", code="1"), say("done")], user_rules=UserRules(tmp_path / "folder"))
+    handle = await stage.start()
+    [request] = await stage.requests()
+    with pytest.raises(InvalidArguments, match=r"can't be used.*Nothing was decided"):
+        await stage.conversation.route_decision(request.approval_id, ALWAYS)
+    assert stage.executor.ran == []
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    result = await handle.wait()
     assert result.run.policy.rules == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_kernel import cli
 from agent_kernel.protocol.calls import Outcome
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import call, calls, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
 Printed = Callable[..., str]
@@ -36,12 +36,11 @@ async def a_log(stages: Stages, log: Path) -> list[str]:
     """Two runs of a conversation, in a log that stays open. Their ids."""
     executor = FunctionExecutor(lambda ran, emit: Outcome("error", "KeyError") if "df" in ran.arguments_json else "42")
     asked = [call("run_python", code="x = 6 * 7\nprint(x)"), call("run_python", code="df['a']")]
-    with ScriptedModel([calls(*asked), say("It is **42**."), say("And again.")]) as model:
-        stage = await stages(model, path=log, executor=executor)
-        first = await stage.start("What is 6 * 7?", policy="allow")
-        await first.wait()
-        second = await stage.start("Say it again.", policy="allow")
-        await second.wait()
+    stage = await stages([calls(*asked), say("It is **42**."), say("And again.")], path=log, executor=executor)
+    first = await stage.start("What is 6 * 7?", policy="allow")
+    await first.wait()
+    second = await stage.start("Say it again.", policy="allow")
+    await second.wait()
     return [first.run_id, second.run_id]
 
 

@@ -22,7 +22,7 @@ async def test_one_too_many_is_refused_and_says_what_to_do_until_one_is_used() -
         with pytest.raises(TooManyConversations, match="Start a run in one of them, or delete some"):
             await one.runtime.create_conversation()
         await one.runtime.create_conversation(conversation_id=made[0].conversation_id)  # it is there
-        await (await one.start()).wait()
+        await one.run()
         await one.runtime.create_conversation()
         await one.runtime.delete_conversation(made[0].conversation_id)
         await one.runtime.create_conversation()
@@ -35,7 +35,7 @@ async def test_idle_ones_that_nobody_looks_at_are_forgotten(monkeypatch: pytest.
         one = await stage(model)
         watched, idle = [await one.runtime.create_conversation() for _ in range(2)]
         subscription = watched.subscribe()
-        await (await one.start()).wait()
+        await one.run()
         await one.runtime.create_conversation()
         new = await one.runtime.create_conversation()
         for kept in (watched, new, one.conversation):

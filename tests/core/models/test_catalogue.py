@@ -224,7 +224,7 @@ async def test_a_budget_in_dollars_holds_at_this_machine_but_for_a_model_that_is
     async with FakeOpenAI([say("Done.", usage=(1_000, 100))] if server else [], pages=pages) as service:
         resolver = ModelResolver(environ={"OPENAI_BASE_URL": service.url})
         stage = await stages(resolver.resolve(name), attended=False)
-        result = await (await stage.start(budget=BudgetLimits(usd=0.01))).wait()
+        result = await stage.run(budget=BudgetLimits(usd=0.01))
         await resolver.aclose()
     if server is None:
         assert result.run.error is not None

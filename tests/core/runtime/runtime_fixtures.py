@@ -17,6 +17,7 @@ from agent_kernel.log import audit
 from agent_kernel.log.store import Log
 from agent_kernel.models.base import Model
 from agent_kernel.protocol.calls import ApprovedCall, Outcome, Place, SeenCell, ToolVerdict, WallsFound
+from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import (
     ApprovalRequestEvent,
     Event,
@@ -27,6 +28,7 @@ from agent_kernel.protocol.events import (
 from agent_kernel.protocol.file_cards import CellCard, FileCard
 from agent_kernel.protocol.ids import new_run_id
 from agent_kernel.protocol.kernel import EnvironmentDescribed, Mention
+from agent_kernel.protocol.runs import RunResult
 from agent_kernel.protocol.views import OutputView
 from agent_kernel.protocol.vocabulary import Approval
 from agent_kernel.runtime.clients.feed import Subscription
@@ -36,6 +38,8 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec, RuntimeSettings
 from agent_kernel.runtime.state.active_run import ActiveRun, Resources
 from agent_kernel.runtime.tasks import TaskOwner
+from agent_kernel.testing import ScriptedModel
+from agent_kernel.testing.scripted_model import ScriptedTurn
 from agent_kernel.tools.declaration import ToolDeclaration
 from agent_kernel.tools.executor import OutputSink
 
@@ -206,6 +210,31 @@ class Stage:
             while not [ran for ran in self.executor.ran if tool_call_id in (None, ran.tool_call_id)]:  # noqa: ASYNC110 -- the executor tells nobody
                 await asyncio.sleep(0)
 
+    async def run(self, prompt: str = "Go", **spec: Any) -> RunResult:
+        """Start a run, and wait for its end."""
+        return await (await self.start(prompt, **spec)).wait()
+
+    async def decide(
+        self, decision: Decision, number: int = 1, *, decided_by: str | None = None
+    ) -> ApprovalRequestEvent:
+        """Decide the request of this number once it is there."""
+        request = (await self.requests(number))[-1]
+        await self.conversation.route_decision(request.approval_id, decision, decided_by=decided_by)
+        return request
+
+    async def approve(self, number: int = 1, *, decided_by: str | None = None) -> ApprovalRequestEvent:
+        return await self.decide(Decision(approved=True), number, decided_by=decided_by)
+
+    async def deny(self, number: int = 1) -> ApprovalRequestEvent:
+        return await self.decide(Decision(approved=False), number)
+
+    @property
+    def model(self) -> ScriptedModel:
+        """The scripted model of its runs."""
+        assert isinstance(self._resources.models, OneModel)
+        assert isinstance(self._resources.models.model, ScriptedModel)
+        return self._resources.models.model
+
     def of(self, kind: type[E]) -> list[E]:
         """The events of this kind."""
         return [event for event in self.events if isinstance(event, kind)]
@@ -263,11 +292,14 @@ class Stage:
 
 
 class Stages(Protocol):
-    """Opens stages and closes them at the end of the test. `settings` are fields of `RuntimeSettings`."""
+    """Opens stages and closes them at the end of the test. `settings` are fields of `RuntimeSettings`.
+
+    In place of a model it takes the turns of a scripted one, all of which have to be asked for.
+    """
 
     async def __call__(
         self,
-        model: Model,
+        model: Model | Sequence[ScriptedTurn],
         *,
         path: Path | None = None,
         executor: FunctionExecutor | None = None,
@@ -320,10 +352,17 @@ async def second_life(
 async def stages() -> AsyncIterator[Stages]:
     opened: list[Stage] = []
 
-    async def make(model: Model, **options: Any) -> Stage:
+    scripted: list[ScriptedModel] = []
+
+    async def make(model: Model | Sequence[ScriptedTurn], **options: Any) -> Stage:
+        if isinstance(model, Sequence):
+            model = ScriptedModel(model)
+            scripted.append(model)
         opened.append(await stage(model, **options))
         return opened[-1]
 
     yield make
     for one in opened:
         await one.close()
+    for model in scripted:
+        model.assert_consumed()

@@ -129,9 +129,9 @@ async def notebook(stages: Stages, clock: Clock) -> Notebook:
     await decide(stage, clock, 2, 2, approved=False)
     by_hand = (await handle.wait()).metrics
     rules = ('allow run_python where code is "fails"', 'deny run_python where code is "no"')
-    by_rules = await (await stage.start(tools=TOOLS, rules=rules)).wait()
+    by_rules = await stage.run(tools=TOOLS, rules=rules)
     script = (approve("run_python", {"code": "x"}), deny("No.", "run_python"), recorded(True, {"code": "x = 1"}))
-    by_script = (await (await stage.start(tools=TOOLS, script=script)).wait()).metrics
+    by_script = (await stage.run(tools=TOOLS, script=script)).metrics
     return Notebook(stage, by_hand, by_rules, by_script, told)
 
 

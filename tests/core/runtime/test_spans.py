@@ -54,7 +54,7 @@ async def test_a_run_its_turns_and_its_calls_are_spans_of_one_trace(
     executor = FunctionExecutor(lambda call, emit: Outcome("error", "secret failure"))
     stage = await stages(ScriptedModel(turns, name="gpt-5", facts=OPENAI), executor=executor)
     with trace.get_tracer("the server").start_as_current_span("a request"):
-        result = await (await stage.start("A secret prompt")).wait()
+        result = await stage.run("A secret prompt")
     *ours, request = sorted(exporter.get_finished_spans(), key=lambda span: span.name == "a request")
     ours.sort(key=lambda span: span.start_time or 0)
     assert [told(span) for span in ours] == [
@@ -79,7 +79,7 @@ async def test_a_run_whose_model_fails_has_a_failed_span_without_the_message(
     stages: Stages, exporter: InMemorySpanExporter
 ) -> None:
     stage = await stages(ScriptedModel([ModelUnavailable("secret words of a service")]))
-    assert (await (await stage.start()).wait()).run.status == "error"
+    assert (await stage.run()).run.status == "error"
     spans = {span.name: span for span in exporter.get_finished_spans()}
     assert (spans["invoke_agent agent-kernel"].attributes or {})["error.type"] == "LLM_ERROR"
     assert (spans["chat scripted"].attributes or {})["error.type"] == "ModelUnavailable"

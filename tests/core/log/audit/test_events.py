@@ -12,7 +12,7 @@ from agent_kernel.log import runs, tool_calls
 from agent_kernel.log.audit import AuditedEntry
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import call, say
 from tests.core.log.audit.test_chain import YES, approve_and_run, propose
 from tests.core.runtime.runtime_fixtures import Stages
 from tests.core.runtime.tool_calls.test_queue_position_and_undo import keeps
@@ -54,17 +54,16 @@ async def test_a_listener_hears_each_entry_once_and_only_what_is_committed(tmp_p
 
 async def test_rules_and_undone_calls_are_in_the_trail_with_who_did_it(stages: Stages) -> None:
     turns = [call("run_python", code="1", call_id="a"), call("run_python", code="2", call_id="b"), say("Done.")]
-    with ScriptedModel(turns) as model:
-        stage = await stages(model)
-        keeps(stage)
-        handle = await stage.start()
-        [first] = await stage.requests()
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
-        [_, second] = await stage.requests(2)
-        await stage.conversation.undo_call("a", decided_by="eve")
-        always = Decision(approved=True, scope="conversation")
-        await stage.conversation.route_decision(second.approval_id, always, decided_by="ana")
-        await handle.wait()
+    stage = await stages(turns)
+    keeps(stage)
+    handle = await stage.start()
+    [first] = await stage.requests()
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
+    [_, second] = await stage.requests(2)
+    await stage.conversation.undo_call("a", decided_by="eve")
+    always = Decision(approved=True, scope="conversation")
+    await stage.conversation.route_decision(second.approval_id, always, decided_by="ana")
+    await handle.wait()
     told = await stage.audit()
     [undone] = [one for one in told if one["kind"] == "undo"]
     assert (undone["approval_id"], undone["decided_by"]) == (first.approval_id, "eve")

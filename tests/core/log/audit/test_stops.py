@@ -22,14 +22,13 @@ async def stops(stage: Stage) -> list[dict[str, Any]]:
 
 
 async def test_stop_is_in_the_trail_before_the_ends_that_it_causes(stages: Stages) -> None:
-    with ScriptedModel([TWO_CALLS]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        handle = await stage.start()
-        first, _ = await stage.requests(2)
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
-        await stage.until(lambda: stage.of(ToolOutputEvent))
-        await handle_command(CancelCommand(type="cancel", run_id=handle.run_id), stage.conversation, "eve")
-        await handle.wait()
+    stage = await stages([TWO_CALLS], executor=InterruptibleExecutor())
+    handle = await stage.start()
+    first, _ = await stage.requests(2)
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=True), decided_by="ana")
+    await stage.until(lambda: stage.of(ToolOutputEvent))
+    await handle_command(CancelCommand(type="cancel", run_id=handle.run_id), stage.conversation, "eve")
+    await handle.wait()
     [stop] = await stops(stage)
     assert (stop["run_id"], stop["conversation_id"]) == (handle.run_id, stage.conversation.conversation_id)
     assert (stop["by"], stop["decided_by"], stop["whole_run"]) == ("user", "eve", True)
@@ -41,42 +40,38 @@ async def test_stop_is_in_the_trail_before_the_ends_that_it_causes(stages: Stage
 
 
 async def test_cancel_of_one_call_names_that_call_only(stages: Stages) -> None:
-    with ScriptedModel([TWO_CALLS, say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        _, second = await stage.requests(2)
-        cancel = ToolCancelCommand(type="tool_cancel", tool_call_id="a")
-        await handle_command(cancel, stage.conversation, "eve")
-        with pytest.raises(IllegalTransition):
-            await handle_command(cancel, stage.conversation, "mallory")
-        await stage.conversation.route_decision(second.approval_id, Decision(approved=True), decided_by="ana")
-        await handle.wait()
+    stage = await stages([TWO_CALLS, say("Done.")])
+    handle = await stage.start()
+    _, second = await stage.requests(2)
+    cancel = ToolCancelCommand(type="tool_cancel", tool_call_id="a")
+    await handle_command(cancel, stage.conversation, "eve")
+    with pytest.raises(IllegalTransition):
+        await handle_command(cancel, stage.conversation, "mallory")
+    await stage.conversation.route_decision(second.approval_id, Decision(approved=True), decided_by="ana")
+    await handle.wait()
     [stop] = await stops(stage)
     assert (stop["tool_call_ids"], stop["decided_by"], stop["whole_run"]) == (["a"], "eve", False)
 
 
 async def test_a_running_call_that_is_cancelled_is_noted_too(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1", call_id="a"), say("Done.")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        handle = await stage.start()
-        [first] = await stage.requests()
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        await stage.until(lambda: stage.of(ToolOutputEvent))
-        await handle_command(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
-        await handle.wait()
+    stage = await stages([call("run_python", code="1", call_id="a"), say("Done.")], executor=InterruptibleExecutor())
+    handle = await stage.start()
+    await stage.approve()
+    await stage.until(lambda: stage.of(ToolOutputEvent))
+    await handle_command(ToolCancelCommand(type="tool_cancel", tool_call_id="a"), stage.conversation, "eve")
+    await handle.wait()
     [stop] = await stops(stage)
     assert (stop["tool_call_ids"], stop["decided_by"]) == (["a"], "eve")
 
 
 async def test_a_run_that_is_taken_out_of_the_queue_and_a_deleted_conversation_are_noted(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1", call_id="a")]) as model:
-        stage = await stages(model)
-        first = await stage.start()
-        await stage.requests()
-        second = await stage.start()
-        await handle_command(CancelCommand(type="cancel", run_id=second.run_id), stage.conversation, "eve")
-        await stage.runtime.delete_conversation(stage.conversation.conversation_id, decided_by="ana")
-        told = await stage.audit()
+    stage = await stages([call("run_python", code="1", call_id="a")])
+    first = await stage.start()
+    await stage.requests()
+    second = await stage.start()
+    await handle_command(CancelCommand(type="cancel", run_id=second.run_id), stage.conversation, "eve")
+    await stage.runtime.delete_conversation(stage.conversation.conversation_id, decided_by="ana")
+    told = await stage.audit()
     noted = [(one["run_id"], one["tool_call_ids"], one["decided_by"]) for one in told if one["kind"] == "stop"]
     assert noted == [(second.run_id, [], "eve"), (first.run_id, ["a"], "ana")]
 
@@ -110,12 +105,11 @@ async def test_a_message_in_place_of_a_decision_names_who_sent_it_and_the_calls_
 
 
 async def test_a_call_that_is_asked_for_again_names_who_did_that_to_those_that_wait(stages: Stages) -> None:
-    with ScriptedModel([TWO_CALLS, say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        first, second = await stage.requests(2)
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=False))
-        await handle_command(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
-        await handle.wait()
+    stage = await stages([TWO_CALLS, say("Done.")])
+    handle = await stage.start()
+    first, second = await stage.requests(2)
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=False))
+    await handle_command(ToolRetryCommand(tool_call_id=first.tool_call_id), stage.conversation, "eve")
+    await handle.wait()
     [sent] = await messages(stage)
     assert (sent["tool_call_ids"], sent["decided_by"]) == ([second.tool_call_id], "eve")

@@ -12,7 +12,7 @@ from agent_kernel.log import runs
 from agent_kernel.log.store import Log
 from agent_kernel.protocol.events import CompleteEvent, MessageEvent, ReasoningEvent, TokenEvent
 from agent_kernel.runtime.clients.feed import Feed
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import call, calls, say
 from tests.core.runtime.runtime_fixtures import Stages
 
 
@@ -69,10 +69,9 @@ async def test_what_another_server_wrote_in_between_is_left_out_for_no_client(tm
 
 async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_order(stages: Stages) -> None:
     turn = calls(call("look", call_id="a"), text="Let me look.", reasoning="Hm.")
-    with ScriptedModel([turn, say("The answer is 42.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
-        await stage.until(lambda: stage.events and stage.events[-1].type == "run" and stage.events[-1].run.ended_at)
+    stage = await stages([turn, say("The answer is 42.")])
+    result = await stage.run()
+    await stage.until(lambda: stage.events and stage.events[-1].type == "run" and stage.events[-1].run.ended_at)
     seqs = [event.seq for event in stage.events]
     assert seqs == list(range(1, len(seqs) + 1))
     messages = {event.message_id: event.content for event in stage.of(MessageEvent) if event.role == "assistant"}

@@ -157,7 +157,7 @@ async def changed(stages: Stages, undo: Callable[[], Any] = lambda: None) -> Sta
     """A run has changed a file, by the call `a`."""
     model = ScriptedModel([call("look", call_id="a"), say("Done.")])
     stage: Stage = await stages(model, executor=UndoExecutor(undo))
-    await (await stage.start()).wait()
+    await stage.run()
     return stage
 
 

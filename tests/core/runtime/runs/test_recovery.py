@@ -250,7 +250,7 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
 async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted() -> None:
     with ScriptedModel([say("Secret."), say("Fresh.")]) as model:
         one = await stage(model)
-        await (await one.start("Old prompt")).wait()
+        await one.run("Old prompt")
         await one.runtime.delete_conversation(one.conversation.conversation_id)
         fresh = await one.runtime.create_conversation()
         handle = await fresh.start_run(RunSpec(run_id="fresh", prompt="New prompt"), None)

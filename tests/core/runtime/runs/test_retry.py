@@ -24,17 +24,16 @@ async def fails(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
 
 
 async def test_it_goes_on_with_the_same_history_and_no_prompt_twice(stages: Stages) -> None:
-    with ScriptedModel([call("look", call_id="a"), fails, say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start("Look.")
-        failed = (await handle.wait()).run
-        assert failed.error is not None
-        assert (failed.status, failed.error.code) == ("error", "LLM_ERROR")
-        again = await stage.conversation.retry_run(handle.run_id)
-        result = await again.wait()
+    stage = await stages([call("look", call_id="a"), fails, say("Done.")])
+    handle = await stage.start("Look.")
+    failed = (await handle.wait()).run
+    assert failed.error is not None
+    assert (failed.status, failed.error.code) == ("error", "LLM_ERROR")
+    again = await stage.conversation.retry_run(handle.run_id)
+    result = await again.wait()
     assert (again.run_id, result.run.status, result.run.error) == (handle.run_id, "complete", None)
     assert result.text == "Done."
-    assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", "assistant", "tool"]
+    assert [m["role"] for m in stage.model.requests[-1].messages] == ["system", "user", "assistant", "tool"]
     assert [event.run.status for event in stage.of(RunEvent)] == ["running", "error", "running", "complete"]
     # What it had begun to say is taken back: it is asked again.
     taken_back = [event for event in stage.of(MessageEvent) if event.role == "assistant" and event.content == ""]
@@ -42,28 +41,26 @@ async def test_it_goes_on_with_the_same_history_and_no_prompt_twice(stages: Stag
 
 
 async def test_of_two_who_ask_the_first_does_and_a_run_that_goes_on_is_left_alone(stages: Stages) -> None:
-    with ScriptedModel([fails, say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        await handle.wait()
-        tries = [stage.conversation.retry_run(handle.run_id) for _ in range(2)]
-        first, second = await asyncio.gather(*tries, return_exceptions=True)
-        assert isinstance(second, AlreadyDecided)
-        assert (await first.wait()).text == "Done."
-        with pytest.raises(AlreadyDecided):
-            await stage.conversation.retry_run(handle.run_id)
-        with pytest.raises(UnknownRun):
-            await stage.conversation.retry_run("run_nowhere")
+    stage = await stages([fails, say("Done.")])
+    handle = await stage.start()
+    await handle.wait()
+    tries = [stage.conversation.retry_run(handle.run_id) for _ in range(2)]
+    first, second = await asyncio.gather(*tries, return_exceptions=True)
+    assert isinstance(second, AlreadyDecided)
+    assert (await first.wait()).text == "Done."
+    with pytest.raises(AlreadyDecided):
+        await stage.conversation.retry_run(handle.run_id)
+    with pytest.raises(UnknownRun):
+        await stage.conversation.retry_run("run_nowhere")
 
 
 async def test_once_something_else_was_asked_for_it_is_too_late(stages: Stages) -> None:
-    with ScriptedModel([fails, say("Else.")]) as model:
-        stage = await stages(model)
-        failed = await stage.start()
-        await failed.wait()
-        await (await stage.start("Something else")).wait()
-        with pytest.raises(AlreadyDecided, match="asked for since"):
-            await stage.conversation.retry_run(failed.run_id)
+    stage = await stages([fails, say("Else.")])
+    failed = await stage.start()
+    await failed.wait()
+    await stage.run("Something else")
+    with pytest.raises(AlreadyDecided, match="asked for since"):
+        await stage.conversation.retry_run(failed.run_id)
 
 
 async def failed_before_a_restart(path: Path) -> tuple[str, str]:

@@ -26,13 +26,12 @@ def told(model: ScriptedModel, number: int = -1) -> list[str]:
 
 
 async def test_the_last_run_is_left_out_with_its_calls(stages: Stages) -> None:
-    with ScriptedModel([call("look", call_id="a"), say("First."), say("Second.")]) as model:
-        stage = await stages(model)
-        first = await ask(stage, "Go one")
-        await first.wait()
-        result = await (await ask(stage, "Go two", first)).wait()
-        whole = await stage.conversation.view()
-    messages = model.requests[-1].messages
+    stage = await stages([call("look", call_id="a"), say("First."), say("Second.")])
+    first = await ask(stage, "Go one")
+    await first.wait()
+    result = await (await ask(stage, "Go two", first)).wait()
+    whole = await stage.conversation.view()
+    messages = stage.model.requests[-1].messages
     assert [m["role"] for m in messages] == ["system", "user"]
     assert messages[1]["content"].startswith("Go two")
     assert AGAIN in messages[1]["content"]
@@ -42,22 +41,21 @@ async def test_the_last_run_is_left_out_with_its_calls(stages: Stages) -> None:
 
 async def test_a_run_in_the_middle_is_left_out_whole_and_what_came_after_it_stays(stages: Stages) -> None:
     turns = [say("Zero."), call("look", call_id="a"), say("One."), call("look", call_id="b"), say("Two."), say("x")]
-    with ScriptedModel([*turns, say("y")]) as model:
-        stage = await stages(model)
-        for prompt in ("p0", "p1", "p2"):
-            handle = await ask(stage, prompt)
-            await handle.wait()
-            if prompt == "p1":
-                middle = handle
-        again = await ask(stage, "p1 again", middle)
-        await again.wait()
-        request = model.requests[-1].messages
-        roles = ["user", "assistant", "user", "assistant", "tool", "assistant", "user"]
-        assert [m["role"] for m in request] == ["system", *roles]
-        assert [m["tool_call_id"] for m in request if m["role"] == "tool"] == ["b"]
-        last = await ask(stage, "p1 once more", middle, again)
-        await last.wait()
-    assert [text for text in told(model) if "p1" in text] == [told(model)[-1]]
+    stage = await stages([*turns, say("y")])
+    for prompt in ("p0", "p1", "p2"):
+        handle = await ask(stage, prompt)
+        await handle.wait()
+        if prompt == "p1":
+            middle = handle
+    again = await ask(stage, "p1 again", middle)
+    await again.wait()
+    request = stage.model.requests[-1].messages
+    roles = ["user", "assistant", "user", "assistant", "tool", "assistant", "user"]
+    assert [m["role"] for m in request] == ["system", *roles]
+    assert [m["tool_call_id"] for m in request if m["role"] == "tool"] == ["b"]
+    last = await ask(stage, "p1 once more", middle, again)
+    await last.wait()
+    assert [text for text in told(stage.model) if "p1" in text] == [told(stage.model)[-1]]
 
 
 async def test_it_is_the_same_after_a_restart_and_ids_of_calls_are_not_given_twice(tmp_path: Path) -> None:

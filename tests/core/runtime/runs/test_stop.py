@@ -30,14 +30,13 @@ ASK_USER = ToolDeclaration(
 
 async def test_stop_cancels_what_waits_interrupts_what_runs_and_asks_the_model_no_more(stages: Stages) -> None:
     turn = calls(call("run_python", code="sleep", call_id="a"), call("run_python", code="2", call_id="b"))
-    with ScriptedModel([turn]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        handle = await stage.start()
-        first, _ = await stage.requests(2)
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        await stage.until_runs("a")
-        await stage.conversation.cancel_run(handle.run_id)
-        result = await handle.wait()
+    stage = await stages([turn], executor=InterruptibleExecutor())
+    handle = await stage.start()
+    first, _ = await stage.requests(2)
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+    await stage.until_runs("a")
+    await stage.conversation.cancel_run(handle.run_id)
+    result = await handle.wait()
     assert stage.executor.interrupted == ["a"]
     assert [c.state for c in result.tool_calls] == ["cancelled", "cancelled"]
     assert result.run.status == "cancelled"
@@ -66,12 +65,13 @@ async def test_a_call_that_does_not_end_when_interrupted_has_an_unknown_outcome(
     async def stubborn(call: Any, emit: Any) -> None:
         await asyncio.Event().wait()
 
-    with ScriptedModel([call("run_python", code="while True: pass")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(stubborn), stop_seconds=0.05)
-        handle = await stage.start(policy="allow")
-        await stage.until_runs()
-        await stage.conversation.cancel_run(handle.run_id)
-        result = await handle.wait()
+    stage = await stages(
+        [call("run_python", code="while True: pass")], executor=FunctionExecutor(stubborn), stop_seconds=0.05
+    )
+    handle = await stage.start(policy="allow")
+    await stage.until_runs()
+    await stage.conversation.cancel_run(handle.run_id)
+    result = await handle.wait()
     assert result.tool_calls[0].state == "unknown"
 
 
@@ -84,13 +84,12 @@ async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(st
             await stopped.wait()
             return None
 
-    with ScriptedModel([call("look")]) as model:
-        stage = await stages(model, executor=Slow())
-        handle = await stage.start(tools=(replace(LOOK, cache_seconds=60),))
-        await stage.until(lambda: stage.of(ToolStartEvent))
-        await stage.conversation.cancel_run(handle.run_id)
-        stopped.set()
-        result = await handle.wait()
+    stage = await stages([call("look")], executor=Slow())
+    handle = await stage.start(tools=(replace(LOOK, cache_seconds=60),))
+    await stage.until(lambda: stage.of(ToolStartEvent))
+    await stage.conversation.cancel_run(handle.run_id)
+    stopped.set()
+    result = await handle.wait()
     assert stage.executor.ran == []
     assert result.tool_calls[0].state == "cancelled"
     assert result.tool_calls[0].result == "Cancelled before it started. By you. Nothing ran."
@@ -98,13 +97,12 @@ async def test_stop_in_the_moment_of_the_start_keeps_the_call_from_the_kernel(st
 
 @pytest.mark.parametrize("by_user", [True, False])
 async def test_a_kernel_that_is_gone_ends_the_run_and_its_waiting_calls(stages: Stages, by_user: bool) -> None:
-    with ScriptedModel([call("run_python", code="1")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        later = await stage.start("later")
-        await stage.requests()
-        await stage.conversation.kernel_gone("The kernel was shut down.", restarting=False, by_user=by_user)
-        result = await handle.wait()
+    stage = await stages([call("run_python", code="1")])
+    handle = await stage.start()
+    later = await stage.start("later")
+    await stage.requests()
+    await stage.conversation.kernel_gone("The kernel was shut down.", restarting=False, by_user=by_user)
+    result = await handle.wait()
     assert result.tool_calls[0].state == "cancelled"
     if by_user:
         assert (result.run.status, result.run.error) == ("cancelled", None)
@@ -120,40 +118,37 @@ async def test_a_fault_of_our_own_ends_the_run_and_leaves_no_open_call(stages: S
         async def execute(self, call: Any, emit: Any) -> Outcome:
             raise RuntimeError("a bug")
 
-    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
-        stage = await stages(model, executor=Broken())
-        handle = await stage.start(policy="allow")
-        await continue_unknown(stage)
-        result = await handle.wait()
+    stage = await stages([call("run_python", code="1"), say("ok")], executor=Broken())
+    handle = await stage.start(policy="allow")
+    await continue_unknown(stage)
+    result = await handle.wait()
     assert result.tool_calls[0].state == "unknown"
 
 
 async def test_a_question_to_the_user_waits_for_the_page(stages: Stages) -> None:
-    with ScriptedModel([call("ask_user", question="Which?", call_id="q"), say("Thanks.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start(tools=(ASK_USER,))
-        await stage.until(lambda: stage.of(ToolStartEvent))
-        await stage.conversation.tool_result("q", "The first")
-        await stage.until(lambda: stage.of(ToolCompleteEvent))
-        with pytest.raises(AlreadyDecided):
-            await stage.conversation.tool_result("q", "The second")
-        result = await handle.wait()
-    assert model.requests[-1].messages[-1]["content"] == "The first"
+    stage = await stages([call("ask_user", question="Which?", call_id="q"), say("Thanks.")])
+    handle = await stage.start(tools=(ASK_USER,))
+    await stage.until(lambda: stage.of(ToolStartEvent))
+    await stage.conversation.tool_result("q", "The first")
+    await stage.until(lambda: stage.of(ToolCompleteEvent))
+    with pytest.raises(AlreadyDecided):
+        await stage.conversation.tool_result("q", "The second")
+    result = await handle.wait()
+    assert stage.model.requests[-1].messages[-1]["content"] == "The first"
     assert result.tool_calls[0].state == "success"
 
 
 async def test_a_queued_run_can_be_taken_back_and_an_unknown_one_is_refused(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
-        stage = await stages(model)
-        first = await stage.start("first")
-        second = await stage.start("second")
-        [request] = await stage.requests()
-        await stage.conversation.cancel_run(second.run_id)
-        assert (await second.wait()).run.status == "cancelled"
-        with pytest.raises(UnknownRun):
-            await stage.conversation.cancel_run("run_nothing")
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        assert (await first.wait()).run.status == "complete"
+    stage = await stages([call("run_python", code="1"), say("ok")])
+    first = await stage.start("first")
+    second = await stage.start("second")
+    [request] = await stage.requests()
+    await stage.conversation.cancel_run(second.run_id)
+    assert (await second.wait()).run.status == "cancelled"
+    with pytest.raises(UnknownRun):
+        await stage.conversation.cancel_run("run_nothing")
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    assert (await first.wait()).run.status == "complete"
 
 
 async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Stages) -> None:
@@ -167,15 +162,14 @@ async def test_a_stop_while_the_run_is_still_being_begun_stops_it(stages: Stages
             return EnvironmentDescribed()
 
     executor = Slow()
-    with ScriptedModel([]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start()
-        await executor.asked.wait()
-        stop = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
-        await asyncio.sleep(0)
-        executor.described.set()
-        await stop
-        assert (await handle.wait()).run.status == "cancelled"
+    stage = await stages([], executor=executor)
+    handle = await stage.start()
+    await executor.asked.wait()
+    stop = asyncio.create_task(stage.conversation.cancel_run(handle.run_id))
+    await asyncio.sleep(0)
+    executor.described.set()
+    await stop
+    assert (await handle.wait()).run.status == "cancelled"
 
 
 async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages: Stages) -> None:
@@ -190,25 +184,23 @@ async def test_a_person_who_is_quicker_than_the_tools_own_judge_is_heard(stages:
 
     executor = Pondering()
     tool = ToolDeclaration("ponder", "Ponder.", {"type": "object", "properties": {}}, approval="dynamic")
-    with ScriptedModel([call("ponder", call_id="a"), say("Done.")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start(tools=(tool,))
-        await executor.asked.wait()
-        [waiting] = (await stage.conversation.view()).tool_calls
-        await stage.conversation.route_decision(waiting.approval_id, Decision(approved=True))
-        executor.decided.set()
-        result = await handle.wait()
+    stage = await stages([call("ponder", call_id="a"), say("Done.")], executor=executor)
+    handle = await stage.start(tools=(tool,))
+    await executor.asked.wait()
+    [waiting] = (await stage.conversation.view()).tool_calls
+    await stage.conversation.route_decision(waiting.approval_id, Decision(approved=True))
+    executor.decided.set()
+    result = await handle.wait()
     assert [c.state for c in result.tool_calls] == ["success"]
     assert [ran.tool_call_id for ran in executor.ran] == ["a"]
 
 
 async def test_a_run_whose_cell_is_run_again_has_its_waiting_calls_replaced(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1", call_id="a")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        await stage.requests()
-        await stage.conversation.cancel_run(handle.run_id, stop_for("cell_run_again"))
-        result = await handle.wait()
+    stage = await stages([call("run_python", code="1", call_id="a")])
+    handle = await stage.start()
+    await stage.requests()
+    await stage.conversation.cancel_run(handle.run_id, stop_for("cell_run_again"))
+    result = await handle.wait()
     (ended,) = result.tool_calls
     assert (ended.state, ended.reason) == ("superseded", "Its cell was run again.")
     assert ended.result == "Replaced: the user ran the cell again. Nothing ran."
@@ -228,7 +220,7 @@ async def test_a_run_that_a_fault_keeps_from_beginning_ends_in_it_and_the_next_o
 
     with HalfLoaded([say("Done.")]) as model:
         stage = await stages(model)
-        failed = (await (await stage.start()).wait()).run
+        failed = (await stage.run()).run
         assert failed.error is not None
         assert (failed.status, failed.error.code, failed.error.message) == ("error", "INTERNAL_ERROR", BROKEN)
-        assert (await (await stage.start("Again")).wait()).text == "Done."
+        assert (await stage.run("Again")).text == "Done."

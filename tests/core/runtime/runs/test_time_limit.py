@@ -48,19 +48,18 @@ async def approve(stage: Stage, count: int = 1) -> None:
 
 
 async def test_a_call_is_interrupted_when_the_time_is_up_and_the_run_asks_for_more(stages: Stages) -> None:
-    with ScriptedModel([WORK, say("Done.")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        handle = await stage.start(budget=SOON)
-        await approve(stage)
-        pause = await until_paused(stage)
-        assert stage.executor.interrupted == ["work"]
-        assert run_view(stage).paused.reached == ["seconds"]
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
-        result = await handle.wait()
+    stage = await stages([WORK, say("Done.")], executor=InterruptibleExecutor())
+    handle = await stage.start(budget=SOON)
+    await approve(stage)
+    pause = await until_paused(stage)
+    assert stage.executor.interrupted == ["work"]
+    assert run_view(stage).paused.reached == ["seconds"]
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+    result = await handle.wait()
     [ran] = result.tool_calls
     assert (ran.state, ran.reason) == ("cancelled", USED_UP)
     assert "begun" in "".join(output.text for output in ran.outputs)
-    [told] = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+    [told] = [m["content"] for m in stage.model.requests[-1].messages if m["role"] == "tool"]
     assert USED_UP in told
     assert "by the user" not in told
     assert result.text == "Done."
@@ -68,14 +67,13 @@ async def test_a_call_is_interrupted_when_the_time_is_up_and_the_run_asks_for_mo
 
 async def test_calls_that_have_not_begun_do_not_begin_when_the_time_is_up(stages: Stages) -> None:
     asked = call("run_python", call_id="asked", code="2")
-    with ScriptedModel([calls(WORK, asked), say("Done.")]) as model:
-        stage = await stages(model, executor=InterruptibleExecutor())
-        handle = await stage.start(budget=SOON)
-        first, _ = await stage.requests(2)
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        pause = await until_paused(stage)
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
-        result = await handle.wait()
+    stage = await stages([calls(WORK, asked), say("Done.")], executor=InterruptibleExecutor())
+    handle = await stage.start(budget=SOON)
+    first, _ = await stage.requests(2)
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+    pause = await until_paused(stage)
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+    result = await handle.wait()
     assert [(one.state, one.reason) for one in result.tool_calls] == [("cancelled", USED_UP)] * 2
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["work"]
 
@@ -95,15 +93,14 @@ async def test_calls_are_ended_when_the_time_is_up_also_where_a_first_try_fails(
 
     monkeypatch.setattr(stop, "withdraw", broken_once)
     asked = call("run_python", call_id="asked", code="2")
-    with ScriptedModel([calls(WORK, asked), say("Done.")]) as model:
-        stage = await stages(model, executor=Broken(), stop_seconds=0.01)
-        handle = await stage.start(budget=SOON)
-        first, _ = await stage.requests(2)
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-        await continue_unknown(stage)
-        pause = await until_paused(stage)
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
-        result = await handle.wait()
+    stage = await stages([calls(WORK, asked), say("Done.")], executor=Broken(), stop_seconds=0.01)
+    handle = await stage.start(budget=SOON)
+    first, _ = await stage.requests(2)
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
+    await continue_unknown(stage)
+    pause = await until_paused(stage)
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+    result = await handle.wait()
     assert [(one.tool_call_id, one.state) for one in result.tool_calls] == [("work", "unknown"), ("asked", "cancelled")]
     assert result.text == "Done."
 
@@ -119,16 +116,15 @@ async def test_the_time_goes_on_where_another_call_was_cancelled_before_it_was_a
 
     executor = Slow()
     slow = replace(LOOK, name="slow", approval="dynamic", read_only=False)
-    with ScriptedModel([calls(WORK, call("slow", call_id="slow")), say("Done.")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start(budget=SOON, tools=(RUN_PYTHON, slow))
-        await executor.asked.wait()
-        await stage.conversation.cancel_call("slow")
-        executor.cancelled.set()
-        await approve(stage)
-        pause = await until_paused(stage)
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
-        result = await handle.wait()
+    stage = await stages([calls(WORK, call("slow", call_id="slow")), say("Done.")], executor=executor)
+    handle = await stage.start(budget=SOON, tools=(RUN_PYTHON, slow))
+    await executor.asked.wait()
+    await stage.conversation.cancel_call("slow")
+    executor.cancelled.set()
+    await approve(stage)
+    pause = await until_paused(stage)
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
+    result = await handle.wait()
     assert [(one.state, one.reason) for one in result.tool_calls] == [("cancelled", USED_UP), ("cancelled", "By you.")]
 
 
@@ -147,15 +143,14 @@ async def test_an_answer_is_cut_off_when_the_time_is_up_and_asked_for_again_with
 
 
 async def test_the_time_in_which_a_person_decides_is_not_counted(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(approval="ask"))
-        began = time.monotonic()
-        handle = await stage.start()
-        await stage.requests()
-        asked = time.monotonic()
-        await asyncio.sleep(0.1)  # the person thinks
-        thought = time.monotonic() - asked
-        await approve(stage)
-        result = await handle.wait()
+    stage = await stages([call("run_python", code="1"), say("Done.")], executor=FunctionExecutor(approval="ask"))
+    began = time.monotonic()
+    handle = await stage.start()
+    await stage.requests()
+    asked = time.monotonic()
+    await asyncio.sleep(0.1)  # the person thinks
+    thought = time.monotonic() - asked
+    await approve(stage)
+    result = await handle.wait()
     assert (result.run.status, result.text) == ("complete", "Done.")
     assert result.run.usage.seconds <= time.monotonic() - began - thought

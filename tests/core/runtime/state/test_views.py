@@ -7,7 +7,7 @@ import pytest
 from agent_kernel.errors import LogUnavailable
 from agent_kernel.protocol.events import CompleteEvent, ErrorEvent
 from agent_kernel.runtime.runs import lifecycle
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import call, say
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
 
@@ -19,9 +19,8 @@ async def test_a_notice_that_could_not_be_written_ends_no_run_and_is_written_wit
         await stage.set_read_only(False)  # the notice was before that in the log's queue
         return "ran"
 
-    with ScriptedModel([call("run_python", code="1"), say("Done.")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(act))
-        result = await (await stage.start(policy="allow")).wait()
+    stage = await stages([call("run_python", code="1"), say("Done.")], executor=FunctionExecutor(act))
+    result = await stage.run(policy="allow")
     assert (result.run.status, result.text) == ("complete", "Done.")
     assert [(one.state, one.result) for one in result.tool_calls] == [("success", "ran")]
     [kept] = (await stage.conversation.view()).runs
@@ -40,15 +39,14 @@ async def test_a_run_whose_end_cannot_be_written_has_not_ended_until_it_is(
 
     monkeypatch.setattr(lifecycle, "write_end", refused)
     monkeypatch.setattr(lifecycle, "_FIRST_PAUSE", 0.01)
-    with ScriptedModel([say("Done.")]) as model:
-        stage = await stages(model)
-        await stage.start()
-        await stage.until(lambda: [event for event in stage.of(ErrorEvent) if event.run_id is None])
-        [run] = stage.runs
-        run.notify("Seen meanwhile.")
-        [kept] = (await stage.conversation.view()).runs
-        assert (run.view.status, kept.status, kept.ended_at) == ("running", "running", None)
-        takes = True
-        await stage.until(lambda: stage.of(CompleteEvent))
-        [kept] = (await stage.conversation.view()).runs
+    stage = await stages([say("Done.")])
+    await stage.start()
+    await stage.until(lambda: [event for event in stage.of(ErrorEvent) if event.run_id is None])
+    [run] = stage.runs
+    run.notify("Seen meanwhile.")
+    [kept] = (await stage.conversation.view()).runs
+    assert (run.view.status, kept.status, kept.ended_at) == ("running", "running", None)
+    takes = True
+    await stage.until(lambda: stage.of(CompleteEvent))
+    [kept] = (await stage.conversation.view()).runs
     assert (kept.status, kept.finish_reason) == ("complete", "stop")

@@ -59,7 +59,7 @@ async def go(stage: Stage, *turns: Any, read: ToolDeclaration = READ, **spec: An
     with ScriptedModel([*turns, say("Done.")]) as model:
         stage.use(model)
         spec.setdefault("policy", "allow")
-        return (await (await stage.start(tools=(RUN_PYTHON, read), **spec)).wait()).tool_calls
+        return (await stage.run(tools=(RUN_PYTHON, read), **spec)).tool_calls
 
 
 def texts(calls: list[ToolCallView]) -> list[str]:
@@ -147,7 +147,7 @@ async def test_a_change_of_a_cell_which_no_kernel_sees_drops_what_is_stored(stag
     stage.executor.execute = partial(FunctionExecutor.execute, stage.executor)  # type: ignore[method-assign]
     with ScriptedModel([A, A, call("insert_cell", source="1"), A, say("Done.")]) as model:
         stage.use(model)
-        found = (await (await stage.start(tools=(change, READ), policy="allow")).wait()).tool_calls
+        found = (await stage.run(tools=(change, READ), policy="allow")).tool_calls
     assert [(one.tool_name, one.state, one.cached_at is not None) for one in found] == [
         ("read", "success", False),
         ("read", "success", True),

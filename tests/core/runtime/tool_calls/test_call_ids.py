@@ -64,22 +64,20 @@ async def _until_complete(frames: Any) -> Any:
 
 @pytest.mark.parametrize("kept", ["functions.run_python:0", "../../x", "call__thought__" + "A/+=" * 999])
 async def test_an_id_of_odd_but_plain_characters_stays_the_models(stages: Stages, kept: str) -> None:
-    with ScriptedModel([call("look", call_id=kept), say("Done.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
+    stage = await stages([call("look", call_id=kept), say("Done.")])
+    result = await stage.run()
     assert [one.tool_call_id for one in result.tool_calls] == [kept]
-    assert model.requests[-1].messages[-1]["tool_call_id"] == kept
+    assert stage.model.requests[-1].messages[-1]["tool_call_id"] == kept
 
 
 @pytest.mark.parametrize("odd", ["a\x00b", "\ud800", "x" * 100_000])
 async def test_an_id_that_can_be_neither_kept_nor_shown_gives_way_to_one_that_can(stages: Stages, odd: str) -> None:
-    with ScriptedModel([calls(call("look", call_id=odd), call("look", call_id=odd)), say("Done.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
+    stage = await stages([calls(call("look", call_id=odd), call("look", call_id=odd)), say("Done.")])
+    result = await stage.run()
     ids = [one.tool_call_id for one in result.tool_calls]
     assert len(set(ids)) == 2
     assert odd not in ids
-    asked, *answered = model.requests[-1].messages[-3:]
+    asked, *answered = stage.model.requests[-1].messages[-3:]
     assert [one["id"] for one in asked["tool_calls"]] == [one["tool_call_id"] for one in answered] == ids
 
 

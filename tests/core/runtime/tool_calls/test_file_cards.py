@@ -8,7 +8,7 @@ from agent_kernel.protocol.commands import Decision
 from agent_kernel.protocol.events import ApprovalRequestEvent, ToolStartEvent
 from agent_kernel.protocol.file_cards import FileCard
 from agent_kernel.protocol.views import Warning
-from agent_kernel.testing import ScriptedModel, call, calls, say
+from agent_kernel.testing import call, calls, say
 from agent_kernel.tools.declaration import ToolDeclaration
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stages
 
@@ -40,18 +40,19 @@ CARD = FileCard(
 async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_executor_can_tell(
     stages: Stages, card: FileCard | None, shown: Any
 ) -> None:
-    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(card=card))
-        handle = await stage.start(tools=(WRITE,))
-        [request] = await stage.requests()
-        preview = request.preview
-        assert (preview.kind, preview.text, preview.left_out, preview.facts) == shown
-        assert [one.title for one in request.warnings] == [
-            "Writes files:",
-            *(["Follows a link:"] if card is CARD else []),
-        ]
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
+    stage = await stages(
+        [call("write_file", path="a.md", content="new\n"), say("ok")], executor=FunctionExecutor(card=card)
+    )
+    handle = await stage.start(tools=(WRITE,))
+    [request] = await stage.requests()
+    preview = request.preview
+    assert (preview.kind, preview.text, preview.left_out, preview.facts) == shown
+    assert [one.title for one in request.warnings] == [
+        "Writes files:",
+        *(["Follows a link:"] if card is CARD else []),
+    ]
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    result = await handle.wait()
     assert [ran.arguments_json for ran in stage.executor.ran] == [request.tool_input]
     assert [ran.base for ran in stage.executor.ran] == [card.base if card else ""], "what was shown is what is replaced"
     assert (result.tool_calls[0].preview, result.tool_calls[0].warnings) == (request.preview, request.warnings)
@@ -59,19 +60,22 @@ async def test_a_card_of_a_file_shows_how_the_file_would_change_where_the_execut
 
 async def test_a_change_that_nobody_could_read_is_refused_before_anybody_is_asked(stages: Stages) -> None:
     refusal = "This would change 50,000,000 characters of 'a.md'."
-    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(card=FileCard(refusal=refusal)))
-        result = await (await stage.start(tools=(WRITE,))).wait()
+    stage = await stages(
+        [call("write_file", path="a.md", content="new\n"), say("ok")],
+        executor=FunctionExecutor(card=FileCard(refusal=refusal)),
+    )
+    result = await stage.run(tools=(WRITE,))
     assert stage.of(ApprovalRequestEvent) == []
     assert (result.tool_calls[0].state, result.tool_calls[0].reason) == ("invalid", refusal)
-    assert refusal in model.requests[-1].messages[-1]["content"]
+    assert refusal in stage.model.requests[-1].messages[-1]["content"]
     assert stage.executor.ran == []
 
 
 async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stages: Stages) -> None:
-    with ScriptedModel([call("write_file", path="a.md", content="new\n"), say("ok")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(card=CARD))
-        await (await stage.start(tools=(WRITE,), policy="allow")).wait()
+    stage = await stages(
+        [call("write_file", path="a.md", content="new\n"), say("ok")], executor=FunctionExecutor(card=CARD)
+    )
+    await stage.run(tools=(WRITE,), policy="allow")
     assert stage.of(ApprovalRequestEvent) == []
     assert stage.of(ToolStartEvent)[0].preview.text == DIFF
     assert [ran.base for ran in stage.executor.ran] == [""], "nobody was shown anything"
@@ -80,12 +84,11 @@ async def test_a_file_that_is_written_unasked_shows_its_diff_when_it_starts(stag
 async def test_what_this_servers_python_would_run_is_asked_about_whatever_the_kernels_would(stages: Stages) -> None:
     """The kernel may have another Python, and the server may have been started in the notebook's folder."""
     writes = calls(*(call("write_file", path=path, content="x") for path in ("notes.md", "tornado.py")))
-    with ScriptedModel([writes, say("ok")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(edits=True, card=FileCard()))
-        handle = await stage.start(tools=(WRITE,), policy="edit")
-        [request] = await stage.requests()
-        assert "tornado.py" in request.tool_input
-        assert [one.title for one in request.warnings] == ["Writes files:", "Runs by itself:"]
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
-        result = await handle.wait()
+    stage = await stages([writes, say("ok")], executor=FunctionExecutor(edits=True, card=FileCard()))
+    handle = await stage.start(tools=(WRITE,), policy="edit")
+    [request] = await stage.requests()
+    assert "tornado.py" in request.tool_input
+    assert [one.title for one in request.warnings] == ["Writes files:", "Runs by itself:"]
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=False))
+    result = await handle.wait()
     assert [one.state for one in result.tool_calls] == ["success", "denied"]

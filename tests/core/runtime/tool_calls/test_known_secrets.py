@@ -50,11 +50,10 @@ def printed(stage: Stage, name: str) -> str:
 
 async def test_what_is_read_unasked_tells_no_key(stages: Stages) -> None:
     executor = FunctionExecutor(show_all, environment=f"[1] key = '{KEY}'\n[2] {KEY[:24]}...")
-    with ScriptedModel([call("look", call_id="a"), say("Seen.")]) as model:
-        stage = await stages(model, executor=executor, secrets=(KEY, TOKEN))
-        result = await (await stage.start("Look.")).wait()
-        assert result.run.status == "complete"
-        texts = await everything(stage, model)
+    stage = await stages([call("look", call_id="a"), say("Seen.")], executor=executor, secrets=(KEY, TOKEN))
+    result = await stage.run("Look.")
+    assert result.run.status == "complete"
+    texts = await everything(stage, stage.model)
     for text in texts:
         assert KEY[:20] not in text
         assert "servers" not in text
@@ -69,27 +68,30 @@ async def test_what_is_read_unasked_tells_no_key(stages: Stages) -> None:
 @pytest.mark.parametrize("by_script", [True, False])
 async def test_what_a_person_approved_is_shown_as_it_is(stages: Stages, by_script: bool) -> None:
     script = (approve("run_python"),) if by_script else ()
-    with ScriptedModel([call("run_python", call_id="a", code="show()"), say("Seen.")]) as model:
-        stage = await stages(model, executor=FunctionExecutor(show_all), secrets=(KEY, TOKEN))
-        handle = await stage.start("Show.", script=script)
-        if not by_script:
-            (asked,) = await stage.requests()
-            await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
-        await handle.wait()
-        said = json.dumps(list(model.requests[1].messages))
+    stage = await stages(
+        [call("run_python", call_id="a", code="show()"), say("Seen.")],
+        executor=FunctionExecutor(show_all),
+        secrets=(KEY, TOKEN),
+    )
+    handle = await stage.start("Show.", script=script)
+    if not by_script:
+        await stage.approve()
+    await handle.wait()
+    said = json.dumps(list(stage.model.requests[1].messages))
     assert (KEY in said) is (KEY in printed(stage, "stdout")) is not by_script
 
 
 async def test_the_file_on_a_card_is_shown_without_keys(stages: Stages) -> None:
     executor = FunctionExecutor(card=FileCard(diff=f"-KEY={KEY}\n+KEY=", base="b"))
-    with ScriptedModel([call("write_file", call_id="a", path=".env", content="KEY="), say("Done.")]) as model:
-        stage = await stages(model, executor=executor, secrets=(KEY,))
-        handle = await stage.start("Write.", tools=BUILTIN_TOOLS)
-        (asked,) = await stage.requests()
-        assert asked.preview is not None
-        assert asked.preview.text == f"-KEY={IN_PLACE}\n+KEY="
-        await stage.conversation.route_decision(asked.approval_id, Decision(approved=True, digest=asked.digest))
-        await handle.wait()
+    stage = await stages(
+        [call("write_file", call_id="a", path=".env", content="KEY="), say("Done.")], executor=executor, secrets=(KEY,)
+    )
+    handle = await stage.start("Write.", tools=BUILTIN_TOOLS)
+    (asked,) = await stage.requests()
+    assert asked.preview is not None
+    assert asked.preview.text == f"-KEY={IN_PLACE}\n+KEY="
+    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True, digest=asked.digest))
+    await handle.wait()
     assert executor.ran[0].base == "b"
 
 

@@ -78,8 +78,7 @@ async def test_a_call_whose_arguments_had_a_key_replays_and_no_other_is_approved
     code = f"connect('{KEY}', 'b')"
     stage = await stages(record(path, ScriptedModel([call("run_python", code=code), say("Done.")])))
     handle = await stage.start("Connect")
-    (request,) = await stage.requests(1)
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    await stage.approve()
     assert (await handle.wait()).tool_calls[0].state == "success"
     assert [json.loads(ran.arguments_json)["code"] for ran in stage.executor.ran] == [code]
     assert KEY not in path.read_text()
@@ -92,14 +91,14 @@ async def test_a_call_whose_arguments_had_a_key_replays_and_no_other_is_approved
     stage = await stages(player, attended=attended)
     script = () if attended else player.scripted_decisions("Connect")
     async with asyncio.timeout(60):
-        result = await (await stage.start("Connect", script=script)).wait()
+        result = await stage.run("Connect", script=script)
     assert [(one.state, one.decided_by) for one in result.tool_calls] == [("success", "a recording")]
     assert [json.loads(ran.arguments_json)["code"] for ran in stage.executor.ran] == ["connect('[API key]', 'b')"]
 
     for other in ("connect('[API key]', 'c')", code, f"connect('{KEY[:-1]}0', 'b')"):
         stage = await stages(ScriptedModel([call("run_python", code=other), say("Done.")]), attended=False)
         async with asyncio.timeout(60):
-            result = await (await stage.start("Connect", script=player.scripted_decisions("Connect"))).wait()
+            result = await stage.run("Connect", script=player.scripted_decisions("Connect"))
         assert [one.state for one in result.tool_calls] == ["denied"], other
 
 
@@ -111,8 +110,7 @@ async def recorded_with_a_rule(stages: Stages, path: Path) -> RecordedModel:
     turns = [call("run_python", code="a"), call("run_python", code="b"), say("Done.")]
     stage = await stages(record(path, ScriptedModel(turns)))
     handle = await stage.start("Clean up", rules=(ALLOWS_A,))
-    (request,) = await stage.requests(1)
-    await stage.conversation.route_decision(request.approval_id, Decision(approved=False, reason="Not b."))
+    await stage.decide(Decision(approved=False, reason="Not b."))
     assert (await handle.wait()).run.status == "complete"
     return RecordedModel(load(path), name="replay:run.jsonl")
 

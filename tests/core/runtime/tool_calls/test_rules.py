@@ -176,49 +176,46 @@ def test_a_command_that_one_rule_cant_cover_is_offered_as_an_exact_call_only(com
 
 async def test_the_exact_call_runs_unasked_the_next_time_and_another_one_asks(stages: Stages) -> None:
     turns = [call("run_python", code="1", call_id=name) for name in "ab"]
-    with ScriptedModel([*turns, call("run_python", code="2", call_id="c"), say("done")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        [first] = await stage.requests()
-        exact = first.rules[1].text
-        await stage.conversation.route_decision(first.approval_id, ALWAYS.model_copy(update={"rule": exact}))
-        _, other = await stage.requests(2)
-        assert other.tool_call_id == "c"
-        await stage.conversation.route_decision(other.approval_id, Decision(approved=False))
-        result = await handle.wait()
+    stage = await stages([*turns, call("run_python", code="2", call_id="c"), say("done")])
+    handle = await stage.start()
+    [first] = await stage.requests()
+    exact = first.rules[1].text
+    await stage.conversation.route_decision(first.approval_id, ALWAYS.model_copy(update={"rule": exact}))
+    _, other = await stage.requests(2)
+    assert other.tool_call_id == "c"
+    await stage.conversation.route_decision(other.approval_id, Decision(approved=False))
+    result = await handle.wait()
     assert [c.by for c in result.tool_calls] == ["user", "policy", "user"]
     assert [rule.text for rule in result.run.policy.rules] == [exact]
 
 
 async def test_a_rule_that_was_not_offered_is_refused_and_the_call_goes_on_waiting(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("ok")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        with pytest.raises(InvalidArguments, match="was not offered"):
-            await stage.conversation.route_decision(request.approval_id, ALWAYS.model_copy(update={"rule": "allow *"}))
-        assert stage.executor.ran == []
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
-        result = await handle.wait()
+    stage = await stages([call("run_python", code="1"), say("ok")])
+    handle = await stage.start()
+    [request] = await stage.requests()
+    with pytest.raises(InvalidArguments, match="was not offered"):
+        await stage.conversation.route_decision(request.approval_id, ALWAYS.model_copy(update={"rule": "allow *"}))
+    assert stage.executor.ran == []
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    result = await handle.wait()
     assert result.run.policy.rules == []
 
 
 async def test_a_call_that_a_rule_allowed_does_not_start_once_the_rule_is_removed(stages: Stages) -> None:
     turn = calls(*(call("run_python", code=name, call_id=name) for name in "ab"))
-    with ScriptedModel([turn, say("done")]) as model:
-        stage = await stages(model, executor=FunctionExecutor())
+    stage = await stages([turn, say("done")], executor=FunctionExecutor())
 
-        async def removed(ran: ApprovedCall, _: Any) -> str:
-            await stage.until(lambda: len(stage.of(ApprovalResponseEvent)) == 2)
-            [rule] = (await stage.conversation.view()).runs[0].policy.rules
-            await stage.conversation.remove_rule(rule.rule_id)
-            return "ok"
+    async def removed(ran: ApprovedCall, _: Any) -> str:
+        await stage.until(lambda: len(stage.of(ApprovalResponseEvent)) == 2)
+        [rule] = (await stage.conversation.view()).runs[0].policy.rules
+        await stage.conversation.remove_rule(rule.rule_id)
+        return "ok"
 
-        stage.executor.act = removed
-        handle = await stage.start()
-        first, _ = await stage.requests(2)
-        await stage.conversation.route_decision(first.approval_id, ALWAYS)
-        result = await handle.wait()
+    stage.executor.act = removed
+    handle = await stage.start()
+    first, _ = await stage.requests(2)
+    await stage.conversation.route_decision(first.approval_id, ALWAYS)
+    result = await handle.wait()
     assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
     assert result.tool_calls[1].state == "denied"
     assert result.tool_calls[1].reason == "The rule that allowed this call is no longer in force."
@@ -228,27 +225,26 @@ async def test_a_rule_for_the_project_reaches_the_other_notebooks_in_its_folder_
     stages: Stages,
 ) -> None:
     turns = [call("run_python", code="1", call_id=name) for name in "ab"]
-    with ScriptedModel([*turns, say("x"), say("x")]) as model:
-        stage = await stages(model)
-        neighbour = await stage.runtime.create_conversation(kernel_id="n", notebook_path="work/other.ipynb")
-        stranger = await stage.runtime.create_conversation(kernel_id="s", notebook_path="elsewhere/a.ipynb")
-        handle = await stage.start()
-        [first] = await stage.requests()
-        spec = RunSpec(run_id="r", prompt="Go", tools=(RUN_PYTHON,))
-        other = await neighbour.start_run(spec, FunctionExecutor())
-        async for frame in neighbour.subscribe(0):
-            if '"type":"approval_request"' in frame:
-                break
-        await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="project"))
-        await handle.wait()
-        result = await other.wait()
-        assert [c.by for c in result.tool_calls] == ["policy"]
-        [rule] = result.run.policy.rules
-        with pytest.raises(UnknownRule):
-            await stranger.remove_rule(rule.rule_id)
-        await neighbour.remove_rule(rule.rule_id)
-        with pytest.raises(UnknownRule):
-            await stage.conversation.remove_rule(rule.rule_id)
+    stage = await stages([*turns, say("x"), say("x")])
+    neighbour = await stage.runtime.create_conversation(kernel_id="n", notebook_path="work/other.ipynb")
+    stranger = await stage.runtime.create_conversation(kernel_id="s", notebook_path="elsewhere/a.ipynb")
+    handle = await stage.start()
+    [first] = await stage.requests()
+    spec = RunSpec(run_id="r", prompt="Go", tools=(RUN_PYTHON,))
+    other = await neighbour.start_run(spec, FunctionExecutor())
+    async for frame in neighbour.subscribe(0):
+        if '"type":"approval_request"' in frame:
+            break
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=True, scope="project"))
+    await handle.wait()
+    result = await other.wait()
+    assert [c.by for c in result.tool_calls] == ["policy"]
+    [rule] = result.run.policy.rules
+    with pytest.raises(UnknownRule):
+        await stranger.remove_rule(rule.rule_id)
+    await neighbour.remove_rule(rule.rule_id)
+    with pytest.raises(UnknownRule):
+        await stage.conversation.remove_rule(rule.rule_id)
 
 
 async def test_a_rule_of_a_run_is_seen_survives_a_restart_is_taken_back_and_ends_with_the_run(tmp_path: Path) -> None:
@@ -296,19 +292,18 @@ async def test_a_rule_of_a_run_is_seen_survives_a_restart_is_taken_back_and_ends
 async def test_every_call_of_a_run_is_no_longer_asked_about_until_that_is_taken_back(stages: Stages) -> None:
     turns = [call("run_python", code="a"), call("run_shell", command="ls"), call("run_python", code="eval(x)")]
     outside = call("run_shell", command="ls", outside=True)
-    with ScriptedModel([*turns, outside, call("run_python", code="b"), say("done")]) as model:
-        stage = await stages(model)
-        handle = await stage.start(tools=BUILTIN_TOOLS)
-        [request] = await stage.requests()
-        every = Decision(approved=True, scope="run", rule="allow *")
-        await stage.conversation.route_decision(request.approval_id, every)
-        outside_request = (await stage.requests(2))[-1]
-        assert [ran.tool_name for ran in stage.executor.ran] == ["run_python", "run_shell", "run_python"]
-        [rule] = stage.of(RunEvent)[-1].run.policy.rules
-        assert rule.rule_id is not None
-        await stage.conversation.remove_rule(rule.rule_id)
-        await stage.conversation.route_decision(outside_request.approval_id, Decision(approved=True))
-        last = (await stage.requests(3))[-1]
-        assert last.tool_input == '{"code":"b"}'
-        await stage.conversation.route_decision(last.approval_id, Decision(approved=False))
-        await handle.wait()
+    stage = await stages([*turns, outside, call("run_python", code="b"), say("done")])
+    handle = await stage.start(tools=BUILTIN_TOOLS)
+    [request] = await stage.requests()
+    every = Decision(approved=True, scope="run", rule="allow *")
+    await stage.conversation.route_decision(request.approval_id, every)
+    outside_request = (await stage.requests(2))[-1]
+    assert [ran.tool_name for ran in stage.executor.ran] == ["run_python", "run_shell", "run_python"]
+    [rule] = stage.of(RunEvent)[-1].run.policy.rules
+    assert rule.rule_id is not None
+    await stage.conversation.remove_rule(rule.rule_id)
+    await stage.conversation.route_decision(outside_request.approval_id, Decision(approved=True))
+    last = (await stage.requests(3))[-1]
+    assert last.tool_input == '{"code":"b"}'
+    await stage.conversation.route_decision(last.approval_id, Decision(approved=False))
+    await handle.wait()

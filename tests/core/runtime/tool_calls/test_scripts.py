@@ -53,12 +53,11 @@ def outcomes(result: RunResult) -> list[tuple[str, str | None]]:
 @pytest.mark.parametrize("attended", [True, False])
 async def test_a_script_decides_at_once_also_where_a_person_is_there(stages: Stages, attended: bool) -> None:
     turn = calls(call("run_python", **X1), call("run_python", **X9))
-    with ScriptedModel([turn, say("ok")]) as model:
-        stage = await stages(model, attended=attended)
-        result = await run(stage, [approve("run_python", X1), deny("Not nine.", "run_python")])
+    stage = await stages([turn, say("ok")], attended=attended)
+    result = await run(stage, [approve("run_python", X1), deny("Not nine.", "run_python")])
     assert outcomes(result) == [("success", "script"), ("denied", "script")]
     assert [ran.arguments_json for ran in stage.executor.ran] == [canonical(X1)]
-    denial = model.requests[-1].messages[-1]["content"]
+    denial = stage.model.requests[-1].messages[-1]["content"]
     assert denial.startswith("Denied by the user. Reason: Not nine.")
     assert [entry["by"] for entry in await stage.audit() if entry.get("kind") == "decision"] == ["script", "script"]
 
@@ -67,32 +66,29 @@ async def test_a_script_decides_at_once_also_where_a_person_is_there(stages: Sta
 async def test_a_call_that_the_script_does_not_cover_is_denied_and_both_are_shown(
     stages: Stages, attended: bool
 ) -> None:
-    with ScriptedModel([call("run_python", **X9), say("ok")]) as model:
-        stage = await stages(model, attended=attended)
-        result = await run(stage, [approve("run_python", X1)])
+    stage = await stages([call("run_python", **X9), say("ok")], attended=attended)
+    result = await run(stage, [approve("run_python", X1)])
     assert outcomes(result) == [("denied", "policy")]
     reason = result.tool_calls[0].reason or ""
     assert 'scripted: run_python {"code":"x = 1"}\nactual:   run_python {"code":"x = 9"}' in reason
-    assert reason in model.requests[-1].messages[-1]["content"]
+    assert reason in stage.model.requests[-1].messages[-1]["content"]
     assert stage.executor.ran == []
 
 
 async def test_an_edit_of_the_script_runs_in_place_of_the_call(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", **X1), say("ok")]) as model:
-        stage = await stages(model)
-        result = await run(stage, [edit(X9, "run_python")])
+    stage = await stages([call("run_python", **X1), say("ok")])
+    result = await run(stage, [edit(X9, "run_python")])
     assert [ran.arguments_json for ran in stage.executor.ran] == [canonical(X9)]
     assert (result.tool_calls[0].edited, result.tool_calls[0].by) == (True, "script")
-    assert "The user changed the arguments" in model.requests[-1].messages[-1]["content"]
+    assert "The user changed the arguments" in stage.model.requests[-1].messages[-1]["content"]
 
 
 @pytest.mark.parametrize(("new", "rules"), [({"cod": "1"}, ()), (X9, ('deny run_python where code is "x = 9"',))])
 async def test_an_edit_that_does_not_fit_or_is_denied_runs_nothing(
     stages: Stages, new: dict[str, Any], rules: tuple[str, ...]
 ) -> None:
-    with ScriptedModel([call("run_python", **X1), say("ok")]) as model:
-        stage = await stages(model)
-        result = await run(stage, [edit(new, "run_python")], rules=rules)
+    stage = await stages([call("run_python", **X1), say("ok")])
+    result = await run(stage, [edit(new, "run_python")], rules=rules)
     assert outcomes(result) == [("denied", "policy")]
     assert "The script's edit of this call was refused." in (result.tool_calls[0].reason or "")
     assert stage.executor.ran == []
@@ -142,24 +138,21 @@ async def test_where_the_site_or_the_folder_asks_a_script_approves_nothing(stage
 async def test_there_a_person_is_asked_and_a_denial_of_the_script_counts(stages: Stages, limit: str) -> None:
     settings, _ = LIMITS[limit]
     turn = calls(call("run_python", **X1), call("run_python", **X9))
-    with ScriptedModel([turn, say("ok")]) as model:
-        stage = await stages(model, **settings)
-        handle = await stage.start(script=(approve(), deny("No.")))
-        [asked] = await stage.requests()
-        await stage.until(lambda: [e for e in stage.events if getattr(e, "approved", None) is False])
-        await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
-        result = await handle.wait()
+    stage = await stages([turn, say("ok")], **settings)
+    handle = await stage.start(script=(approve(), deny("No.")))
+    [asked] = await stage.requests()
+    await stage.until(lambda: [e for e in stage.events if getattr(e, "approved", None) is False])
+    await stage.conversation.route_decision(asked.approval_id, Decision(approved=True))
+    result = await handle.wait()
     assert outcomes(result) == [("success", "user"), ("denied", "script")]
 
 
 async def test_a_later_prompt_does_not_inherit_the_script(stages: Stages) -> None:
-    with ScriptedModel([say("1"), call("run_python", **X1), say("2")]) as model:
-        stage = await stages(model)
-        await run(stage, [approve()])
-        await stage.conversation.send_message("And now?")
-        [asked] = await stage.requests()
-        await stage.conversation.route_decision(asked.approval_id, Decision(approved=False))
-        await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
+    stage = await stages([say("1"), call("run_python", **X1), say("2")])
+    await run(stage, [approve()])
+    await stage.conversation.send_message("And now?")
+    await stage.deny()
+    await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
 
 
 async def test_what_people_decide_is_recorded_in_the_order_of_the_calls(stages: Stages) -> None:

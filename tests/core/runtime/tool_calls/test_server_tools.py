@@ -83,7 +83,7 @@ async def test_a_replay_has_the_results_and_needs_no_server(stages: Stages, tmp_
     assert servers.called == ["docs__search0"]
 
     replay = await stages(RecordedModel(load(path), name="replay"))
-    now = await (await replay.start()).wait()
+    now = await replay.run()
     assert (now.run.status, now.text) == ("complete", "Found."), now.run.error
     shown = [[(one.tool_name, one.result, one.state) for one in run.tool_calls] for run in (then, now)]
     assert shown[0] == shown[1]
@@ -137,10 +137,10 @@ async def test_a_fault_of_a_folders_servers_ends_the_run_and_its_prompt_is_said_
     servers = Servers()
     servers.of_folder_fault = RuntimeError("a bug")
     stage = await stages(ScriptedModel([say("Done.")]), server_tools=servers)
-    failed = await (await stage.start("Once")).wait()
+    failed = await stage.run("Once")
     assert (failed.run.status, [one.content for one in failed.messages]) == ("error", ["Once"])
     servers.of_folder_fault = None
-    assert (await (await stage.start("Again")).wait()).text == "Done."
+    assert (await stage.run("Again")).text == "Done."
 
 
 async def test_a_stored_outcome_is_not_given_again_once_a_server_has_defined_its_tool_otherwise(stages: Stages) -> None:
@@ -162,9 +162,9 @@ async def test_plan_denies_and_a_rule_by_hand_allows(stages: Stages) -> None:
         [calls(call("docs__search0", query="x")), say("No."), calls(call("docs__search0")), say("Yes.")]
     )
     stage = await stages(model, server_tools=Servers())
-    [one] = (await (await stage.start(policy="plan")).wait()).tool_calls
+    [one] = (await stage.run(policy="plan")).tool_calls
     assert one.state == "denied"
-    [one] = (await (await stage.start(rules=("allow docs__search0",))).wait()).tool_calls
+    [one] = (await stage.run(rules=("allow docs__search0",))).tool_calls
     assert (one.state, one.by) == ("success", "policy")
 
 
@@ -172,16 +172,16 @@ async def test_servers_of_a_folder_start_by_no_rule_but_one_that_a_person_saved_
     servers = Servers()
     servers.of_folder = {"file": ".mcp.json", "sha256": "0" * 64, "servers": "ours: npx ours"}
     stage = await stages(ScriptedModel([say("One."), say("Two."), say("Three.")]), server_tools=servers)
-    run = await (await stage.start(rules=("allow *",), policy="allow")).wait()
+    run = await stage.run(rules=("allow *",), policy="allow")
     [waiting] = run.tool_calls
     assert (waiting.tool_name, waiting.state, servers.decided) == ("start_mcp_servers", "awaiting_approval", [])
     decision = Decision(approval_id=waiting.approval_id, approved=True, scope="conversation")
     await stage.conversation.route_decision(waiting.approval_id, decision)
-    again = await (await stage.start()).wait()  # as after a restart of the server
+    again = await stage.run()  # as after a restart of the server
     assert [(one.state, one.by) for one in again.tool_calls] == [("success", "policy")]
     assert servers.decided == [True, True]
     servers.of_folder["sha256"] = "1" * 64
-    changed = await (await stage.start()).wait()
+    changed = await stage.run()
     assert [one.state for one in changed.tool_calls] == ["awaiting_approval"]
 
 

@@ -31,37 +31,34 @@ async def until_paused(stage: Stage) -> str:
 
 
 async def test_a_run_at_its_budget_waits_and_goes_on_with_what_a_person_adds(stages: Stages) -> None:
-    with ScriptedModel([*LOOKS, say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start(budget=TWO_CALLS)
-        pause = await until_paused(stage)
-        assert run_view(stage).status == "running"
-        assert run_view(stage).paused.reached == ["tool_calls"]
-        assert len(model.requests) == 2
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
-        result = await handle.wait()
+    stage = await stages([*LOOKS, say("Done.")])
+    handle = await stage.start(budget=TWO_CALLS)
+    pause = await until_paused(stage)
+    assert run_view(stage).status == "running"
+    assert run_view(stage).paused.reached == ["tool_calls"]
+    assert len(stage.model.requests) == 2
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
+    result = await handle.wait()
     assert (result.run.status, result.text, result.run.paused) == ("complete", "Done.", None)
     assert result.run.budget.tool_calls == 3
     [raised] = result.run.raises
     assert (raised.decided_by, raised.add.tool_calls, raised.steps) == ("ana", 1, 2)
-    assert [m["role"] for m in model.requests[-1].messages] == ["system", "user", *("assistant", "tool") * 2]
+    assert [m["role"] for m in stage.model.requests[-1].messages] == ["system", "user", *("assistant", "tool") * 2]
 
 
 async def test_a_client_that_knows_no_pauses_is_told_why_nothing_moves(stages: Stages) -> None:
-    with ScriptedModel(LOOKS) as model:
-        stage = await stages(model)
-        await stage.start(budget=TWO_CALLS)
-        pause = await until_paused(stage)
-        [error] = stage.of(ErrorEvent)
+    stage = await stages(LOOKS)
+    await stage.start(budget=TWO_CALLS)
+    pause = await until_paused(stage)
+    [error] = stage.of(ErrorEvent)
     assert (error.code, error.details) == ("BUDGET_EXCEEDED", {"pause_id": pause})
     assert error.message == "Budget reached: 2 of 2 tool calls. The run is paused before its next model call."
     assert stage.of(CompleteEvent) == []
 
 
 async def test_where_nobody_can_be_asked_the_run_ends(stages: Stages) -> None:
-    with ScriptedModel(LOOKS) as model:
-        stage = await stages(model, attended=False)
-        result = await (await stage.start(budget=TWO_CALLS)).wait()
+    stage = await stages(LOOKS, attended=False)
+    result = await stage.run(budget=TWO_CALLS)
     assert result.run.status == "error"
     assert result.run.error is not None
     assert result.run.error.code == "BUDGET_EXCEEDED"
@@ -111,23 +108,21 @@ async def test_of_two_answers_the_first_counts_and_the_audit_trail_names_it(tmp_
 
 
 async def test_every_limit_that_is_reached_has_to_be_raised(stages: Stages) -> None:
-    with ScriptedModel([*LOOKS, say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start(budget=BudgetLimits(tool_calls=2, steps=2))
-        pause = await until_paused(stage)
-        with pytest.raises(InvalidArguments, match="Add steps too"):
-            await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1, steps=1))
-        assert (await handle.wait()).text == "Done."
+    stage = await stages([*LOOKS, say("Done.")])
+    handle = await stage.start(budget=BudgetLimits(tool_calls=2, steps=2))
+    pause = await until_paused(stage)
+    with pytest.raises(InvalidArguments, match="Add steps too"):
+        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1))
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1, steps=1))
+    assert (await handle.wait()).text == "Done."
 
 
 async def test_stop_ends_a_paused_run(stages: Stages) -> None:
-    with ScriptedModel(LOOKS) as model:
-        stage = await stages(model)
-        handle = await stage.start(budget=TWO_CALLS)
-        await until_paused(stage)
-        await stage.conversation.cancel_run(handle.run_id)
-        result = await handle.wait()
+    stage = await stages(LOOKS)
+    handle = await stage.start(budget=TWO_CALLS)
+    await until_paused(stage)
+    await stage.conversation.cancel_run(handle.run_id)
+    result = await handle.wait()
     assert (result.run.status, result.run.paused) == ("cancelled", None)
 
 
@@ -135,18 +130,17 @@ async def test_stop_ends_a_paused_run(stages: Stages) -> None:
 async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_trail(
     stages: Stages, by_message: bool
 ) -> None:
-    with ScriptedModel([*LOOKS, say("Heard.")]) as model:
-        stage = await stages(model)
-        paused = await stage.start(budget=TWO_CALLS)
-        await until_paused(stage)
-        if by_message:
-            await stage.conversation.send_message("And now?", decided_by="eve")
-        else:
-            spec = RunSpec(run_id="run_new", prompt="And now?")
-            await stage.conversation.start_run(spec, stage.executor, asked_by="eve")
-        await stage.until(lambda: len(stage.of(CompleteEvent)) == 2)
-        assert (await paused.wait()).run.status == "error"
-        trail = await stage.audit()
+    stage = await stages([*LOOKS, say("Heard.")])
+    paused = await stage.start(budget=TWO_CALLS)
+    await until_paused(stage)
+    if by_message:
+        await stage.conversation.send_message("And now?", decided_by="eve")
+    else:
+        spec = RunSpec(run_id="run_new", prompt="And now?")
+        await stage.conversation.start_run(spec, stage.executor, asked_by="eve")
+    await stage.until(lambda: len(stage.of(CompleteEvent)) == 2)
+    assert (await paused.wait()).run.status == "error"
+    trail = await stage.audit()
     [sent] = [entry for entry in trail if entry["kind"] == "message"]
     assert (sent["run_id"], sent["tool_call_ids"]) == (paused.run_id, [])
     assert (sent["by"], sent["decided_by"]) == ("user", "eve")
@@ -155,17 +149,16 @@ async def test_who_asks_for_something_new_while_a_run_is_paused_is_in_the_audit_
 async def test_of_a_turn_with_more_calls_than_the_budget_only_so_many_start(stages: Stages) -> None:
     many = [call("look", call_id=f"c{number}") for number in range(5)]
     ask = call("run_python", call_id="last", code="x")
-    with ScriptedModel([calls(*many, ask), say("Done.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start(budget=BudgetLimits(tool_calls=3))
-        pause = await until_paused(stage)
-        assert [ran.tool_call_id for ran in stage.executor.ran] == ["c0", "c1", "c2"]
-        await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
-        result = await handle.wait()
+    stage = await stages([calls(*many, ask), say("Done.")])
+    handle = await stage.start(budget=BudgetLimits(tool_calls=3))
+    pause = await until_paused(stage)
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["c0", "c1", "c2"]
+    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(tool_calls=1), decided_by="ana")
+    result = await handle.wait()
     states = {one.tool_call_id: one.state for one in result.tool_calls}
     assert list(states.values()) == ["success"] * 3 + ["denied"] * 3
     assert result.run.usage.tool_calls == 3
-    told = [m["content"] for m in model.requests[-1].messages if m["role"] == "tool"]
+    told = [m["content"] for m in stage.model.requests[-1].messages if m["role"] == "tool"]
     assert len(told) == 6
     assert all("budget of tool calls is reached" in text for text in told[3:])
     assert not stage.of(ApprovalRequestEvent)

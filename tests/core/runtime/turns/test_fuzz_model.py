@@ -89,7 +89,7 @@ async def converse(api: WireApi, answers: list[Reply], policy: Any) -> None:
         one = await stage(model, executor=FunctionExecutor(lambda call, _: call.arguments_json), attended=False)
         for _ in range(2):
             async with asyncio.timeout(60):
-                result = await (await one.start("Go.", policy=policy)).wait()
+                result = await one.run("Go.", policy=policy)
             assert result.run.status in ("complete", "error")
             assert result.run.error is None or result.run.error.code != "INTERNAL_ERROR", result.run.error
             assert {call.state for call in result.tool_calls} <= {"success", "error", "denied", "invalid"}

@@ -29,7 +29,7 @@ def refs(request: ModelRequest) -> list[tuple[str, int]]:
 
 async def plotted(stages: Stages, model: ScriptedModel, *outputs: OutputView, **options: Any) -> tuple[Stage, Any]:
     stage = await stages(model, executor=FunctionExecutor(draws(*(outputs or (plot(),)))), **options)
-    result = await (await stage.start(policy="allow")).wait()
+    result = await stage.run(policy="allow")
     return stage, result
 
 
@@ -59,7 +59,7 @@ async def test_the_same_picture_is_in_the_log_once_and_goes_with_the_last_conver
     turns = [PLOT, say("One."), call("run_python", code="plot()", call_id="b"), say("Two.")]
     with seeing(*turns, PLOT, say("Three.")) as model:
         stage, _ = await plotted(stages, model, path=tmp_path / "log.sqlite")
-        await (await stage.start(policy="allow")).wait()
+        await stage.run(policy="allow")
         other = await stage.runtime.create_conversation()
         spec = RunSpec(run_id="r", prompt="Go", tools=(), policy="allow")
         await (await other.start_run(spec, stage.executor)).wait()
@@ -131,7 +131,7 @@ async def test_of_a_long_conversation_the_oldest_plots_are_left_out_several_at_o
 
     with seeing(*turns, say("Done.")) as model:
         stage = await stages(model, executor=FunctionExecutor(act))
-        await (await stage.start(policy="allow")).wait()
+        await stage.run(policy="allow")
     counts = [len(request.images) for request in model.requests]
     assert counts == [*range(21), 10, 11, 12, 13]
     assert sum(map(len, [request.images for request in model.requests[-1:]])) == 13

@@ -69,7 +69,7 @@ def shared(one: Sequence[Any], other: Sequence[Any]) -> int:
 async def test_the_oldest_results_are_shortened_before_the_context_is_full(stages: Stages) -> None:
     with sized([*looks(9), say("Done.")]) as model:
         stage = await stages(model, executor=seeing(3_000))
-        result = await (await stage.start("Look.")).wait()
+        result = await stage.run("Look.")
     assert result.text == "Done."
     assert model.summary_requests == []
     assert all(tokens(request) <= 0.8 * CONTEXT for request in model.requests)
@@ -84,7 +84,7 @@ async def test_the_oldest_results_are_shortened_before_the_context_is_full(stage
 async def test_older_turns_are_summarised_by_the_model_and_the_card_can_be_opened(stages: Stages) -> None:
     with sized([*looks(35), say("Done.")], recorded=True) as model:  # so that nothing is estimated
         stage = await stages(model, executor=seeing(600))
-        result = await (await stage.start("Look.")).wait()
+        result = await stage.run("Look.")
     assert result.text == "Done."
     assert len(model.summary_requests) == 1
     [asked] = model.summary_requests
@@ -110,8 +110,8 @@ async def test_a_restart_makes_the_same_requests_of_the_log(tmp_path: Path) -> N
     path = tmp_path / "log.sqlite"
     with sized([*looks(35), say("Done."), say("Again.")]) as model:
         before = await stage(model, path, seeing(600))
-        await (await before.start("Look.")).wait()
-        await (await before.start("And now?")).wait()
+        await before.run("Look.")
+        await before.run("And now?")
         remembered = sent(model)
         await before.close()
     assert SUMMARY in remembered[1]["content"]
@@ -130,7 +130,7 @@ async def test_a_refusal_for_the_length_shortens_and_asks_once_more(stages: Stag
     refusal = ContextExceeded("Too long.", size=9_000 if named else None, limit=8_192 if named else None)
     with sized([*looks(40), refusal, say("Done.")], context=None) as model:
         stage = await stages(model, executor=seeing(700))
-        result = await (await stage.start("Look.")).wait()
+        result = await stage.run("Look.")
     assert result.text == "Done."
     assert len(model.summary_requests) == 1
     assert tokens(model.requests[-1]) < 0.7 * tokens(model.requests[-2])
@@ -145,7 +145,7 @@ async def test_anthropics_service_takes_the_shortened_conversation_without_the_t
     refusal = refused(400, "invalid_request_error", "prompt is too long: 9000 tokens > 8192 maximum")
     async with speaking(*thoughtful[:40], refusal, say(SUMMARY), *thoughtful[40:], say("Done.")) as (server, model):
         stage = await stages(model, executor=seeing(700))
-        result = await (await stage.start("Look.")).wait()
+        result = await stage.run("Look.")
     assert result.text == "Done."
     assert [one.content.split()[0] for one in notices(stage)] == ["Summarised"]
     assert "tools" not in server.requests[41].body
@@ -156,7 +156,7 @@ async def test_anthropics_service_takes_the_shortened_conversation_without_the_t
 async def test_where_the_prompt_and_the_tools_alone_are_too_long_the_run_says_what_to_do(stages: Stages) -> None:
     with sized([], context=300) as model:
         stage = await stages(model)
-        result = await (await stage.start("Look. " * 200)).wait()
+        result = await stage.run("Look. " * 200)
     assert result.run.error is not None
     assert result.run.error.code == "LLM_ERROR"
     assert "takes 300 tokens" in result.run.error.message
@@ -178,12 +178,12 @@ async def test_a_prompt_that_is_too_long_is_left_out_of_later_requests(
     context = 4_096 if named is None else None
     with sized([FINE, *refusals, FINE, FINE], context=context, summary=ModelUnavailable("Never asked.")) as model:
         one = await stage(model, tmp_path / "log.sqlite")
-        await (await one.start("Hello.")).wait()
-        failed = await (await one.start(LONG)).wait()
+        await one.run("Hello.")
+        failed = await one.run(LONG)
         if restarts:
             one.forget_history()
-        after = await (await one.start("Say only: done.")).wait()
-        again = await (await one.start("Again.")).wait()
+        after = await one.run("Say only: done.")
+        again = await one.run("Again.")
         await one.close()
     assert failed.run.error is not None
     assert failed.run.error.message.endswith("The next prompts are sent without this one.")
@@ -226,7 +226,7 @@ async def test_where_no_summary_can_be_written_older_messages_are_left_out_and_i
 ) -> None:
     with sized([*looks(35), say("Done.")], summary=failing) as model:
         stage = await stages(model, executor=seeing(600))
-        result = await (await stage.start("Look.")).wait()
+        result = await stage.run("Look.")
     assert result.text == "Done."
     [notice] = notices(stage)
     assert notice.content.startswith("Left out 42 older messages: no summary was written. ")

@@ -9,17 +9,16 @@ from agent_kernel.errors import AlreadyDecided, LogUnavailable
 from agent_kernel.models.base import ModelItem, ModelRequest
 from agent_kernel.protocol.commands import Decision
 from agent_kernel.runtime.turns import tool_messages
-from agent_kernel.testing import ScriptedModel, call, say
+from agent_kernel.testing import call, say
 from tests.core.runtime.runtime_fixtures import Stages
 
 
 async def test_a_second_prompt_continues_the_conversation(stages: Stages) -> None:
-    with ScriptedModel([say("One."), say("Two.")]) as model:
-        stage = await stages(model)
-        handles = [await stage.start("first"), await stage.start("second")]
-        for handle in handles:
-            await handle.wait()
-    contents = [message["content"] for message in model.requests[-1].messages if message["role"] != "system"]
+    stage = await stages([say("One."), say("Two.")])
+    handles = [await stage.start("first"), await stage.start("second")]
+    for handle in handles:
+        await handle.wait()
+    contents = [message["content"] for message in stage.model.requests[-1].messages if message["role"] != "system"]
     assert contents[0].startswith("first\n\n<notebook_context>\nNotebook: test.ipynb")
     assert contents[1] == "One."
     assert contents[2].startswith("second")
@@ -34,13 +33,12 @@ async def test_the_model_is_not_asked_on_before_a_steps_results_are_written(
         monkeypatch.setattr(tool_messages, "_write", written)
         raise LogUnavailable("The disk is full.")
 
-    with ScriptedModel([call("run_python", code="1"), say("Later.")]) as model:
-        stage = await stages(model)
-        monkeypatch.setattr(tool_messages, "_write", refused_once)
-        result = await (await stage.start(policy="allow")).wait()
-        assert (result.run.status, len(model.requests)) == ("error", 1)
-        await (await stage.start()).wait()
-    roles = [message["role"] for message in model.requests[-1].messages]
+    stage = await stages([call("run_python", code="1"), say("Later.")])
+    monkeypatch.setattr(tool_messages, "_write", refused_once)
+    result = await stage.run(policy="allow")
+    assert (result.run.status, len(stage.model.requests)) == ("error", 1)
+    await stage.run()
+    roles = [message["role"] for message in stage.model.requests[-1].messages]
     assert roles == ["system", "user", "assistant", "tool", "user"]
 
 
@@ -49,23 +47,21 @@ async def test_a_message_that_comes_with_the_last_words_of_an_answer_is_heard(st
         await stage.conversation.send_message("And now?")
         yield say("One.")
 
-    with ScriptedModel([interrupted, say("Two.")]) as model:
-        stage = await stages(model)
-        result = await (await stage.start()).wait()
+    stage = await stages([interrupted, say("Two.")])
+    result = await stage.run()
     assert result.text == "Two."
-    assert [message["role"] for message in model.requests[-1].messages] == ["system", "user", "assistant", "user"]
+    assert [message["role"] for message in stage.model.requests[-1].messages] == ["system", "user", "assistant", "user"]
 
 
 async def test_a_new_message_replaces_waiting_calls_and_is_heard_before_the_next_model_call(stages: Stages) -> None:
-    with ScriptedModel([call("run_python", code="1"), say("Changed.")]) as model:
-        stage = await stages(model)
-        handle = await stage.start()
-        [request] = await stage.requests()
-        run_id = await stage.conversation.send_message("Do something else.")
-        result = await handle.wait()
-        assert run_id == handle.run_id
-        with pytest.raises(AlreadyDecided):
-            await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
+    stage = await stages([call("run_python", code="1"), say("Changed.")])
+    handle = await stage.start()
+    [request] = await stage.requests()
+    run_id = await stage.conversation.send_message("Do something else.")
+    result = await handle.wait()
+    assert run_id == handle.run_id
+    with pytest.raises(AlreadyDecided):
+        await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
     assert result.tool_calls[0].state == "superseded"
-    roles = [message["role"] for message in model.requests[-1].messages]
+    roles = [message["role"] for message in stage.model.requests[-1].messages]
     assert roles == ["system", "user", "assistant", "tool", "user"]

@@ -70,7 +70,7 @@ async def test_rules_are_judged_on_the_tools_name(stages: Stages, name: str) -> 
     async with connected(call(name, call_id="a", code="rm x"), say("Well.")) as (_, model):
         one = await stages(model)
         tools = (RUN_PYTHON, RUN_SHELL, replace(RUN_PYTHON, name="other"))
-        result = await (await one.start(tools=tools, policy="allow", rules=("deny run_shell",))).wait()
+        result = await one.run(tools=tools, policy="allow", rules=("deny run_shell",))
     [denied] = result.tool_calls
     assert (denied.tool_name, denied.state) == ("run_shell", "denied")
     assert one.executor.ran == []

@@ -135,8 +135,8 @@ async def test_a_call_that_came_as_text_does_not_run_and_what_its_server_lacks_i
 async def test_an_answer_that_was_cut_off_after_words_says_so_and_is_complete(stages: Stages, api: WireApi) -> None:
     async with connected(ModelTurn("Half an ans", finish_reason="length"), say("wer."), api=api) as (_, model):
         stage = await stages(model)
-        cut = await (await stage.start()).wait()
-        whole = await (await stage.start("Go on.")).wait()
+        cut = await stage.run()
+        whole = await stage.run("Go on.")
     assert [(end.run.status, end.run.finish_reason, end.text) for end in (cut, whole)] == [
         ("complete", "length", "Half an ans"),
         ("complete", "stop", "wer."),
@@ -158,7 +158,7 @@ def behind_nginx(most_bytes: int, *answers: ModelTurn) -> Callable[[dict[str, An
 
 async def run(stages: Stages, model: Model, prompt: str = "Go", **options: Any) -> RunView:
     stage = await stages(model, **options)
-    return (await (await stage.start(prompt)).wait()).run
+    return (await stage.run(prompt)).run
 
 
 async def test_a_page_of_a_proxys_about_the_body_stops_no_other_run(stages: Stages) -> None:

@@ -19,7 +19,7 @@ from tests.cpu import bounded
 async def prompted(stages: Stages, prompt: str, model: ScriptedModel, executor: FunctionExecutor | None = None) -> Any:
     executor = executor or FunctionExecutor(files={"figure.png": png_bytes(40, 30), "my figure.png": png_bytes(20, 10)})
     stage = await stages(model, executor=executor)
-    return await (await stage.start(prompt)).wait()
+    return await stage.run(prompt)
 
 
 async def test_a_picture_in_the_prompt_goes_to_a_model_that_takes_pictures(stages: Stages) -> None:

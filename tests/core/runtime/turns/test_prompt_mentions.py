@@ -19,7 +19,7 @@ async def asked(stages: Stages, prompt: str, *mentions: Mention, facts: ModelFac
     executor = FunctionExecutor(mentions={mention.name: mention for mention in mentions})
     with ScriptedModel([say("Yes.")], facts=facts) as model:
         stage = await stages(model, executor=executor)
-        result = await (await stage.start(prompt)).wait()
+        result = await stage.run(prompt)
     [request] = model.requests
     return str(request.messages[-1]["content"]), result.run
 
@@ -84,31 +84,28 @@ async def test_all_of_them_together_are_bounded(stages: Stages, facts: ModelFact
 async def test_a_key_in_what_is_mentioned_does_not_reach_the_model(stages: Stages) -> None:
     secret, shaped = "a-secret-of-the-server", "AKIAIOSFODNN7EXAMPLE"
     executor = FunctionExecutor(mentions={"a.txt": Mention(name="a.txt", text=f"the file: {secret} {shaped}")})
-    with ScriptedModel([say("Yes.")]) as model:
-        stage = await stages(model, executor=executor, secrets=(secret,))
-        await (await stage.start("See @a.txt")).wait()
-    assert "the file: [API key] [API key]" in str(model.requests[0].messages)
+    stage = await stages([say("Yes.")], executor=executor, secrets=(secret,))
+    await stage.run("See @a.txt")
+    assert "the file: [API key] [API key]" in str(stage.model.requests[0].messages)
 
 
 async def test_later_turns_and_a_restart_see_what_was_read_when_the_run_began(stages: Stages) -> None:
     executor = FunctionExecutor(mentions={"sales": SALES})
-    with ScriptedModel([say("One."), say("Two.")]) as model:
-        stage = await stages(model, executor=executor)
-        await (await stage.start("See @sales")).wait()
-        executor.mentions.clear()
-        stage.forget_history()
-        await (await stage.start("And?")).wait()
-    assert model.requests[1].messages[1] == model.requests[0].messages[1]
+    stage = await stages([say("One."), say("Two.")], executor=executor)
+    await stage.run("See @sales")
+    executor.mentions.clear()
+    stage.forget_history()
+    await stage.run("And?")
+    assert stage.model.requests[1].messages[1] == stage.model.requests[0].messages[1]
     assert executor.asked_mentions == [("sales",)]
 
 
 async def test_a_message_to_a_busy_run_may_mention_something_too(stages: Stages) -> None:
     executor = FunctionExecutor(mentions={"sales": SALES})
-    with ScriptedModel([call("run_python", code="1"), say("Yes.")]) as model:
-        stage = await stages(model, executor=executor)
-        handle = await stage.start()
-        await stage.requests()
-        await stage.conversation.send_message("Look at @sales instead.")
-        result = await handle.wait()
-    assert SALES.text in str(model.requests[-1].messages[-1]["content"])
+    stage = await stages([call("run_python", code="1"), say("Yes.")], executor=executor)
+    handle = await stage.start()
+    await stage.requests()
+    await stage.conversation.send_message("Look at @sales instead.")
+    result = await handle.wait()
+    assert SALES.text in str(stage.model.requests[-1].messages[-1]["content"])
     assert result.run.mentions == ["@sales"]

@@ -47,7 +47,7 @@ async def test_a_model_with_a_small_context_gets_fewer_words_and_tools_and_the_r
     async with FakeOpenAI([say("Done.")], pages=llama_cpp(context)) as service:
         resolver = ModelResolver(environ={"OPENAI_BASE_URL": service.url})
         stage = await stages(resolver.resolve("small.gguf"))
-        result = await (await stage.start(tools=BUILTIN_TOOLS)).wait()
+        result = await stage.run(tools=BUILTIN_TOOLS)
         await resolver.aclose()
     [request] = service.requests
     system = request.body["messages"][0]["content"]
@@ -85,7 +85,7 @@ async def test_a_small_context_is_told_of_the_last_cell_alone(stages: Stages) ->
     for context in (LEAN_CONTEXT, 4 * LEAN_CONTEXT):
         with ScriptedModel([say("Done.")], facts=ModelFacts(context_tokens=context)) as model:
             stage = await stages(model, executor=FunctionExecutor(environment=told))
-            await (await stage.start()).wait()
+            await stage.run()
         asked = str(model.requests[0].messages[-1]["content"])
         assert asked.count("KeyError: 'pric'") == 1
         assert (len(asked) < 4_500) == (context == LEAN_CONTEXT)
@@ -108,7 +108,7 @@ async def test_each_request_begins_with_the_last_one(api: WireApi, stages: Stage
         for number, prompt in enumerate(("Look.", "Again.", "Thanks.")):
             stage.executor.environment = f"Notebook: test.ipynb, cell {number}"
             decision = ScriptedDecision(approved=number == 1, reason="No.", tool_name="run_python")
-            await (await stage.start(prompt, script=(decision,))).wait()
+            await stage.run(prompt, script=(decision,))
     field = "input" if api.name == "responses" else "messages"
     bodies = [without_marks(request.body) for request in service.requests]
     for earlier, later in itertools.pairwise(bodies):

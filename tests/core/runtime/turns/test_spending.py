@@ -91,7 +91,7 @@ async def test_a_run_adds_up_its_turns(stages: Stages) -> None:
     step = ModelTurn("", tool_calls=call("look").tool_calls, usage=TURN)
     with model(OPENAI, step, said("Done.", TokenUsage(1_200, 50, cached_tokens=1_000, reasoning_tokens=30))) as one:
         stage = await stages(one)
-        result = await (await stage.start()).wait()
+        result = await stage.run()
     usage = result.run.usage
     assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (2_200, 150, 2_350)
     assert (usage.cached_tokens, usage.reasoning_tokens, usage.cache_write_tokens) == (1_400, 30, 0)
@@ -109,9 +109,9 @@ async def test_an_answer_that_broke_off_may_have_cost_something(stages: Stages) 
 
     one = ScriptedModel([breaks_off], facts=OPENAI)
     stage = await stages(one)
-    result = await (await stage.start()).wait()
+    result = await stage.run()
     assert result.run.status == "error"
     assert (result.run.usage.cost, result.run.usage.cost_is_partial) == (None, True)
     stage = await stages(model(OPENAI, ModelUnavailable("Nobody answered.")))
-    result = await (await stage.start()).wait()
+    result = await stage.run()
     assert not result.run.usage.cost_is_partial

@@ -43,15 +43,14 @@ async def until_unknown(stage: Stage) -> None:
 
 
 async def test_the_model_is_told_once_a_person_says_continue(stages: Stages) -> None:
-    with ScriptedModel([DIES, say("I see.")]) as model:
-        stage = await stages(model, executor=Dying())
-        handle = await stage.start(policy="allow")
-        await until_unknown(stage)
-        assert len(model.requests) == 1
-        await stage.conversation.answer_unknown("a", "continue", decided_by="ana")
-        result = await handle.wait()
+    stage = await stages([DIES, say("I see.")], executor=Dying())
+    handle = await stage.start(policy="allow")
+    await until_unknown(stage)
+    assert len(stage.model.requests) == 1
+    await stage.conversation.answer_unknown("a", "continue", decided_by="ana")
+    result = await handle.wait()
     assert (result.run.status, result.text) == ("complete", "I see.")
-    assert model.requests[-1].messages[-1]["content"].startswith("Outcome unknown. The kernel died.")
+    assert stage.model.requests[-1].messages[-1]["content"].startswith("Outcome unknown. The kernel died.")
     [answered] = stage.of(ToolAnsweredEvent)
     assert (answered.answer, answered.decided_by) == ("continue", "ana")
     assert [one.unknown_answer for one in result.tool_calls] == ["continue"]
@@ -59,17 +58,16 @@ async def test_the_model_is_told_once_a_person_says_continue(stages: Stages) -> 
 
 async def test_run_again_has_the_model_ask_and_the_person_is_asked_though_policy_would_allow_it(stages: Stages) -> None:
     again = call("run_python", code="os._exit(1)", call_id="b")
-    with ScriptedModel([DIES, again, say("Done.")]) as model:
-        stage = await stages(model, executor=Dying())
-        handle = await stage.start(policy="allow")
-        await until_unknown(stage)
-        await handle_command(ToolRetryCommand(type="tool_retry", tool_call_id="a"), stage.conversation, "ana")
-        [request] = await stage.requests()
-        assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
-        await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
-        result = await handle.wait()
+    stage = await stages([DIES, again, say("Done.")], executor=Dying())
+    handle = await stage.start(policy="allow")
+    await until_unknown(stage)
+    await handle_command(ToolRetryCommand(type="tool_retry", tool_call_id="a"), stage.conversation, "ana")
+    [request] = await stage.requests()
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["a"]
+    await stage.conversation.route_decision(request.approval_id, Decision(approved=True, digest=request.digest))
+    result = await handle.wait()
     assert [one.state for one in result.tool_calls] == ["unknown", "success"]
-    told = [message["content"] for message in model.requests[1].messages[-2:]]
+    told = [message["content"] for message in stage.model.requests[1].messages[-2:]]
     assert told[0].startswith("Outcome unknown.")
     assert told[1].startswith("Try this call again: run_python with")
 
@@ -162,18 +160,16 @@ async def test_where_no_page_shows_the_run_the_model_is_told_and_goes_on() -> No
 
 
 async def test_a_new_prompt_does_not_wait_for_the_look(stages: Stages) -> None:
-    with ScriptedModel([DIES, say("I see."), say("Something else.")]) as model:
-        stage = await stages(model, executor=Dying())
-        first = await stage.start(policy="allow")
-        await stage.until_paused()
-        second = await stage.start("Something else")
-        assert [(await handle.wait()).text for handle in (first, second)] == ["I see.", "Something else."]
+    stage = await stages([DIES, say("I see."), say("Something else.")], executor=Dying())
+    first = await stage.start(policy="allow")
+    await stage.until_paused()
+    second = await stage.start("Something else")
+    assert [(await handle.wait()).text for handle in (first, second)] == ["I see.", "Something else."]
 
 
 async def test_stop_ends_a_run_that_waits_for_a_look(stages: Stages) -> None:
-    with ScriptedModel([DIES]) as model:
-        stage = await stages(model, executor=Dying())
-        handle = await stage.start(policy="allow")
-        await until_unknown(stage)
-        await stage.conversation.cancel_run(handle.run_id)
-        assert (await handle.wait()).run.status == "cancelled"
+    stage = await stages([DIES], executor=Dying())
+    handle = await stage.start(policy="allow")
+    await until_unknown(stage)
+    await stage.conversation.cancel_run(handle.run_id)
+    assert (await handle.wait()).run.status == "cancelled"

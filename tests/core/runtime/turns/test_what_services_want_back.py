@@ -92,7 +92,7 @@ async def test_gemini_at_openrouter_gets_its_signatures_though_it_counts_calls_a
     ):
         one = await stages(model)
         for answer in ("One.", "Two."):
-            result = await (await one.start()).wait()
+            result = await one.run()
             assert (result.text, result.run.error) == (answer, None)
     first, second, *_ = answers(sent(server))
     assert [item.get("data") for item in second["reasoning_details"]] == [None, "signature of 2"]
@@ -115,10 +115,10 @@ async def test_an_item_of_5_mb_goes_back_unchanged_or_is_refused_in_words(stages
     turn = replace(call("look", call_id="a"), provider=items)
     async with connected(turn, say("One."), api=api) as (server, model):
         one = await stages(model)
-        result = await (await one.start()).wait()
+        result = await one.run()
         if result.run.error is not None:
             assert "its answer is longer than 8,000,000 characters" in result.run.error.message
-            result = await (await one.start()).wait()
+            result = await one.run()
         else:
             assert LONG in str(server.requests[-1].body)
         assert result.text == "One."
@@ -144,10 +144,10 @@ async def test_mistral_takes_a_conversation_that_began_with_claude(
     ):
         changing = Changing(claude)
         one = await stages(changing)
-        await (await one.start()).wait()
+        await one.run()
         changing.model = mistral
         for answer in ("Two.", "Three."):
-            result = await (await one.start()).wait()
+            result = await one.run()
             assert (result.text, result.run.error) == (answer, None)
     assert len(server.requests) == (4 if known else 5)  # what it thought is refused once, too
     ids = [call["id"] for call in calls_of(sent(server))]
@@ -227,7 +227,7 @@ async def test_after_a_restart(tmp_path: Path) -> None:
         model,
     ):
         one = await stage(model, path)
-        await (await one.start()).wait()
+        await one.run()
         conversation_id = one.conversation.conversation_id
         await one.close()
         again = await stage(model, path)
@@ -247,7 +247,7 @@ async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: 
         await one.until(lambda: [event for event in one.of(TokenEvent) if "Half" in event.content])
         await one.conversation.cancel_run(handle.run_id)
         assert (await handle.wait()).run.status == "cancelled"
-        await (await one.start("Go on.")).wait()
+        await one.run("Go on.")
     assert shape(server) == [*STEP, "assistant", "user"]
 
 
@@ -261,7 +261,7 @@ async def test_a_model_of_another_api_takes_over_and_gives_back(stages: Stages, 
         one = await stages(changing)
         for chosen, prompt in ((model, "1"), (other_model, "2"), (model, "3")):
             changing.model = chosen
-            result = await (await one.start(prompt)).wait()
+            result = await one.run(prompt)
             assert result.run.error is None, result.run.error
     text = orjson.dumps(other_server.requests[-1].body).decode()
     assert "gAAAA" not in text
@@ -277,7 +277,7 @@ async def test_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(s
     async with connected(*script, api=RESPONSES) as (server, model):
         one = await stages(model)
         for prompt in ("Look.", "And now?", "And then?"):
-            result = await (await one.start(prompt)).wait()
+            result = await one.run(prompt)
             assert result.run.error is None
     assert [one for one in shape(server, 3) if "thought" in one] == []
     assert [one for one in shape(server, 4) if "thought" in one] == []
@@ -296,7 +296,7 @@ async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     async with speaking(look("a", "First"), think(say("One."), "Second"), say("Two.")) as (server, model):
         one = await stage(model, path)
-        await (await one.start()).wait()
+        await one.run()
         conversation_id = one.conversation.conversation_id
         await one.close()
         again = await stage(model, path)
@@ -326,8 +326,8 @@ async def test_it_is_no_part_of_the_answer(stages: Stages, opening: list[str]) -
     first = events(*(delta(content=piece) for piece in pieces), delta("stop"), split_every=20)
     async with connected(first, say("Two.")) as (server, model):
         stage = await stages(model)
-        result = await (await stage.start()).wait()
-        await (await stage.start("And now?")).wait()
+        result = await stage.run()
+        await stage.run("And now?")
     assert (result.run.status, result.text) == ("complete", "Yes.")
     [message] = [message for message in result.messages if message.role == "assistant"]
     assert (message.content, message.reasoning) == ("Yes.", "Hm.\n")
