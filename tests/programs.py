@@ -21,6 +21,18 @@ def wait_until(look: Callable[[], T | None], what: str, seconds: float = 60) -> 
     raise AssertionError(f"Waited {seconds:.0f} s for {what}.")
 
 
+def private_home(home: Path) -> dict[str, str]:
+    """The variables of a program that has a home of its own, with Jupyter's and IPython's folders in it."""
+    places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
+    return {
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "lab-settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "lab-workspaces"),
+        **{f"JUPYTER_{name}": str(home / place) for name, place in places.items()},
+    }
+
+
 class Program:
     def __init__(self, command: Sequence[str], log: Path, folder: Path, variables: Mapping[str, str]) -> None:
         """`variables` are added to this process's own; the output goes to the end of `log`."""

@@ -10,8 +10,9 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.testing.wire.reply import failure
 from tests.ai_sdk.conftest import OpenPage, Page, Post, start_page, text, tools
-from tests.faults.server import TOKEN, Server, until
+from tests.faults.server import TOKEN, Server
 from tests.server.client import Api, Kernel, OpenChannel
+from tests.waiting import look_until
 
 pytestmark = pytest.mark.kernel
 
@@ -241,7 +242,7 @@ async def test_a_page_that_reloads_in_the_middle_of_a_call_goes_on_with_it(
     one = await page(kernel_id=kernel.kernel_id, policy="allow")
     await one("begin", text="Count.")
     await one.until(lambda now: states(now) == ["input-available"] if len(now["messages"]) > 1 else None)
-    await until(has_begun, "the call to begin")
+    await look_until(has_begun, "the call to begin")
     await one("stop")
     await one.open("again", messages=await whole(one, api))
     await one("begin_resume", chat="again")
@@ -373,7 +374,7 @@ async def test_a_server_that_is_killed_between_an_approval_and_its_outcome_is_go
         await one("send", text="Go.")
         [part] = tools(await one.answered())
         await one("decide", id=part["approval"]["id"], approved=True)
-        await until(lambda: asyncio.to_thread(ran.exists), "the call to run")
+        await look_until(lambda: asyncio.to_thread(ran.exists), "the call to run")
         await server.kill()
         await one.until(lambda now: now["status"] == "error")
         await server.start(server.port)

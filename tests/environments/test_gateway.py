@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from agent_kernel.testing import call, calls, say
+from agent_kernel.testing import call, say
 from tests.e2e.lab import LabServer
 from tests.e2e.model import Gate, WrittenModel
 from tests.environments.cells import Cells
@@ -195,49 +195,6 @@ def test_a_notebook_that_was_saved_before_the_server_was_restarted_gets_its_reco
     assert "Waiting for you: Run Python (run_python)" in saved_again()
     cells.approve(cells.next_approval())
     wait_until(lambda: "It goes on." in saved_again(), "the record")
-    cells.close()
-
-
-def test_conversations_before_and_after_a_restart_of_the_server_may_have_the_same_call_ids(
-    own_front: LabServer, model: WrittenModel, tmp_path: Path
-) -> None:
-    """The kernel has them all. Each runs, and takes back, its own."""
-    kept, code = tmp_path / "kept.md", "print('of the first')"
-    kept.write_text("old")
-    writes = call("write_file", call_id="call_0", path=str(kept), content="new")
-    model.says(calls(writes, call("run_python", call_id="call_1", code=code)))
-    cells = Cells.of_notebook(own_front, "counted.ipynb")
-    cells.run(LOAD)
-    cells.run("%%agent\nFirst.")
-    wait_until(lambda: len(cells.waiting()) == 2, "both calls")
-    first = {one["tool_call_id"]: one for one in cells.waiting()}
-    conversation_id = first["call_0"]["conversation_id"]
-    cells.approve(first["call_0"])
-    wait_until(lambda: kept.read_text() == "new", "the file")
-    wait_until(lambda: cells.conversation(conversation_id)["tool_calls"][0]["undo"], "the outcome")
-    own_front.kill()
-    own_front.start_again()
-
-    assert cells.next_approval()["approval_id"] == first["call_1"]["approval_id"]
-    assert len(cells.waiting()) == 1
-    own_kernels = "agent-kernel/api/status"
-    wait_until(lambda: cells.kernel_id in own_front.api("GET", own_kernels)["kernels"], "the kernel to be taken over")
-    cells.reconnect()
-    model.says(call("run_python", call_id="call_0", code="print('of the second')"), say("Second."))
-    cells.run("ak.Agent().start('Second.')")
-    wait_until(lambda: len(cells.waiting()) == 2, "the second conversation's call")
-    [second] = [one for one in cells.waiting() if one["conversation_id"] != conversation_id]
-    assert second["tool_call_id"] == "call_0"
-    cells.approve(second)
-    assert cells.call(second["conversation_id"], "success")["result"] == "of the second"
-    assert cells.run_ended(second["conversation_id"])["status"] == "complete"
-
-    cells.send(conversation_id, type="tool_undo", tool_call_id="call_0")
-    wait_until(lambda: kept.read_text() == "old", "the old file")
-    model.says(say("First."))
-    cells.approve(first["call_1"])
-    assert cells.call(conversation_id, "success")["result"] == "of the first"
-    assert cells.run_ended(conversation_id)["status"] == "complete"
     cells.close()
 
 

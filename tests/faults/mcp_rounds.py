@@ -4,48 +4,33 @@ insists until it has a result, and its call has run once or honestly not."""
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import nbformat
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult, Implementation, TextContent
+from mcp.types import CallToolResult
 
 from tests.faults import checks
 from tests.faults.figures import Figures
 from tests.faults.rounds import Round, play_all
 from tests.faults.server import TOKEN, Server
+from tests.server.mcp_client import connected_to, text_of
 
 NOTEBOOK = "rounds.ipynb"
 HANDLE = "handle: "
 
 
-@asynccontextmanager
-async def connected(server: Server, name: str, mode: str) -> AsyncIterator[Client]:
-    async with create_mcp_http_client(headers={"Authorization": f"token {TOKEN}"}) as http:
-        transport = streamable_http_client(f"http://127.0.0.1:{server.port}/agent-kernel/mcp", http_client=http)
-        info = Implementation(name=name, version="1")
-        async with Client(transport, client_info=info, mode=mode) as client:
-            yield client
-
-
-def text_of(result: CallToolResult) -> str:
-    return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
-
-
 async def insist(server: Server, name: str, chance: random.Random, arguments: dict[str, Any]) -> CallToolResult:
     """Ask until there is a result, over as many connections as it takes."""
+    headers = {"Authorization": f"token {TOKEN}"}
     handle: str | None = None
     found: CallToolResult | None = None
     while found is None:  # once it has the result it asks no more, also where its leave fails
+        url = f"http://127.0.0.1:{server.port}/agent-kernel"  # another port after each start
         with contextlib.suppress(MCPError, OSError, BaseExceptionGroup):
-            async with connected(server, name, chance.choice(["auto", "legacy"])) as client:
+            async with connected_to(url, headers, name, mode=chance.choice(["auto", "legacy"])) as client:
                 while found is None:
                     if handle is not None and chance.random() < 0.5:
                         result = await client.call_tool("wait_for_call", {"handle": handle})

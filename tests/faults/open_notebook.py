@@ -11,7 +11,8 @@ from typing import Any
 import aiohttp
 
 from tests.faults.page import Asked, Page
-from tests.faults.server import Server, until
+from tests.faults.server import Server
+from tests.waiting import look_until
 
 Cell = dict[str, Any]
 HANGS_SECONDS = 11.0
@@ -79,7 +80,7 @@ class OpenNotebook:
             await asyncio.sleep(self._chance.uniform(*AWAY_SECONDS))
             if self._chance.random() < 0.3:
                 return  # for good
-            await until(self._comes_back, "the page to come back")
+            await look_until(self._comes_back, "the page to come back")
 
     async def _comes_back(self) -> bool:
         """With what the file has, or, where the document is shared with others, as it was."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import aiohttp
 
-from tests.faults.server import Server, until
+from tests.faults.server import Server
+from tests.waiting import look_until
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Page:
         async def look() -> bool:
             return text in asked.printed or asked.ended.is_set()
 
-        await until(look, f"a cell to print {text!r}")
+        await look_until(look, f"a cell to print {text!r}")
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         async for message in socket:

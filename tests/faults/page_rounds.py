@@ -16,7 +16,8 @@ from tests.faults.figures import Figures
 from tests.faults.page import Asked, Page
 from tests.faults.planned_model import mark_of
 from tests.faults.rounds import Round, play_all
-from tests.faults.server import Server, until
+from tests.faults.server import Server
+from tests.waiting import look_until
 
 Habit = Literal["again", "another", "clear", "delete", "reload", "interrupt", "interrupt own cell", "own cell"]
 HABITS: tuple[Habit, ...] = ("again", "another", "clear", "delete", "reload", "interrupt", "interrupt own cell")
@@ -96,7 +97,7 @@ async def decide(round_: PageRound, view: Any, *, approved: bool) -> None:
 async def look(round_: PageRound) -> None:
     """The cards of the last run are on screen, until they are cleared, or the page goes."""
     with contextlib.suppress(AssertionError):
-        run = (await until(round_.runs, "a run", 5))[-1]
+        run = (await look_until(round_.runs, "a run", 5))[-1]
         async with round_.server.client(run["conversation_id"], 0) as client:
             await client.send(type="shown", run_id=run["run_id"], shown=True)
             while await client.next(60) is not None:
@@ -156,7 +157,7 @@ async def interrupt(round_: PageRound) -> None:
         )
 
     try:
-        await until(it_has_ended_one, "an open run to end", 60)
+        await look_until(it_has_ended_one, "an open run to end", 60)
     except AssertionError:
         round_.fault("interrupts_astray", f"an interrupt has ended none of {was_open}")
 
@@ -227,7 +228,7 @@ async def finish(round_: PageRound) -> None:
         # A run that has just been announced is known to the kernel only.
         return (await round_.page.prints(OPEN_RUNS)).strip() == "0"
 
-    await until(nothing_is_open, "the runs to end")
+    await look_until(nothing_is_open, "the runs to end")
     await round_.page.prints("%agent new")
     counter = checks.counted(round_.counter)
     known: set[str] = set()

@@ -6,30 +6,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import aiohttp
 
 from tests.ports import free_port
+from tests.programs import private_home
+from tests.waiting import look_until
 
 TOKEN = "a-token-of-the-tests"
 STARTS_WITHIN = 60.0
-T = TypeVar("T")
-
-
-async def until(look: Callable[[], Awaitable[T]], what: str, seconds: float = 60.0) -> T:
-    """Call an async `look` until it returns something true."""
-    try:
-        async with asyncio.timeout(seconds):
-            while True:
-                if seen := await look():
-                    return seen
-                await asyncio.sleep(0.03)
-    except TimeoutError:
-        raise AssertionError(f"Waited {seconds:.0f} s for {what}.") from None
 
 
 class Client:
@@ -78,12 +67,8 @@ class Server:
         self._environment = {
             **os.environ,
             **environment,
-            "HOME": str(directory),
-            "JUPYTER_CONFIG_DIR": str(directory / "config"),
-            "JUPYTER_DATA_DIR": str(directory / "data"),
-            "JUPYTER_RUNTIME_DIR": str(directory / "runtime"),
+            **private_home(directory),
             "JUPYTER_PLATFORM_DIRS": "1",
-            "IPYTHONDIR": str(directory / "ipython"),
             "AGENT_KERNEL_SERVER_PID": "",
         }
         self.process: subprocess.Popen[bytes] | None = None
@@ -122,7 +107,7 @@ class Server:
             )
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=2)
         self._http = aiohttp.ClientSession(connector=connector, headers={"Authorization": f"token {TOKEN}"})
-        await until(self._answers, "the server to start", STARTS_WITHIN)
+        await look_until(self._answers, "the server to start", STARTS_WITHIN)
 
     async def _answers(self) -> bool:
         assert self.process is not None
@@ -190,7 +175,7 @@ class Server:
             found = await self.api("GET", "approvals?state=awaiting_approval")
             return found if len(found) == calls else None
 
-        return conversation, await until(look, "the approvals")
+        return conversation, await look_until(look, "the approvals")
 
     async def view(self, conversation_id: str) -> Any:
         return await self.api("GET", f"conversations/{conversation_id}")
@@ -206,7 +191,7 @@ class Server:
             over = all(run["status"] in ("complete", "cancelled", "error") for run in view["runs"])
             return view if view["runs"] and over else None
 
-        return await until(look, "the run to end", seconds)
+        return await look_until(look, "the run to end", seconds)
 
     @asynccontextmanager
     async def client(

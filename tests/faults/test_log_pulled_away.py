@@ -22,7 +22,8 @@ from agent_kernel.log.store import Log
 from agent_kernel.testing import FakeOpenAI, call
 from tests.core.log.audit.test_chain import approve_and_run, connect
 from tests.faults.planned_model import PlannedModel
-from tests.faults.server import Client, Server, until
+from tests.faults.server import Client, Server
+from tests.waiting import look_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kernel]
 Harm = Callable[[Path], None]
@@ -137,7 +138,7 @@ async def asked(server: Server, after: str = "") -> str:
         calls = await server.api("GET", "approvals?state=awaiting_approval")
         return next((one["approval_id"] for one in calls if one["approval_id"] != after), None)
 
-    approval: str = await until(look, "the approval")
+    approval: str = await look_until(look, "the approval")
     return approval
 
 
@@ -170,7 +171,7 @@ async def test_nothing_is_decided_with_a_log_that_was_pulled_away(tmp_path: Path
     with FakeOpenAI([PlannedModel()], repeat=True) as model:
         async with waiting(tmp_path / "server", model, json.dumps(plan)) as (server, conversation, approval, client):
             before = counter.read_text()
-            await until(lambda: has_head(server.log_path), "the trail's head")
+            await look_until(lambda: has_head(server.log_path), "the trail's head")
             harm(server.log_path)
             said = await refuses_everything(server, conversation, approval, client)
             assert "new log starts" in said

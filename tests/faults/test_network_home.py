@@ -19,8 +19,9 @@ from agent_kernel.log.store import Log
 from agent_kernel.testing import FakeOpenAI
 from tests.faults import checks
 from tests.faults.planned_model import PlannedModel
-from tests.faults.server import Server, until
+from tests.faults.server import Server
 from tests.fuse import WITHOUT_SHARED_MEMORY, NoFuse, mounted
+from tests.waiting import look_until
 
 pytestmark = pytest.mark.soak
 LOG = "agent-kernel.sqlite"
@@ -180,7 +181,7 @@ async def logged(server: Server, *words: str) -> str:
         text = (server.directory / "server.log").read_text()
         return text if all(word in text for word in words) else None
 
-    text: str = await until(look, f"{words} in the server's log")
+    text: str = await look_until(look, f"{words} in the server's log")
     return text
 
 

@@ -116,18 +116,3 @@ async def test_a_proxy_that_cuts_the_line_costs_no_event(server: Server, tmp_pat
                 break
     assert checks.gaps([frame["seq"] for frame in seen], 0) == []
     assert "".join(frame["content"] for frame in seen if frame["type"] == "token") == DONE
-
-
-async def test_a_notebook_that_is_renamed_while_an_approval_waits_loses_nothing(server: Server, tmp_path: Path) -> None:
-    notebook = {"type": "notebook", "content": {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}}
-    assert (await server.ask("PUT", "api/contents/before.ipynb", notebook))[0] == 201
-    session = {"path": "before.ipynb", "type": "notebook", "name": "", "kernel": {"name": "python3"}}
-    status, started = await server.ask("POST", "api/sessions", session)
-    assert status == 201
-    conversation, [call] = await server.waiting(tmp_path / "counter", kernel_id=started["kernel"]["id"])
-    assert (await server.ask("PATCH", "api/contents/before.ipynb", {"path": "after.ipynb"}))[0] == 200
-    assert (await server.ask("PATCH", f"api/sessions/{started['id']}", {"path": "after.ipynb"}))[0] == 200
-    assert (await server.decide(call["approval_id"]))[0] == 200
-    view = await server.ended(conversation)
-    assert [one["state"] for one in view["tool_calls"]] == ["success"]
-    assert list(checks.counted(tmp_path / "counter").values()) == [1]

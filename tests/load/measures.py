@@ -17,10 +17,11 @@ from typing import Any
 
 from agent_kernel.testing.fake_openai import FAKE_KEY
 from tests.faults import checks
-from tests.faults.server import Client, Server, until
+from tests.faults.server import Client, Server
 from tests.load import probe
 from tests.load.model import DONE, plan
 from tests.ports import free_port
+from tests.waiting import look_until
 
 SETTLES_WITHIN = 20.0
 SPARE_FILES = 8
@@ -129,7 +130,7 @@ class LoadedServer:
             calls = await self.server.api("GET", "approvals?state=awaiting_approval")
             return calls if len(calls) >= count else None
 
-        calls: list[Any] = await until(look, f"{count} approvals", seconds)
+        calls: list[Any] = await look_until(look, f"{count} approvals", seconds)
         return calls
 
 
@@ -224,7 +225,7 @@ async def many_calls(loaded: LoadedServer, calls: int, a_step: int) -> Measure:
         await asyncio.sleep(0.1)
         return loaded.ran() - ran >= calls
 
-    await until(over, "the calls to run", 7200)
+    await look_until(over, "the calls to run", 7200)
     view = await server.ended(conversation, 300)
     seconds = time.monotonic() - started
     assert [call["state"] for call in view["tool_calls"]] == ["success"] * calls

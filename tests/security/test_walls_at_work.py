@@ -244,6 +244,7 @@ def test_a_home_folder_as_the_notebooks_folder_hides_its_keys_all_the_same(world
 def test_it_is_said_why_there_are_no_walls(monkeypatch: pytest.MonkeyPatch) -> None:
     neither = found_walls(bubblewrap=False, landlock=False)
     assert words_of(neither, "workspace") == "none (bubblewrap: not to be used; Landlock: not to be used)"
+    assert words_of(neither, "none") == "none (this site wants none)"
     assert not is_inside(words_of(neither, "workspace"))
     monkeypatch.setattr("agent_kernel.tools.walls.bubblewrap._PLACES", "/nowhere")
     found_walls.cache_clear()

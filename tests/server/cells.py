@@ -48,16 +48,13 @@ class Notebook:
     async def ask(self, *turns: ModelTurn, reads: bool = True, decides: bool = True) -> str:
         """Have the model read the notebook and send these calls, which are approved; the conversation's id."""
         self._model.add(*([READ] if reads else []), *turns, say("Done."))
-        conversation_id = await self._api.new_conversation(kernel_id=self._kernel.kernel_id)
-        await self._api.start_run(conversation_id)
+        conversation_id = await self._api.begin(self._kernel)
         for _ in turns if decides else ():
             await self.approve()
         return conversation_id
 
     async def approve(self) -> Any:
-        waiting = await self._api.next_approval()
-        await self._api("POST", "approvals", waiting["approval_id"], body={"approved": True})
-        return waiting
+        return await self._api.decide()
 
     async def ended(self, conversation_id: str) -> list[Any]:
         """The calls that change or run cells."""

@@ -108,7 +108,8 @@ class Api:
     async def decide(self, waiting: Any = None, *, approved: bool = True, **decision: Any) -> Any:
         """Decide on a call that waits, or on the first one, and return it as it waited."""
         call = waiting or await self.next_approval()
-        status, body = await self("POST", "approvals", call["approval_id"], body={"approved": approved, **decision})
+        shown = {"approved": approved, "digest": call["digest"], **decision}
+        status, body = await self("POST", "approvals", call["approval_id"], body=shown)
         assert status == 200, body
         return call
 

@@ -29,11 +29,17 @@ async def connected(
     headers: dict[str, str] | None = None,
     **options: Any,
 ) -> AsyncIterator[Client]:
-    url = server.url("http", ("agent-kernel", "mcp"), None).rstrip("?")
-    async with create_mcp_http_client(headers=headers or server.headers) as http:
-        transport = streamable_http_client(url, http_client=http)
-        info = Implementation(name=name, version="1")
-        async with Client(transport, client_info=info, mode=mode, **options) as client:
+    url = server.url("http", ("agent-kernel",), None).rstrip("?")
+    async with connected_to(url, headers or server.headers, name, mode=mode, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected_to(url: str, headers: dict[str, str], name: str, **options: Any) -> AsyncIterator[Client]:
+    """A client of that name; `url` is the extension's own."""
+    async with create_mcp_http_client(headers=headers) as http:
+        transport = streamable_http_client(f"{url}/mcp", http_client=http)
+        async with Client(transport, client_info=Implementation(name=name, version="1"), **options) as client:
             yield client
 
 
@@ -54,22 +60,8 @@ def handle_in(result: CallToolResult) -> str:
     return line.removeprefix("handle: ")
 
 
-async def all_waiting(api: Api, count: int) -> list[Any]:
-    """The calls that wait for a decision, once there are so many."""
-    async with asyncio.timeout(60):
-        while True:
-            if len(calls := await api.pending()) == count:
-                return calls
-            await asyncio.sleep(0.02)
-
-
-async def decide(api: Api, call: Any, **decision: Any) -> None:
-    status, body = await api("POST", "approvals", call["approval_id"], body={"digest": call["digest"], **decision})
-    assert status == 200, body
-
-
 async def decided(api: Api, client: Client, name: str, arguments: dict[str, Any], **decision: Any) -> CallToolResult:
     """The result of a call, about which a person has decided."""
     asked = asyncio.create_task(client.call_tool(name, arguments))
-    await decide(api, await api.next_approval(), **decision)
+    await api.decide(**decision)
     return await asked

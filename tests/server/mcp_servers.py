@@ -1,7 +1,6 @@
 """MCP servers for the tests of their tools: how they are configured, and runs that call them."""
 
 import asyncio
-import inspect
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,6 +13,7 @@ import pytest
 from agent_kernel.testing import FakeOpenAI, calls, say
 from tests.server.client import Api
 from tests.server.serving import Server
+from tests.waiting import look_until
 
 PEER = str(Path(__file__).with_name("mcp_peer.py"))
 
@@ -48,28 +48,16 @@ async def ready(api: Api) -> dict[str, Any]:
         _, listed = await api("GET", "mcp-servers")
         return all(server["state"] == "ready" for server in listed["servers"]) and listed
 
-    return {tool["name"]: tool for tool in (await until(found))["tools"]}
-
-
-async def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for a condition, which may be a coroutine; its value."""
-    async with asyncio.timeout(seconds):
-        while True:
-            found = condition()
-            if value := await found if inspect.isawaitable(found) else found:
-                return value
-            await asyncio.sleep(0.05)
+    return {tool["name"]: tool for tool in (await look_until(found))["tools"]}
 
 
 async def approved(api: Api, model: FakeOpenAI, *asked: Any) -> Any:
     """The last of the calls of a run, each of which a person has approved."""
     model.add(calls(*asked), say("Done."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    await api.begin()
     waiting: Any = None
     for _ in asked:
-        waiting = await api.next_approval()
-        await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+        waiting = await api.decide()
     return waiting
 
 
@@ -86,7 +74,7 @@ async def until_unknown(api: Api, conversation_id: str) -> None:
         [one] = (await api("GET", "conversations", conversation_id))[1]["tool_calls"]
         return one["state"] == "unknown" and one
 
-    one = await until(found)
+    one = await look_until(found)
     await api("POST", "approvals", one["approval_id"], "outcome", body={"answer": "continue"})
     await api.ended(conversation_id)
 

@@ -1,22 +1,19 @@
 """The AI SDK's endpoint, as a page sees it that sends what it should not. The packages themselves: `tests/ai_sdk`."""
 
 import base64
-import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import pytest
-from tornado.httpclient import HTTPClientError
 
 from agent_kernel.testing import FakeOpenAI, call, say
 from agent_kernel.testing.wire.reply import Reply
 from agent_kernel_server import ai_sdk, identity
 from agent_kernel_server.app import AgentKernelServer
 from tests.core.tools.builtin.pictures import png_bytes, size_of
-from tests.server.client import Api, Fetch, Kernel, chat_chunks, service_of
+from tests.server.client import Api, Fetch, Kernel, chat_chunks
 from tests.server.test_channel import Switchable
-from tests.waiting import until
 
 CHAT = ("ai-sdk", "chat")
 
@@ -143,39 +140,6 @@ async def test_a_chat_that_waits_has_nothing_to_resume_and_its_messages_show_it(
     assert (await jp_fetch("agent-kernel", "api", *CHAT, "chat", "stream")).code == 204
     _, messages = await api("GET", *CHAT, "chat")
     assert [part["state"] for part in messages[1]["parts"] if "state" in part] == ["approval-requested"]
-
-
-@pytest.mark.kernel
-async def test_a_client_that_leaves_stops_nothing_and_the_stream_is_resumed_from_its_first_chunk(
-    api: Api, jp_fetch: Fetch, extension: AgentKernelServer, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    code = "print('on')\nimport time\nwhile 'go' not in globals(): time.sleep(0.01)"
-    model.add(call("run_python", code=code))
-    service = service_of(extension)
-    body = json.dumps(asking(kernel_id=kernel.kernel_id, policy="allow"))
-    read: list[bytes] = []
-
-    def leave(chunk: bytes) -> None:
-        read.append(chunk)
-        if b"tool-input-available" in b"".join(read):
-            raise ConnectionError
-
-    with pytest.raises(HTTPClientError):
-        await jp_fetch("agent-kernel", "api", *CHAT, method="POST", body=body, streaming_callback=leave)
-    await until(lambda: not service.streams)
-
-    read.clear()
-    path = ("agent-kernel", "api", *CHAT, "chat", "stream")
-    resumed = jp_fetch(*path, request_timeout=90, streaming_callback=read.append)
-    await until(lambda: b"tool-input-available" in b"".join(read))
-    _, [run] = await api("GET", "runs", params={"state": "running"})
-    assert (await api("POST", "conversations", "chat", "runs", run["run_id"], "cancel"))[0] == 200
-    await resumed
-    lines = b"".join(read).decode().split("\n\n")
-    kinds = [json.loads(line[6:])["type"] for line in lines if line.startswith("data: {")]
-    kinds = [kind for kind in kinds if kind != "data-notice"]  # a kernel that takes long to start is told of
-    assert kinds[:4] == ["start", "start-step", "tool-input-start", "tool-input-available"]
-    assert kinds[-1] == "abort"
 
 
 @pytest.mark.kernel

@@ -120,18 +120,6 @@ async def test_no_file_is_made_where_the_notebook_was_deleted(
     assert list_folder(notebook) == []
 
 
-async def test_a_cell_cancels_its_run(api: Api, open_kernel: Kernel, model: FakeOpenAI) -> None:
-    model.add(call("run_python", code="1"))
-    await shown(open_kernel)
-    conversation_id, _ = await the_run(api)
-    await api.next_approval()
-    await open_kernel.run("import agent_kernel; agent_kernel.last_run().cancel()")
-    view = await api.ended(conversation_id)
-    assert (view["runs"][0]["status"], view["tool_calls"][0]["state"]) == ("cancelled", "cancelled")
-    status = "agent_kernel.last_run().wait().status"
-    assert await open_kernel.text(f"print({status})") == "cancelled\n"
-
-
 async def test_a_cell_that_waits_for_its_run_runs_the_calls_itself(
     api: Api, open_kernel: Kernel, model: FakeOpenAI
 ) -> None:
@@ -209,19 +197,6 @@ async def test_every_run_is_asked_for_however_many_wait_for_their_turn_to_start(
     assert await open_kernel.text(f"print({ended})") == f"{count}\n"
 
 
-async def test_runs_of_an_earlier_server_that_the_kernel_does_not_have_keep_no_other_from_starting(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI, extension: AgentKernelServer
-) -> None:
-    service = service_of(extension)
-    served = service.kernels.serve(open_kernel.kernel_id)
-    assert served is not None
-    left = [await served.has_run(f"run_of_before_{number}") for number in range(UNDECLARED_RUNS)]
-    assert not any(left)
-    model.add(say("Done."))
-    await shown(open_kernel)
-    assert (await api.ended((await the_run(api))[0]))["runs"][0]["status"] == "complete"
-
-
 async def test_a_forged_or_malformed_announcement_is_dropped(api: Api, open_kernel: Kernel, model: FakeOpenAI) -> None:
     forge = """
     def send(session, content, kernel=get_ipython().kernel):
@@ -241,25 +216,6 @@ async def test_a_forged_or_malformed_announcement_is_dropped(api: Api, open_kern
     conversation_id, _ = await the_run(api)
     await api.ended(conversation_id)
     assert [view["conversation_id"] for view in (await api("GET", "conversations"))[1]] == [conversation_id]
-
-
-async def test_a_run_that_is_tried_again_at_once_ends_for_its_kernel_as_it_ends(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI
-) -> None:
-    """The kernel hears of the first end after somebody has asked for another try, and must not take it for the last."""
-    model.add(failure(400, "The model is not well."), say("Here I am."))
-    await open_kernel.run(ASK)
-    conversation_id, run_id = await the_run(api)
-    await api.ended(conversation_id)
-    assert (await api("POST", "conversations", conversation_id, "runs", run_id, "retry"))[0] == 200
-    assert (await api.ended(conversation_id))["runs"][0]["status"] == "complete"
-
-    async def heard() -> bool:
-        said = await open_kernel.text("import agent_kernel as ak; run = ak.last_run(); print(run.status, run.done)")
-        return said == "complete True\n"
-
-    await look_until(heard, "the kernel to hear of the end")
-    assert await open_kernel.text("print(run.text)") == "Here I am.\n"
 
 
 async def test_a_run_that_is_tried_again_with_no_page_open_has_its_last_record_in_the_notebook(
@@ -282,3 +238,9 @@ async def test_a_run_that_is_tried_again_with_no_page_open_has_its_last_record_i
 
     await until(told)
     assert "not well" not in json.dumps(saved_data(notebook))
+
+    async def heard() -> bool:
+        said = await open_kernel.text("import agent_kernel as ak; run = ak.last_run(); print(run.status, run.done)")
+        return said == "complete True\n"
+
+    await look_until(heard, "the kernel to hear of the end")

@@ -64,53 +64,30 @@ class TestABudget:
 
 
 @pytest.mark.kernel
-class TestAnUnknownOutcome:
-    async def unknown(self, api: Api, kernel: Kernel, model: FakeOpenAI) -> tuple[str, Any]:
-        """A call that took its kernel with it, as the list shows it."""
-        model.add(call("run_python", code="import os; os._exit(1)"))
-        conversation_id, _ = await start(api, kernel_id=kernel.kernel_id)
-        waiting = await api.next_approval()
-        assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
-        await api.decide(waiting)
-        lost = await listed(api, "approvals", "unanswered")
-        assert (lost["approval_id"], lost["state"]) == (waiting["approval_id"], "unknown")
-        assert lost["unknown_answer"] is None
-        assert "died" in lost["result"]
-        return conversation_id, lost
-
-    async def test_is_answered_with_continue_and_the_model_is_told(
-        self, api: Api, kernel: Kernel, model: FakeOpenAI
-    ) -> None:
-        conversation_id, lost = await self.unknown(api, kernel, model)
-        assert len(model.requests) == 1
-        model.add(say("I see."))
-        path = ("approvals", lost["approval_id"], "outcome")
-        status, answered = await api("POST", *path, body={"answer": "continue"})
-        assert (status, answered["unknown_answer"]) == (200, "continue")
-        for again in ("continue", "retry"):
-            status, refused = await api("POST", *path, body={"answer": again})
-            assert (status, refused["unknown_answer"]) == (409, "continue")
-        view = await api.ended(conversation_id)
-        assert (view["runs"][0]["status"], view["messages"][-1]["content"]) == ("complete", "I see.")
-        assert [one["role"] for one in view["messages"]] == ["user", "assistant", "tool", "assistant"]
-        assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
-
-    async def test_is_answered_with_run_again_and_asked_about_before_it_runs(
-        self, api: Api, kernel: Kernel, model: FakeOpenAI
-    ) -> None:
-        conversation_id, lost = await self.unknown(api, kernel, model)
-        model.add(call("run_python", code="import os; os._exit(1)"), say("I leave it."))
-        path = ("approvals", lost["approval_id"], "outcome")
-        status, answered = await api("POST", *path, body={"answer": "retry"})
-        assert (status, answered["unknown_answer"]) == (200, "retry")
-        assert (await api("POST", *path, body={"answer": "retry"}))[0] == 409
-        again = await api.next_approval()
-        assert again["approval_id"] != lost["approval_id"]
-        await api.decide(again, approved=False)
-        view = await api.ended(conversation_id)
-        assert [one["state"] for one in view["tool_calls"]] == ["unknown", "denied"]
-        asked = [one for one in view["messages"] if one["content"].startswith("Try this call again")]
-        assert len(asked) == 1
+async def test_an_unknown_outcome_is_answered_once_and_the_model_is_told(
+    api: Api, kernel: Kernel, model: FakeOpenAI
+) -> None:
+    model.add(call("run_python", code="import os; os._exit(1)"))
+    conversation_id, _ = await start(api, kernel_id=kernel.kernel_id)
+    waiting = await api.next_approval()
+    assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
+    await api.decide(waiting)
+    lost = await listed(api, "approvals", "unanswered")
+    assert (lost["approval_id"], lost["state"]) == (waiting["approval_id"], "unknown")
+    assert lost["unknown_answer"] is None
+    assert "died" in lost["result"]
+    assert len(model.requests) == 1
+    model.add(say("I see."))
+    path = ("approvals", lost["approval_id"], "outcome")
+    status, answered = await api("POST", *path, body={"answer": "continue"})
+    assert (status, answered["unknown_answer"]) == (200, "continue")
+    for again in ("continue", "retry"):
+        status, refused = await api("POST", *path, body={"answer": again})
+        assert (status, refused["unknown_answer"]) == (409, "continue")
+    view = await api.ended(conversation_id)
+    assert (view["runs"][0]["status"], view["messages"][-1]["content"]) == ("complete", "I see.")
+    assert [one["role"] for one in view["messages"]] == ["user", "assistant", "tool", "assistant"]
+    assert (await api("GET", "approvals", params={"state": "unanswered"}))[1] == []
 
 
 async def test_a_run_whose_model_failed_is_tried_again(api: Api, model: FakeOpenAI) -> None:

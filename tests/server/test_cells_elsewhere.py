@@ -13,8 +13,8 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from agent_kernel.testing import FakeOpenAI, call, say
 from tests.server.cells import READ, Notebook
 from tests.server.client import Api, Kernel
+from tests.server.mcp_client import connected, text_of
 from tests.server.serving import Server
-from tests.server.test_mcp_server import connected, decide, text_of
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.kernel]
 
@@ -57,7 +57,7 @@ async def test_a_cell_of_another_language_is_shown_in_it_changed_and_run(server:
         asked = asyncio.create_task(client.call_tool("edit_cell", change))
         card = await api.next_approval()
         assert (card["preview"]["kind"], card["preview"]["language"]) == ("diff", "R")
-        await decide(api, card, approved=True)
+        await api.decide(card)
         done = text_of(await asked)
     assert "Ran cell:one as [1]:\n--- output: Y <- 2" in done
     [cell] = nbformat.read(path, as_version=4).cells

@@ -163,20 +163,6 @@ class TestAReader:
         assert (await page.closed(), page.close_code) == (True, 1008)
 
 
-async def test_a_page_that_leaves_leaves_nothing_behind(
-    api: Api, client: OpenChannel, extension: AgentKernelServer
-) -> None:
-    service = service_of(extension)
-    conversation_id = await api.new_conversation()
-    pages = [await client(conversation_id) for _ in range(5)]
-    for page in pages:
-        await page.next()
-    assert len(service.channels) == 5
-    for page in pages:
-        await page.close()
-    await until(lambda: not service.channels)
-
-
 @pytest.mark.usefixtures("fresh")
 async def test_stopping_the_server_closes_the_channels(
     api: Api, client: OpenChannel, extension: AgentKernelServer

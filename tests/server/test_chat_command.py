@@ -118,14 +118,13 @@ async def test_a_call_that_is_decided_elsewhere_is_taken_back_and_a_line_that_wa
     program = chat(conversation_id)
     await program.until(APPROVES)
     program.send("a")  # without Enter
-    waiting = await api.next_approval()
-    await api.decide(waiting, approved=False, reason="elsewhere")
+    await api.decide(approved=False, reason="elsewhere")
     await program.until("answered elsewhere, and is not asked any more", "Reason: elsewhere. Nothing ran.")
     await program.until("print('second')", APPROVES)
     program.type("")
     await program.until("Type one of a, d, r", APPROVES)
     assert [one["state"] for one in await api.pending()] == ["awaiting_approval"]
-    waiting = await api.decide(approved=False)
+    await api.decide(approved=False)
     await program.until("answered elsewhere, and is not asked any more", "Done.", "Complete.")
 
 

@@ -185,15 +185,3 @@ async def test_a_silent_stream_sends_comments(
         await stream.next()
         line = await stream.line()
         assert line.startswith(b":")
-
-
-async def test_a_client_that_leaves_is_let_go(
-    api: Api, follow: Follow, extension: AgentKernelServer, model: FakeOpenAI
-) -> None:
-    conversation_id = await api.new_conversation()
-    service = service_of(extension)
-    conversation = await (await service.runtime()).conversation(conversation_id)
-    async with follow(conversation_id) as stream:
-        await stream.next()
-        assert (len(service.streams), conversation.is_watched) == (1, True)
-    await until(lambda: not service.streams and not conversation.is_watched)

@@ -1,47 +1,9 @@
 """What a card says of a file that a kernel holds; the watchdog of these tests says where the server stood still."""
 
-import asyncio
-import json
 from pathlib import Path
-from typing import Any
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
 from tests.server.client import Api, Kernel
-
-
-async def asked(api: Api, kernel: Kernel, model: FakeOpenAI, name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
-    model.add(call(name, **arguments), say("Done."))
-    conversation_id = await api.begin(kernel)
-    return conversation_id, await api.next_approval()
-
-
-async def test_a_file_that_is_changed_while_its_card_waits_is_not_written_over(
-    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
-) -> None:
-    report = tmp_path / "report.md"
-    report.write_text("old\n")
-    conversation_id, waiting = await asked(api, kernel, model, "write_file", path=str(report), content="new\n")
-    report.write_text("old, and what I wrote meanwhile\n")
-    await api.decide(waiting)
-    (done,) = (await api.ended(conversation_id))["tool_calls"]
-    assert done["state"] == "error"
-    assert "was changed after this call was shown to the user. Nothing was written." in done["result"]
-    assert report.read_text() == "old, and what I wrote meanwhile\n"
-
-
-async def test_files_of_any_size_are_compared_while_the_server_and_the_kernel_go_on(
-    api: Api, kernel: Kernel, model: FakeOpenAI, tmp_path: Path
-) -> None:
-    data = tmp_path / "data.txt"
-    data.write_text("ab\nba\n" * 10_000)
-    conversation_id, waiting = await asked(
-        api, kernel, model, "write_file", path=str(data), content="ba\nba\nab\n" * 8_000
-    )
-    assert len(waiting["preview"]["text"]) < 100_000
-    async with asyncio.timeout(60):
-        assert json.loads(await kernel.text("print(1)")) == 1
-    await api.decide(waiting, approved=False)
-    await api.ended(conversation_id)
 
 
 async def test_a_change_is_undone_after_its_run_while_the_file_is_as_the_call_left_it(

@@ -50,23 +50,6 @@ async def test_the_model_gets_the_plot_and_the_page_says_so_also_after_a_reload(
     assert [one["seen_images"] for one in again["snapshot"]["tool_calls"]] == [1]
 
 
-async def test_a_picture_in_the_prompt_is_read_in_the_notebooks_folder_and_nowhere_else(
-    api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path
-) -> None:
-    (notebook.parent / "figure.png").write_bytes(png_bytes(40, 30))
-    (notebook.parent.parent / "secret.png").write_bytes(png_bytes(50, 50))
-    (notebook.parent / "link.png").symlink_to(notebook.parent.parent / "secret.png")
-    model.add(say("A square."))
-    await open_kernel.run(f"{SEEING}What is ![](figure.png), ![](link.png) and ![](../secret.png)?")
-    conversation_id, _ = await the_run(api)
-    view = await api.ended(conversation_id)
-    assert pictures(model.requests[0].body["messages"][-1]) == [(40, 30)]
-    assert [notice["content"] for notice in view["runs"][0]["notices"]] == [
-        "The picture 'link.png' is not sent to the model: links are not followed.",
-        "The picture '../secret.png' is not sent to the model: only files in the notebook's folder are read.",
-    ]
-
-
 async def test_an_attachment_in_the_prompt_is_read_from_the_notebook_also_after_it_was_renamed(
     api: Api, open_kernel: Kernel, model: FakeOpenAI, notebook: Path, jp_fetch: Fetch
 ) -> None:

@@ -1,6 +1,5 @@
 """Runs whose calls are done by a real kernel: from approval to outcome, and through every way a kernel can end."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +43,9 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
     await api.start_run(conversation_id)
     first = await api.next_approval()
     assert first["tool_name"] == "run_python"
+    faulty = {"approved": True, "edited_input": {"program": "x"}}
+    status, refused = await api("POST", "approvals", first["approval_id"], body=faulty)
+    assert (status, refused["field"]) == (400, "edited_input")
     status, decided = await api("POST", "approvals", first["approval_id"], body={"approved": True})
     assert status == 200
     assert decided["state"] in ("approved", "executing", "success")
@@ -51,6 +53,8 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
     second = await api.next_approval()
     denial = {"approved": False, "reason": "No dividing."}
     assert (await api("POST", "approvals", second["approval_id"], body=denial))[1]["state"] == "denied"
+    status, too_late = await api("POST", "approvals", second["approval_id"], body={"approved": True})
+    assert (status, too_late["state"], too_late["by"]) == (409, "denied", "user")
     complete = await page.until("complete")
     known = [frame for frame in page.frames if frame["type"] in ("token", "complete", "error")]
     assert "".join(frame["content"] for frame in known if frame["type"] == "token") == "Let me see.It is 42."
@@ -66,49 +70,6 @@ async def test_a_client_that_knows_three_events_gets_the_whole_answer_of_a_run_w
     assert len(tools) == 2
     assert "No dividing." in tools[1]["content"]
     assert await kernel.text("print(x)") == "42\n"
-
-
-async def test_the_first_decision_stands_and_the_second_is_told_who_made_it(
-    api: Api, client: OpenChannel, kernel: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code="print('ran')"), say("Done."))
-    conversation_id, waiting = await waiting_call(api, kernel)
-    page = await client(conversation_id)
-    session = await page.next()
-    assert [one["approval_id"] for one in session["pending"]] == [waiting["approval_id"]]
-    await api.decide(waiting)
-    await api.ended(conversation_id)
-    denial = {"approved": False, "reason": "Too late."}
-    status, first = await api("POST", "approvals", waiting["approval_id"], body=denial)
-    assert status == 409
-    assert (first["approval_id"], first["state"], first["by"]) == (waiting["approval_id"], "success", "user")
-    assert first["message"]
-    await page.send({"type": "approval_response", "approval_id": waiting["approval_id"], "approved": False})
-    while (error := await page.next())["type"] != "error":
-        pass
-    assert error["code"] == "CONFLICT"
-    assert error["details"]["by"] == "user"
-    view = (await api("GET", "conversations", conversation_id))[1]
-    assert view["tool_calls"][0]["result"].count("ran") == 1
-
-
-async def test_an_edited_call_is_what_runs_and_a_faulty_edit_is_400(
-    api: Api, kernel: Kernel, model: FakeOpenAI
-) -> None:
-    model.add(call("run_python", code="print('mine')"), say("Done."))
-    conversation_id, waiting = await waiting_call(api, kernel)
-    body: dict[str, Any] = {"approved": True, "edited_input": {"program": "x"}}
-    status, answer = await api("POST", "approvals", waiting["approval_id"], body=body)
-    assert (status, answer["field"]) == (400, "edited_input")
-    body["edited_input"] = {"code": "print('yours')"}
-    status, answer = await api("POST", "approvals", waiting["approval_id"], body=body)
-    assert status == 200
-    if answer["state"] == "awaiting_approval":  # an edited call is judged again
-        answer = (await api("POST", "approvals", answer["approval_id"], body={"approved": True}))[1]
-    (done,) = (await api.ended(conversation_id))["tool_calls"]
-    assert json.loads(done["tool_input"]) == {"code": "print('yours')"}
-    assert "yours" in done["result"]
-    assert "mine" not in done["result"]
 
 
 async def test_a_call_waits_behind_the_users_cell_which_its_card_names_and_survives_that_cells_failure(

@@ -23,8 +23,9 @@ from agent_kernel_server.mcp_tools import servers, sign_in
 from tests.ports import free_port
 from tests.server.client import Api, Kernel, service_of
 from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names
-from tests.server.mcp_servers import PEER, approved, ready, run_calls, running, until, until_unknown
+from tests.server.mcp_servers import PEER, approved, ready, run_calls, running, until_unknown
 from tests.server.serving import Server
+from tests.waiting import look_until, until
 
 
 async def test_the_list_of_tools_has_them_with_their_servers_state(api: Api) -> None:
@@ -47,15 +48,14 @@ async def test_a_server_that_never_answers_holds_a_run_up_once_is_said_and_tried
     code = f"open({str(started)!r}, 'a').write('x'); input(); import time; time.sleep(3600)"
     own_file(silent={"command": sys.executable, "args": ["-c", code]})
     model.add(say("Hello."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     assert (await api.ended(conversation_id))["runs"][-1]["status"] == "complete"
 
     async def said() -> Any:
         _, found = await api("GET", "mcp-servers")
         return "did not answer within 1 s" in {one["name"]: one for one in found["servers"]}["silent"]["error"]
 
-    await until(said)
+    await look_until(said)
     await until(lambda: started.read_text() != "x")
 
 
@@ -66,8 +66,7 @@ async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
     file = jp_root_dir / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": {"ours": entry, "modern": entry}}))
     model.add(say("Hello."), say("Hello."), calls(call("ours__add", a=2, b=2)), say("4."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     view = await api.ended(conversation_id)  # it waits for nobody
     assert view["runs"][-1]["status"] == "complete"
     waiting = await api.next_approval()
@@ -89,7 +88,7 @@ async def test_the_servers_of_a_folder_start_after_a_yes_that_is_for_this_file(
     await api.start_run(conversation_id)
     call_waits = await api.next_approval()
     assert call_waits["tool_name"] == "ours__add"
-    await api("POST", "approvals", call_waits["approval_id"], body={"approved": True})
+    await api.decide(call_waits)
     assert (await api.ended(conversation_id))["tool_calls"][-1]["result"] == "4"
     file.write_text(json.dumps({"mcpServers": {"ours": entry | {"args": [PEER, "modern", str(folder), "other"]}}}))
     model.add(say("Hello."))
@@ -168,16 +167,16 @@ async def test_a_server_is_reached_by_http_with_headers_from_the_environment(
             _, found = await api("GET", "mcp-servers")
             return {one["name"]: one["state"] for one in found["servers"]}["web"] != "ready"
 
-        await until(down)
+        await look_until(down)
 
 
-@pytest.mark.parametrize("known_by", ["site", "hub", "hub before site"])
+@pytest.mark.parametrize("known_by", ["site", "hub before site"])
 class TestBehindAHub:
     PUBLIC = "https://hub.example/user/x/"
 
     @pytest.fixture
     def server_traits(self, known_by: str) -> dict[str, Any]:
-        of_site = {"site": self.PUBLIC, "hub": ""}.get(known_by, "https://other.example/user/x/")
+        of_site = self.PUBLIC if known_by == "site" else "https://other.example/user/x/"
         return {"base_url": "/user/x/", "custom_display_url": of_site}
 
     @pytest.fixture(autouse=True)
@@ -197,7 +196,7 @@ class TestBehindAHub:
             return str(one["error"]).removeprefix("Sign in at ") if one["state"] == "sign in" else ""
 
         async with running("oauth", folder, port):
-            where = await until(address)
+            where = await look_until(address)
             page = await AsyncHTTPClient(force_instance=True).fetch(where, follow_redirects=False, raise_error=False)
             back, _, query = page.headers["Location"].partition("?")
             assert back == f"{self.PUBLIC}agent-kernel/api/mcp-servers/signed-in"
@@ -228,7 +227,7 @@ async def test_doctor_says_how_the_servers_of_a_running_jupyter_server_are(
 
     states = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in"}
     async with running("oauth", folder, port):
-        await until(found)
+        await look_until(found)
         server.app.write_server_info_file()
         told = {finding.text: finding for finding in await doctor.of_running_servers()}
     of_state = {name: next(text for text in told if f"server {name} of" in text) for name in states}

@@ -27,7 +27,7 @@ from tests.security.test_strangers import cookie_of
 from tests.server.cells import OpenPage
 from tests.server.client import Api, Kernel, OpenChannel
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
-from tests.server.mcp_client import all_waiting, connected, decide, decided, handle_in, text_of
+from tests.server.mcp_client import connected, decided, handle_in, text_of
 from tests.server.serving import TOKEN, Server
 from tests.waiting import until
 
@@ -64,7 +64,7 @@ async def test_a_call_of_a_client_is_a_card_that_a_person_approves_and_is_in_the
         assert (call["tool_name"], json.loads(call["tool_input"])) == ("run_python", {"code": "6 * 7"})
         assert (call["client"], call["notebook"]) == ("Claude Code", path)
         assert call["prompt"].startswith("Claude Code asks")
-        await api("POST", "approvals", call["approval_id"], body={"approved": True, "digest": call["digest"]})
+        await api.decide(call)
         done = await asked
     assert (text_of(done), done.is_error) == ("42", False)
     [run] = (await api("GET", "runs", params={"notebook": path}))[1]
@@ -170,8 +170,8 @@ async def test_a_call_that_waits_gives_a_handle_and_a_repeat_finds_it_until_its_
         other = await client.call_tool("run_python", arguments | {"code": "2"})
         assert handle_in(other) != handle
         [call, beside] = await api.pending()  # neither waits for the other
-        await decide(api, beside, approved=False)
-        await decide(api, call, approved=True)
+        await api.decide(beside, approved=False)
+        await api.decide(call)
     monkeypatch.undo()
     async with connected(server) as client:  # which has lost the answer
         found = await client.call_tool("run_python", arguments)
@@ -200,7 +200,7 @@ async def test_a_request_that_is_closed_cancels_nothing(
         assert [one["approval_id"] for one in await api.pending()] == [call["approval_id"]]
         async with connected(server, mode, mode=mode) as client:
             asked = asyncio.create_task(client.call_tool("run_python", arguments))
-            await decide(api, call, approved=True)
+            await api.decide(call)
             assert "'kept'" in text_of(await asked)
 
 
@@ -224,7 +224,7 @@ async def test_a_call_that_waits_tells_so_and_has_no_client_answer_for_the_perso
         waiting = asyncio.create_task(client.call_tool("run_python", arguments, progress_callback=on_progress))
         call = await api.next_approval()
         await until(lambda: len(told) > 2)
-        await decide(api, call, approved=False)
+        await api.decide(call, approved=False)
         assert (await waiting).is_error
     assert {*told} == {(mcp_server.WAIT_SECONDS, f"Waits for the user in {path}.")}
     assert asked == []
@@ -238,11 +238,11 @@ async def test_two_clients_and_two_notebooks_are_never_mixed_up(server: Server, 
             asyncio.create_task(client.call_tool("run_python", {"notebook_path": at, "code": f"name = {name!r}; name"}))
             for client, at, name in wanted
         ]
-        calls = await all_waiting(api, 3)
+        calls = await api.all_waiting(3)
         found = {(call["client"], call["notebook"]) for call in calls}
         assert found == {("A", path), ("B", "other.ipynb"), ("B", path)}
         for call in calls:
-            await decide(api, call, approved=True)
+            await api.decide(call)
         assert [text_of(result) for result in await asyncio.gather(*asked)] == ["'A'", "'B'", "'B in A'"]
         where = await two.call_tool("inspect_variables", {"notebook_path": "other.ipynb", "names": ["name"]})
         assert "'B'" in text_of(where)
@@ -294,8 +294,8 @@ async def test_a_person_allows_a_client_in_one_notebook_and_sends_it_away(
         elsewhere = asyncio.create_task(client.call_tool("run_python", {"notebook_path": "other.ipynb", "code": "3"}))
         async with connected(server, "Another") as another:
             waits = asyncio.create_task(another.call_tool("run_python", {**here, "code": "4"}))
-            for call in await all_waiting(api, 2):
-                await decide(api, call, approved=False)
+            for call in await api.all_waiting(2):
+                await api.decide(call, approved=False)
             assert [(await one).is_error for one in (elsewhere, waits)] == [True, True]
         found = (await api("GET", "clients", params={"notebook": path}))[1]
         assert [(one["client"], [rule["text"] for rule in one["rules"]]) for one in found] == [
@@ -334,7 +334,7 @@ async def test_a_program_that_starts_programs_is_led_to_the_server(server: Serve
         asked = asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": "6 * 7"}))
         call = await api.next_approval()
         assert call["client"] == "Codex"
-        await decide(api, call, approved=True)
+        await api.decide(call)
         assert text_of(await asked) == "42"
 
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from jupyter_core.utils import ensure_async
@@ -16,7 +14,7 @@ from agent_kernel_server import identity
 from agent_kernel_server.mcp_server import server as mcp_server
 from tests.server.client import Api, service_of
 from tests.server.mcp_client import *  # noqa: F403 -- its fixture, which pytest finds by its name
-from tests.server.mcp_client import all_waiting, connected, decide, handle_in, text_of
+from tests.server.mcp_client import connected, handle_in, text_of
 from tests.server.serving import Server
 from tests.waiting import until
 
@@ -72,8 +70,7 @@ async def test_what_a_client_changed_is_undone_after_a_restart_or_said_to_be_los
     async with connected(server) as client:
         arguments = {"notebook_path": path, "path": "a.txt", "content": "new"}
         asked = asyncio.create_task(client.call_tool("write_file", arguments))
-        call = await api.next_approval()
-        await decide(api, call, approved=True)
+        call = await api.decide()
         assert not (await asked).is_error
     service = service_of(server.extension)
     await (await service.runtime()).aclose()  # as a server that has gone, and one that comes in its place
@@ -101,7 +98,7 @@ async def test_after_a_restart_a_call_waits_on_and_what_became_of_one_that_ran_i
     waits, runs = ({"notebook_path": path, "code": code} for code in ("6 * 7", WAITS))
     async with connected(server) as client:
         running = handle_in(await client.call_tool("run_python", runs))
-        await decide(api, await api.next_approval(), approved=True)
+        await api.decide()
         await until((server.root / "begun").exists)
         waiting = handle_in(await client.call_tool("run_python", waits))
     service = service_of(server.extension)
@@ -113,10 +110,10 @@ async def test_after_a_restart_a_call_waits_on_and_what_became_of_one_that_ran_i
         assert lost.is_error
         assert text_of(lost).startswith("Outcome unknown")
         asked = asyncio.create_task(client.call_tool("run_python", waits))
-        [call] = await all_waiting(api, 1)
+        [call] = await api.all_waiting(1)
         assert call["run_id"] == waiting
         (server.root / "go-on").touch()
-        await decide(api, call, approved=True)
+        await api.decide(call)
         said = text_of(await asked)
         assert (said.startswith("You have sent this call before"), said.endswith("\n42")) == (True, True)
 
@@ -147,7 +144,7 @@ class TestTwoUsers:
                 assert refused.is_error is (name == "ben")
         assert [call["run_id"] for call in await api.pending()] == list(handles.values())
         for call in await api.pending():
-            await decide(api, call, approved=False)
+            await api.decide(call, approved=False)
         outcomes = [one for one in (await api("GET", "audit"))[1][:4] if one["kind"] == "decision"]
         assert {one["asked_by"] for one in outcomes} == {"ana", "ben"}
 
@@ -172,24 +169,6 @@ async def test_a_server_that_stops_says_so_to_its_clients(server: Server, api: A
             assert error.value.code == 503
 
 
-class Sessions:
-    """Those of the package, which begin or end in trouble."""
-
-    def __init__(self, begin: Callable[[], None], end: Callable[[], Awaitable[None]]) -> None:
-        self._begin, self._end = begin, end
-
-    async def handle_request(self, *_: Any) -> None:
-        raise RuntimeError("Task group is not initialized.")
-
-    @asynccontextmanager
-    async def run(self) -> AsyncIterator[None]:
-        self._begin()
-        try:
-            yield
-        finally:
-            await self._end()
-
-
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_request_that_meets_the_end_of_the_server_leaves_no_traceback(
@@ -200,82 +179,7 @@ async def test_a_request_that_meets_the_end_of_the_server_leaves_no_traceback(
             asyncio.create_task(client.call_tool("run_python", {"notebook_path": path, "code": str(number)}))
             for number in range(5)
         ]
-        await all_waiting(api, len(asked))
+        await api.all_waiting(len(asked))
         await server.extension.stop_extension()
         await asyncio.gather(*asked, return_exceptions=True)
     assert [one.getMessage() for one in caplog.records if one.exc_info] == []
-
-
-class Slow(Authorizer):
-    """Permits all, but whether something may run it says when it is let."""
-
-    asked: ClassVar[asyncio.Event]
-    says: ClassVar[asyncio.Event]
-
-    async def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
-        if action == "execute" and resource == identity.AUTH_RESOURCE:
-            Slow.asked.set()
-            await Slow.says.wait()
-        return True
-
-
-class TestWhoIsAuthorizedTooLate:
-    @pytest.fixture
-    def server_traits(self) -> dict[str, Any]:
-        Slow.asked, Slow.says = asyncio.Event(), asyncio.Event()
-        return {"authorizer_class": Slow}
-
-    @pytest.mark.usefixtures("fresh")
-    async def test_is_told_to_ask_again_and_leaves_no_traceback(
-        self, server: Server, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        over = asyncio.Event()
-
-        async def lingers() -> None:
-            """As any task of the extension's that takes its time to end."""
-            try:
-                await asyncio.Event().wait()
-            finally:
-                await over.wait()
-
-        service = service_of(server.extension)
-        service.tasks.spawn(lingers(), "one that lingers")
-        request = server.fetch("agent-kernel", "mcp", method="DELETE")
-        await Slow.asked.wait()
-        stopping = asyncio.create_task(server.extension.stop_extension())
-        await until(lambda: service.client_calls.closed)
-        Slow.says.set()
-        with pytest.raises(HTTPClientError) as error:
-            await request
-        over.set()
-        await stopping
-        assert error.value.code == 503
-        assert [one.getMessage() for one in caplog.records if one.exc_info] == []
-
-
-@pytest.mark.usefixtures("fresh")
-async def test_a_request_is_told_to_ask_again_where_the_sessions_fail_or_end(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ending, over = asyncio.Event(), asyncio.Event()
-
-    async def end() -> None:
-        ending.set()
-        await over.wait()
-
-    async def status() -> int:
-        with pytest.raises(HTTPClientError) as error:
-            await server.fetch("agent-kernel", "mcp", method="DELETE")
-        return error.value.code
-
-    calls, tasks = service_of(server.extension).client_calls, service_of(server.extension).tasks
-    monkeypatch.setattr(mcp_server, "make_sessions", lambda *_: Sessions(lambda: 1 / 0, end))
-    assert await status() == 503
-    ending.clear()
-    monkeypatch.setattr(mcp_server, "make_sessions", lambda *_: Sessions(lambda: None, end))
-    await calls.app()
-    stopping = asyncio.create_task(tasks.aclose())
-    await ending.wait()
-    assert await status() == 503
-    over.set()
-    await stopping

@@ -1,6 +1,5 @@
 """Calls of tools of MCP servers in runs: a server in Python with the official package, and a real Jupyter server."""
 
-import asyncio
 import json
 import sys
 from collections.abc import Callable
@@ -13,7 +12,8 @@ from agent_kernel.testing import FakeOpenAI, call, calls, say
 from agent_kernel.tools import server_tools
 from tests.server.client import Api, Kernel
 from tests.server.mcp_servers import *  # noqa: F403 -- fixtures, which pytest finds by their names
-from tests.server.mcp_servers import PEER, approved, ready, run_calls, until, until_unknown
+from tests.server.mcp_servers import PEER, approved, ready, run_calls, until_unknown
+from tests.waiting import look_until, until
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -92,7 +92,7 @@ async def test_a_question_of_the_server_is_a_card_that_asks_the_user(api: Api, m
     async def asked() -> Any:
         return [one for one in (await api("GET", "approvals"))[1] if one["tool_name"] == "ask_user"]
 
-    [question] = await until(asked)
+    [question] = await look_until(asked)
     assert question["state"] == "executing"
     assert "How large?" in question["tool_input"]
     assert (await api("POST", "approvals", question["approval_id"], "result", body={"output": "7"}))[0] < 300
@@ -147,8 +147,7 @@ async def test_roots_are_the_notebooks_folder_and_the_environment_is_clean(
 async def test_a_tool_that_changed_since_it_was_allowed_asks_with_the_difference(api: Api, model: FakeOpenAI) -> None:
     await ready(api)
     model.add(calls(call("legacy__look")), say("Seen."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
     waiting = await api.next_approval()
     assert any(rule["text"].startswith("allow legacy__look defined as ") for rule in waiting["rules"])
     body = {"approved": True, "scope": "conversation"}
@@ -159,20 +158,19 @@ async def test_a_tool_that_changed_since_it_was_allowed_asks_with_the_difference
     view = await api.ended(conversation_id)
     assert view["tool_calls"][-1]["by"] == "policy"
     await api.start_run(conversation_id)
-    redefine = await api.next_approval()
-    await api("POST", "approvals", redefine["approval_id"], body={"approved": True})
+    await api.decide()
     await api.ended(conversation_id)
 
     async def redefined() -> bool:
         return "stranger" in (await ready(api))["legacy__look"]["description"]
 
-    await until(redefined)
+    await look_until(redefined)
     model.add(calls(call("legacy__look")), say("No."))
     await api.start_run(conversation_id)
     waiting = await api.next_approval()
     [changed] = [one for one in waiting["warnings"] if one["title"] == "Changed since you allowed it:"]
     assert '+  "Look, and mail it to a stranger."' in changed["detail"]
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": False})
+    await api.decide(waiting, approved=False)
     await api.ended(conversation_id)
 
 
@@ -182,8 +180,7 @@ async def test_a_call_does_not_run_that_its_server_has_defined_otherwise_since_i
     own_file(moody={"command": sys.executable, "args": [PEER, "legacy", str(folder)]})
     await ready(api)
     model.add(calls(call("moody__redefine"), call("moody__look")), say("Done."))
-    conversation_id = await api.new_conversation()
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin()
 
     async def both() -> Any:
         waiting = {one["tool_name"]: one["approval_id"] for one in await api.pending()}
@@ -192,9 +189,9 @@ async def test_a_call_does_not_run_that_its_server_has_defined_otherwise_since_i
     async def redefined() -> bool:
         return "stranger" in (await ready(api))["moody__look"]["description"]
 
-    waiting = await until(both)
+    waiting = await look_until(both)
     await api("POST", "approvals", waiting["moody__redefine"], body={"approved": True})
-    await until(redefined)
+    await look_until(redefined)
     await api("POST", "approvals", waiting["moody__look"], body={"approved": True})
     look = (await api.ended(conversation_id))["tool_calls"][1]
     assert (look["tool_name"], look["state"]) == ("moody__look", "error")
@@ -240,32 +237,6 @@ async def test_a_tool_that_a_person_named_gives_its_outcome_again_until_somethin
 
 
 @pytest.mark.kernel
-async def test_the_outcome_of_a_servers_call_that_asked_a_person_is_not_given_again(
-    api: Api, model: FakeOpenAI, kernel: Kernel
-) -> None:
-    await ready(api)
-    ask = call("modern__ask")
-    agent = "ak.Agent(tools=['run_python', 'modern.*'], policy='allow', cache=['modern.ask'])"
-
-    async def answer_two() -> None:
-        answered: set[str] = set()
-
-        async def asked() -> Any:
-            _, listed = await api("GET", "approvals")
-            return {one["approval_id"] for one in listed if one["tool_name"] == "ask_user"} - answered
-
-        for size in ("7", "8"):
-            [question] = await until(asked)
-            answered.add(question)
-            await api("POST", "approvals", question, "result", body={"output": size})
-
-    answering = asyncio.create_task(answer_two())
-    found = await runs_of(api, kernel, model, agent, ask, ask)
-    await answering
-    assert [one for one in found if one[0] == "ask"] == [("ask", False)] * 2
-
-
-@pytest.mark.kernel
 async def test_many_tools_are_found_and_called_by_name_with_cards_of_their_own(
     api: Api, model: FakeOpenAI, kernel: Kernel
 ) -> None:
@@ -275,32 +246,12 @@ async def test_many_tools_are_found_and_called_by_name_with_cards_of_their_own(
         calls(call("call_tool", name="modern__add", arguments={"a": 20, "b": 22})),
         say("42."),
     )
-    conversation_id = await api.new_conversation(kernel_id=kernel.kernel_id)
-    await api.start_run(conversation_id)
+    conversation_id = await api.begin(kernel)
     waiting = await api.next_approval()
     assert (waiting["tool_name"], json.loads(waiting["tool_input"])) == ("modern__add", {"a": 20, "b": 22})
     assert any(rule["text"].startswith("allow modern__add defined as ") for rule in waiting["rules"])
-    await api("POST", "approvals", waiting["approval_id"], body={"approved": True})
+    await api.decide(waiting)
     found, added = (await api.ended(conversation_id))["tool_calls"]
     assert (found["by"], found["state"]) == ("policy", "success")
     assert "modern__add: Add two numbers." in found["result"]
     assert added["result"] == "42"
-
-
-@pytest.mark.soak
-async def test_the_reference_server_of_npm_works(api: Api, model: FakeOpenAI, own_file: Callable[..., None]) -> None:
-    own_file(everything={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything@2026.8.31"]})
-    asked = [
-        call("everything__echo", message="hello"),
-        call("everything__get-tiny-image"),
-        call("everything__get-structured-content", location="New York"),
-        call("everything__get-roots-list"),
-        call("everything__trigger-long-running-operation", duration=1, steps=2),
-    ]
-    view = await run_calls(api, model, *asked)
-    results = [one["result"] for one in view["tool_calls"]]
-    assert [one["state"] for one in view["tool_calls"]] == ["success"] * len(asked)
-    assert results[0] == "Echo: hello"
-    assert "temperature" in results[2]
-    assert "file://" in results[3]
-    assert any("image/png" in output["data"] for output in view["tool_calls"][1]["outputs"])

@@ -39,32 +39,6 @@ async def test_no_unasked_read_leaves_the_folder_while_a_folder_in_it_is_flipped
 
 
 @pytest.mark.kernel
-async def test_always_allow_in_a_folder_does_not_reach_through_a_link_in_it(
-    api: Api, fresh_kernel: Kernel, model: FakeOpenAI, work: Path
-) -> None:
-    (work / "data" / "y.csv").symlink_to(work.parent / "outside" / "x.csv")
-    written = [call("write_file", path=f"data/{name}.csv", content="written\n") for name in ("x", "y", ".z")]
-    for one in written:
-        model.add(one)
-    model.add(say("Done."))
-    conversation_id = await api.begin(fresh_kernel)
-    waiting = await api.next_approval()
-    rule = 'allow write_file where path matches "data/*.csv"'
-    decision = {"approved": True, "scope": "conversation", "rule": rule}
-    assert (await api("POST", "approvals", waiting["approval_id"], body=decision))[0] == 200
-    linked = await api.next_approval()
-    assert linked["place"]["path"] == str(work.parent / "outside" / "x.csv")
-    assert rule not in [offer["text"] for offer in linked["rules"]]
-    await api.decide(linked, approved=False)
-    hidden = await api.next_approval()
-    assert ".z" in hidden["tool_input"]
-    await api.decide(hidden, approved=False)
-    await api.ended(conversation_id)
-    assert (work / "data" / "x.csv").read_text() == "written\n"
-    assert (work.parent / "outside" / "x.csv").read_text() == "secret\n"
-
-
-@pytest.mark.kernel
 async def test_a_write_goes_where_the_card_said_or_nowhere(
     api: Api, fresh_kernel: Kernel, model: FakeOpenAI, work: Path
 ) -> None:

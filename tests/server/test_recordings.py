@@ -1,6 +1,5 @@
 """Recording and replaying on a server: paths are relative to the notebook's folder, and stay inside the server's."""
 
-import os
 from pathlib import Path
 
 import nbformat
@@ -55,16 +54,3 @@ async def test_a_run_is_recorded_in_the_notebooks_folder_and_plays_from_there(
     assert f"{path}:4" in stopped
     assert "inside the server's directory" in await play(open_kernel, "--record ../../sum.jsonl")
     assert len(model.requests) == asked
-
-
-async def test_a_pipe_ends_the_run_and_holds_up_nothing(
-    open_kernel: Kernel, jp_root_dir: Path, model: FakeOpenAI
-) -> None:
-    os.mkfifo(jp_root_dir / "folder" / "pipe.jsonl")
-    for options in ("--model replay:pipe.jsonl", "--record pipe.jsonl"):
-        for _ in range(4):
-            ended = await play(open_kernel, options)
-            assert ended.startswith("error"), ended
-            assert "pipe.jsonl can't be read: Not a regular file" in ended
-    model.add(say("Done."))
-    assert (await play(open_kernel, "")).startswith("complete")

@@ -50,23 +50,6 @@ async def test_no_request_makes_a_rule(api: Api) -> None:
     assert [one["origin"] for one in (await api("GET", "rules"))[1]] == ["site"]
 
 
-async def test_a_rule_that_is_removed_over_http_asks_again_in_the_run_that_is_under_way(
-    api: Api, kernel: Kernel, model: FakeOpenAI
-) -> None:
-    _, rule = await saved(api, kernel, model)
-    model.add(call("write_file", path="a", content="1"), call("run_python", code="2"), say("Done."))
-    conversation_id = await api.begin(kernel)
-    write = await api.next_approval()
-    await api("DELETE", "rules", rule["rule_id"])
-    [run] = (await api("GET", "conversations", conversation_id))[1]["runs"]
-    assert [one["origin"] for one in run["policy"]["rules"]] == ["site"]
-    await api.decide(write, approved=False)
-    code = await api.next_approval()
-    assert code["tool_name"] == "run_python"
-    await api.decide(code, approved=False)
-    await api.ended(conversation_id)
-
-
 async def test_a_cell_lists_the_rules_and_takes_a_saved_one_out_of_force(
     api: Api, kernel: Kernel, model: FakeOpenAI
 ) -> None:

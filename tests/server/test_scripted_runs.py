@@ -1,11 +1,9 @@
 """Scripts of a notebook's code on a server: what they decide, and what the site leaves to a person."""
 
-from typing import Any
-
 import pytest
 
 from agent_kernel.testing import FakeOpenAI, call, calls, say
-from tests.server.client import Api, Kernel
+from tests.server.client import Kernel
 
 pytestmark = pytest.mark.kernel
 
@@ -32,16 +30,3 @@ async def test_a_script_decides_on_the_server_with_a_person_there(kernel: Kernel
     assert await kernel.text(READ) == "success:script denied:script denied:policy True False\n"
     notes = await kernel.text("from agent_kernel.notebook.run import state_of\nprint(state_of(run).view.policy.notes)")
     assert "A script in the notebook's code decides on calls that ask (2 decisions)" in notes
-
-
-class TestWhereTheSiteAsks:
-    @pytest.fixture
-    def extension_traits(self) -> dict[str, Any]:
-        return {"policy_cap": "ask"}
-
-    async def test_a_script_denies_and_a_person_approves(self, api: Api, kernel: Kernel, model: FakeOpenAI) -> None:
-        await loaded(kernel, model)
-        waiting = await api.next_approval()
-        assert waiting["tool_input"] == '{"code":"a = 1"}'
-        await api.decide(waiting)
-        assert await kernel.text(READ) == "success:user denied:script denied:policy True False\n"
