@@ -57,6 +57,14 @@ class _Renderer(RendererHTML):
         words = self.renderInlineAsText(token.children or [], options, env)
         return f'<a href="{address}">{html.escape(words) or "image"}</a>'
 
+    def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """A column's alignment is an attribute, because styles are removed."""
+        if style := tokens[idx].attrs.pop("style", ""):
+            tokens[idx].attrSet("align", str(style).removeprefix("text-align:"))
+        return self.renderToken(tokens, idx, options, env)
+
+    th_open = td_open
+
     def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
         formulas: list[Formula] = env["formulas"]
         formulas.append(tokens[idx].meta["formula"])

@@ -148,6 +148,12 @@ def test_a_remote_picture_is_a_link() -> None:
     )
 
 
+def test_columns_of_a_table_are_aligned_as_the_model_wrote_them() -> None:
+    shown = render("| a | b | c |\n| - | -: | :-: |\n| 1 | 2 | 3 |")
+    assert '<th>a</th>\n<th align="right">b</th>\n<th align="center">c</th>' in shown
+    assert '<td>1</td>\n<td align="right">2</td>\n<td align="center">3</td>' in shown
+
+
 def test_hidden_characters_are_written_out() -> None:
     call = a_call(
         arguments={"code": "if admin\u202e:\u2066 pass"}, reason="\u202ereason", outputs=[printed("a\u200bb")]
