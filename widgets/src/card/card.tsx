@@ -152,12 +152,11 @@ function HeadWords({ card, draft }: PartProps): JSX.Element {
   return (
     <>
       {title === "" ? <code class="ak-title">{tool}</code> : <span class="ak-title">{title}</span>}
-      {said === null ? (
+      {said !== null && said !== "" && <span class="ak-sum">{said}</span>}
+      {object !== "" && (
         <code class="ak-sum">
           <Plain text={object} />
         </code>
-      ) : (
-        <span class="ak-sum">{said}</span>
       )}
       {title !== "" && <code class="ak-tool">{tool}</code>}
     </>
