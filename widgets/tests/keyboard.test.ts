@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { ACTIONS } from "../src/card/actions";
 import { keyName, type Field, type Key } from "../src/ui/keys";
 import {
   button,
@@ -399,6 +400,27 @@ describe("in a notebook", () => {
     await key(cell, "b");
     expect(heard).toEqual(["b on cell"]);
   });
+
+  test.each(
+    Object.values(ACTIONS)
+      .flatMap(({ keys }): readonly string[] => keys)
+      .filter((name) => /^[A-Z]$/.test(name))
+      .map((name) => name.toLowerCase()),
+  )(
+    "%s, a letter of a card's buttons, does nothing to the cell for two seconds after the card has gone",
+    async (letter) => {
+      const { root, cell, heard } = await inNotebook(waits);
+      await key(card(root, "t1"), "Escape"); // nobody types
+      card(root, "t1").focus();
+      closeViews();
+      await settle(1_500);
+      await key(cell, letter);
+      expect(heard).toEqual([]);
+      await settle(2_500);
+      await key(cell, letter);
+      expect(heard).toEqual([`${letter} on cell`]);
+    },
+  );
 
   test("a run that did not have the focus leaves it where it is", async () => {
     const { cell } = await inNotebook(waits);

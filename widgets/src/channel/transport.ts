@@ -91,9 +91,10 @@ function framesOf(message: unknown): string[] {
   return Array.isArray(frames) ? frames.filter((frame) => typeof frame === "string") : [];
 }
 
-const PING_EVERY_MS = 20_000;
+/** A lost network may close no socket, and clocks go on until it is noticed: after both of these at the latest. */
+const PING_EVERY_MS = 5_000;
 /** No frame of any kind for this long after a ping: the line is dead, whatever the browser thinks. */
-const ANSWER_WITHIN_MS = 10_000;
+const ANSWER_WITHIN_MS = 5_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
 const OPEN = 1;
@@ -146,6 +147,11 @@ export class SocketTransport implements Transport {
     if (this.retry !== undefined) this.retryNow();
   };
 
+  /** A server on this machine is still there. */
+  private readonly doubt = (): void => {
+    if (this.ping !== undefined) this.sendPing();
+  };
+
   constructor(private readonly address: Address) {
     this.useToken = address.tokenFirst && address.token !== null;
   }
@@ -153,6 +159,7 @@ export class SocketTransport implements Transport {
   start(listener: TransportListener): void {
     this.listener = listener;
     window.addEventListener("online", this.wake);
+    window.addEventListener("offline", this.doubt);
     this.connect();
   }
 
@@ -170,6 +177,7 @@ export class SocketTransport implements Transport {
 
   close(): void {
     window.removeEventListener("online", this.wake);
+    window.removeEventListener("offline", this.doubt);
     this.listener = null;
     clearTimeout(this.retry);
     this.release();
@@ -250,6 +258,7 @@ export class SocketTransport implements Transport {
 
   private release(): void {
     clearInterval(this.ping);
+    this.ping = undefined;
     this.clearDeadline();
     const socket = this.socket;
     this.socket = null;

@@ -9,7 +9,7 @@ export const SUPPRESS_SHORTCUTS = "data-lm-suppress-shortcuts";
 const MEANT_MS = 800;
 /** A key of a card's buttons was meant for the card so long after the card has gone. Cards have no other letters. */
 const LATE_MS = 2_000;
-const CARD_KEY = /^[adel]$/i;
+const CARD_KEY = /^[adelr]$/i;
 /** Asks the JupyterLab extension to make a cell active that is out of view: a windowed notebook has taken it from the page. */
 export const ACTIVATE_CELL = "agent-kernel:activate-cell";
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
