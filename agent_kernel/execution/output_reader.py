@@ -17,7 +17,9 @@ FIRST_CHUNK_SECONDS = 0.02
 """How long the first text after a pause waits for more."""
 CHUNK_CHARACTERS = 32_768
 LIVE_CHARACTERS = 1_048_576
-"""Most stream text sent to clients for one call."""
+"""Most stream text sent to clients for one call while it runs."""
+END_CHARACTERS = 32_768
+"""Most of the rest that is sent when the call ends or fails: results are at the end."""
 DISPLAY_CHARACTERS = 16_777_216
 """Most display data sent to clients for one call. A plot has about 50,000, a table 5,000, a Plotly page 4,700,000."""
 METADATA_CHARACTERS = 65_536
@@ -27,7 +29,7 @@ PROMPT_CHARACTERS = 2_000
 """Most of what code says when it asks for a line."""
 
 StreamName = Literal["stdout", "stderr"]
-_LIVE_NOTE = "\n[The live output stops here, at 1 MiB. The call goes on; the model gets the beginning and the end.]\n"
+_LIVE_NOTE = "\n[More than 1 MiB was printed. What follows is shown when the call has ended.]\n"
 
 
 class OutputReader:
@@ -43,6 +45,7 @@ class OutputReader:
         self._flush: asyncio.TimerHandle | None = None
         self._sent_at = float("-inf")
         self._sent_stream = self._sent_display = 0
+        self._shown = 0  # characters of the streams that clients have, since they were cleared
         self._clear_next = False
         self._ended = False
 
@@ -71,7 +74,7 @@ class OutputReader:
 
     async def end(self, last: str) -> tuple[str, str | None]:
         """The call has ended: its whole text, with `last` after its outputs, and the file that has more of it."""
-        self._send_pending()
+        self._send_end()
         streams, self._streams = self._streams, StreamText()
         displays, self._displays = self._displays, [(known, "") for known, _ in self._displays if known is not None]
         errors, self._errors = self._errors, []
@@ -116,7 +119,7 @@ class OutputReader:
         self._emit(OutputView(kind="display", data=bundle, metadata=about, display_id=display_id))
 
     def _error(self, name: str, message: str, traceback: str) -> None:
-        self._send_pending()
+        self._send_end()
         text = plain(traceback).rstrip()
         if not self._ended:
             self._errors.append(text)
@@ -135,6 +138,7 @@ class OutputReader:
         if self._clear_next:
             self._clear_next = False
             self._pending = []
+            self._shown = 0
             self._streams.clear()
             self._displays.clear()
             self._emit(OutputView(kind="clear"))
@@ -154,11 +158,24 @@ class OutputReader:
         if room < 0:
             return
         self._sent_stream += len(text)
+        self._shown += min(len(text), room)
         for start in range(0, min(len(text), room), CHUNK_CHARACTERS):
             piece = text[start : min(start + CHUNK_CHARACTERS, room)]
             self._emit(OutputView(kind="stream", name=name, text=piece))
         if len(text) > room:
             self._emit(OutputView(kind="stream", name="stderr", text=_LIVE_NOTE))
+
+    def _send_end(self) -> None:
+        """Send what is printed so far; of a text that was too long to be sent while it came, the end."""
+        self._send_pending()
+        unsent = self._streams.length - self._shown
+        self._shown = max(self._shown, self._streams.length)
+        text = self._streams.end(min(unsent, END_CHARACTERS))
+        if unsent > len(text):
+            note = f"[{unsent - len(text):,} characters are left out here.]\n"
+            self._emit(OutputView(kind="stream", name="stderr", text=note))
+        if text:
+            self._emit(OutputView(kind="stream", text=text))
 
 
 def _size(bundle: Mapping[str, Any]) -> int:

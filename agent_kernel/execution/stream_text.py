@@ -2,6 +2,7 @@
 
 import re
 from collections import deque
+from itertools import chain
 
 from agent_kernel.tools.truncation import SPILL_BYTES, new_file
 
@@ -38,10 +39,11 @@ class StreamText:
         self._first: list[str] = []
         self._last: deque[str] = deque()
         self._room = SPILL_BYTES
-        self._length = self._last_length = 0
+        self.length = 0
+        self._last_length = 0
 
     def append(self, text: str) -> None:
-        self._length += len(text)
+        self.length += len(text)
         if self._room > 0:
             self._first.append(text[: self._room])
             text, self._room = text[self._room :], max(0, self._room - len(text))
@@ -51,10 +53,22 @@ class StreamText:
             while self._last_length - len(self._last[0]) >= _TAIL_CHARACTERS:
                 self._last_length -= len(self._last.popleft())
 
+    def end(self, characters: int) -> str:
+        """The last characters as they came, at most as many as are kept of the end."""
+        if characters <= 0:
+            return ""
+        kept: list[str] = []
+        for piece in chain(reversed(self._last), reversed(self._first)):
+            kept.append(piece[-characters:])
+            characters -= len(kept[-1])
+            if not characters:
+                break
+        return "".join(reversed(kept))
+
     def text(self) -> tuple[str, str | None]:
         """The text, and the file that has what it leaves out. Writes that file: call it in a thread."""
         first, last = "".join(self._first), "".join(self._last)
-        if self._length <= SHOWN_CHARACTERS:
+        if self.length <= SHOWN_CHARACTERS:
             return plain(first), None
         try:
             path, file = new_file("output")
@@ -67,5 +81,5 @@ class StreamText:
             kept = "all of it" if not last else f"the first {SPILL_BYTES // 1_048_576} MiB"
             where = f"; {kept} is in the file {name}"
         end = (first[-_TAIL_CHARACTERS:] + last)[-_TAIL_CHARACTERS:]
-        note = f"[... {self._length - SHOWN_CHARACTERS:,} characters left out here{where} ...]"
+        note = f"[... {self.length - SHOWN_CHARACTERS:,} characters left out here{where} ...]"
         return f"{plain(first[:_HEAD_CHARACTERS])}\n{note}\n{plain(end)}", name
