@@ -149,11 +149,12 @@ class _KernelCall:
             if offered[1].done():
                 await self._link.reply(offered, Reply)  # raises where the kernel refuses the call
             while not (sent[1].done() or ended.done()):
-                with contextlib.suppress(TimeoutError):
+                try:
                     async with asyncio.timeout(COLLECT_SECONDS):
                         await self._link.wait_first(sent, ended)
-                if (await self._collect()).end is not None:
-                    break
+                except TimeoutError:
+                    if (await self._collect()).end is not None:
+                        break
             return sent[1].result() if sent[1].done() else {}
         finally:
             ended.cancel()

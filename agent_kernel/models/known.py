@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from agent_kernel.models import prices
@@ -55,7 +55,12 @@ class Capabilities:
 
     def over(self, other: "Capabilities") -> "Capabilities":
         """Both combined; this one wins where both say something."""
-        return replace(other, **{name: said for name, said in asdict(self).items() if said is not None})
+        return Capabilities(
+            images=other.images if self.images is None else self.images,
+            tools=other.tools if self.tools is None else self.tools,
+            context_tokens=other.context_tokens if self.context_tokens is None else self.context_tokens,
+            server=other.server if self.server is None else self.server,
+        )
 
 
 NOTHING_KNOWN = Capabilities()

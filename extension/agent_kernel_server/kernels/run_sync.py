@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from weakref import WeakValueDictionary
 
 import orjson
@@ -13,6 +12,7 @@ from agent_kernel.errors import KernelGone
 from agent_kernel.execution.link import KernelLink, RequestFailed, Unreachable
 from agent_kernel.protocol.kernel import FinishRun, Reply, Request, ResumeRun, UpdateRun
 from agent_kernel.protocol.views import RunView
+from agent_kernel.runtime.clients.feed import Subscription
 from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.runs.queue import RunHandle
 from agent_kernel.runtime.settings import RunSpec
@@ -23,6 +23,8 @@ STATE_SECONDS = 0.25
 """A run's state is sent to the kernel at most this often."""
 DOCUMENT_SECONDS = 1.0
 """Documents that show a run are changed at most this often."""
+LOOK_SECONDS = 0.25
+"""How long what happens in a run is gathered before its text for documents is made anew."""
 
 
 class RunSync:
@@ -91,17 +93,22 @@ class RunSync:
     async def _notebook_of(self, spec: RunSpec) -> str | None:
         return await self._records.paths.notebook_of(self._kernel_id, (spec.cell_id,), spec.notebook_path)
 
-    async def _put_progress(self, spec: RunSpec, subscription: Any) -> None:
+    async def _put_progress(self, spec: RunSpec, subscription: Subscription) -> None:
         """Keep the documents up to date that show the run."""
         if spec.widget_model_id is None:
             return
         put = partial(self._documents.put_progress, spec.run_id, partial(self._notebook_of, spec), self._kernel_id)
         await put()
         async for frame in subscription:
-            if '"type":"token"' not in frame and '"type":"reasoning"' not in frame and await put():
+            run = self._records.find_open(spec.run_id)
+            is_said = run is None or run.seen >= subscription.cursor
+            if is_said or '"type":"token"' in frame or '"type":"reasoning"' in frame:
+                continue
+            await asyncio.sleep(LOOK_SECONDS)
+            if await put():
                 await asyncio.sleep(DOCUMENT_SECONDS)
 
-    async def _send_updates(self, run_id: str, subscription: Any, link: KernelLink) -> None:
+    async def _send_updates(self, run_id: str, subscription: Subscription, link: KernelLink) -> None:
         async for frame in subscription:
             if '"run":{' not in frame:
                 continue  # a token costs no parsing
