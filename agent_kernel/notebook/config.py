@@ -36,6 +36,8 @@ def words_of(line: str) -> list[str] | None:
         if "=" not in rest.partition(" ")[0]:
             return None
         raise UsageError(f"{error}. {_USAGE}") from None
+    if len(words) == 2 and words[0] in NAMES:
+        raise UsageError(f"Write %agent config {words[0]}={words[1]}.")
     return words if not words or words == ["reset"] or "=" in words[0] else None
 
 

@@ -3,8 +3,9 @@
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from agent_kernel.errors import AgentKernelError, ConfigurationError
-from agent_kernel.notebook import completion, magic_commands
+from agent_kernel.notebook import completion, input_transforms, magic_commands
 from agent_kernel.notebook.agent import Agent, last_run, wait_or_cancel
 from agent_kernel.notebook.config import Defaults, value_of, words_of
 from agent_kernel.notebook.execution.undo import backups
@@ -64,7 +65,8 @@ The last run is agent_kernel.last_run(); all of this kernel are agent_kernel.run
 
 
 NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
-_NO_BODY = re.compile(r"%%agent(?!\S)")
+_NEAR = 0.75
+"""How alike a command and its misspelling are; `hello` and `help` are less."""
 _REMOVE = re.compile(r"rules\s+remove\s+(\S+)")
 
 
@@ -132,8 +134,14 @@ class AgentMagics(Magics):
             return "\n".join([defaults, *magic_commands.limits()])
         if (found := _REMOVE.fullmatch(line)) is not None:
             return magic_commands.remove_rule(kernel_state().last_run, found[1])
-        command = self._commands().get(line)
-        return command() if command is not None else None
+        commands = self._commands()
+        if line in commands:
+            return commands[line]()
+        if (meant := _near(line, [*commands, "help"])) is not None:
+            raise UsageError(
+                f"There is no command {line!r}. Did you mean %agent {meant}? To ask the agent, use %%agent."
+            )
+        return None
 
     def _commands(self) -> dict[str, Callable[[], str]]:
         """The commands: a word that is alone in its line. A prompt may begin with such a word."""
@@ -221,6 +229,12 @@ def stats_days(line: str) -> int | None:
     return int(words[2])
 
 
+def _near(line: str, commands: Iterable[str]) -> str | None:
+    """The command that a line of as many words is a misspelling of."""
+    alike = [command for command in commands if len(command.split()) == len(line.split())]
+    return next(iter(get_close_matches(line, alike, 1, _NEAR)), None)
+
+
 def parse(line: str, defaults: Mapping[str, Any] = NO_DEFAULTS) -> Options:
     """Split a line into options and the prompt that follows them, verbatim. Raises `UsageError`."""
     found: dict[str, Any] = {}
@@ -271,24 +285,17 @@ def recorded_model(model: str | None, record: str | None, on_change: OnChange | 
     return f"{model} --on-change {on_change}"
 
 
-def _with_body(lines: list[str]) -> list[str]:
-    """IPython refuses a cell of a magic alone, and asks whether another one was meant."""
-    return [*lines, "\n"] if len(lines) == 1 and _NO_BODY.match(lines[0]) else lines
-
-
 def load(shell: InteractiveShell) -> None:
     install()
     look_for_server(kernel_state())
     warm_up(kernel_state())
     shell.register_magics(AgentMagics)
-    if _with_body not in shell.input_transformers_cleanup:
-        shell.input_transformers_cleanup.append(_with_body)
+    input_transforms.load(shell)
     completion.load(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
     for magics in shell.magics_manager.magics.values():
         magics.pop("agent", None)
-    if _with_body in shell.input_transformers_cleanup:
-        shell.input_transformers_cleanup.remove(_with_body)
+    input_transforms.unload(shell)
     completion.unload(shell)

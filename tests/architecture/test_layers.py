@@ -78,7 +78,7 @@ FLOORS: dict[str, list[tuple[str, ...]]] = {
     "agent_kernel.notebook": [
         ("plain_values",),
         ("tables",),
-        ("batch", "config", "inspect", "options", "startup", "stats"),
+        ("batch", "config", "input_transforms", "inspect", "options", "startup", "stats"),
         ("record_notebook",),
         ("execution",),
         ("context", "offered_tools"),

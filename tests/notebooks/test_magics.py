@@ -41,6 +41,11 @@ def magic_kernel(kernel: TestKernel) -> TestKernel:
         ("%%agent --tools nosuch\nhi", "There is no tool 'nosuch'. The built-in tools are: run_python"),
         ("%%agent --model\nhi", "--model wants a value"),
         ("%agent --wait", "The prompt is empty"),
+        ("%agent stauts", "There is no command 'stauts'. Did you mean %agent status? To ask the agent, use %%agent."),
+        ("%agent undo lst", "Did you mean %agent undo list?"),
+        ("%agent config policy plan", "Write %agent config policy=plan."),
+        ("# Look first.\n%%agent\nWhat's in df?", "%%agent has to be the first line of its cell"),
+        ("x = 1\n%%agent --model demo\nPlot it", "%%agent has to be the first line of its cell"),
     ],
 )
 def test_a_mistake_is_one_clear_message(magic_kernel: TestKernel, cell: str, said: str) -> None:
@@ -71,7 +76,8 @@ def test_prompts_continue_one_conversation_until_a_new_one_is_asked_for(magic_ke
 
 
 def test_a_prompt_may_begin_with_a_word_that_is_a_command_alone(magic_kernel: TestKernel) -> None:
-    for prompt in ("show me the data", "status of the run", "stop words of English", "new plot", "history of tea"):
+    prompts = ("show me the data", "status of the run", "stop words of English", "new plot", "history of tea", "hello")
+    for prompt in (*prompts, "show x", "config policy of this site"):
         magic_kernel.run(f"%agent {prompt}")
         assert magic_kernel.value("ak.last_run().prompt") == repr(prompt)
     before = magic_kernel.value("len(ak.runs())")
@@ -79,6 +85,16 @@ def test_a_prompt_may_begin_with_a_word_that_is_a_command_alone(magic_kernel: Te
     assert magic_kernel.value("ak.last_run().prompt") == "'status'"
     magic_kernel.run("%agent history")
     assert int(magic_kernel.value("len(ak.runs())")) == int(before) + 1
+
+
+def test_a_question_in_one_line_goes_to_the_agent_and_not_to_help_on_a_name(magic_kernel: TestKernel) -> None:
+    magic_kernel.run("%agent --model demo what's in 'df'?")
+    assert magic_kernel.value("ak.last_run().prompt") == repr("what's in 'df'?")
+
+
+def test_a_text_that_has_the_magic_in_it_is_a_text(magic_kernel: TestKernel) -> None:
+    magic_kernel.run('text = """\n%%agent\nHello"""')
+    assert magic_kernel.value("text") == repr("\n%%agent\nHello")
 
 
 def test_a_prompt_keeps_its_markdown(magic_kernel: TestKernel) -> None:
