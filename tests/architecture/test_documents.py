@@ -115,6 +115,14 @@ def test_each_document_below_docs_is_reached_by_a_link() -> None:
     assert sorted(str(page.relative_to(ROOT)) for page in documents - reached) == []
 
 
+def test_the_page_on_the_notebook_names_every_key_of_a_card() -> None:
+    actions = (ROOT / "widgets" / "src" / "card" / "actions.ts").read_text(encoding="utf-8")
+    keys = {key for listed in re.findall(r"\bkeys: \[([^]]*)\]", actions) for key in re.findall(r'"([^"]+)"', listed)}
+    said = re.sub(r"\bEsc\b", "Escape", (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8"))
+    assert "A" in keys
+    assert [key for key in keys if f"**{key.replace('Control', 'Ctrl')}**" not in said] == []
+
+
 @pytest.mark.parametrize("side", ["event", "command"])
 def test_the_protocol_page_names_every_event_and_command_with_its_fields(side: str) -> None:
     """A field is named anywhere on the page; the envelope and the tag are explained once."""
