@@ -103,6 +103,7 @@ def script(entries: Iterable[ScriptEntry]) -> tuple[ScriptedDecision, ...]:
 
 def _decision(entry: ScriptEntry) -> ScriptedDecision:
     if isinstance(entry, ScriptedDecision):
+        _check_texts(entry)
         return entry
     parts: tuple[object, ...] = entry if isinstance(entry, tuple) else (entry,)
     match parts:
@@ -122,9 +123,20 @@ def _decision(entry: ScriptEntry) -> ScriptedDecision:
     )
 
 
+def _check_texts(decision: ScriptedDecision) -> None:
+    """Raises `ConfigurationError`."""
+    for name in ("tool_name", "reason", "answer"):
+        if not isinstance(value := getattr(decision, name), str | None):
+            raise ConfigurationError(f"The {name} of a decision is text, not {type(value).__name__!r}.")
+
+
 def _checked(arguments: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if arguments is None:
         return None
+    if not isinstance(arguments, Mapping):
+        raise ConfigurationError(
+            f"The arguments of a decision are a dict, such as {{'code': '1 + 1'}}, not {type(arguments).__name__!r}."
+        )
     try:
         return parse(dict(arguments))
     except InvalidArguments as error:

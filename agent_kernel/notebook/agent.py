@@ -55,8 +55,7 @@ class Agent:
         timeouts: Mapping[str, float] | None = None,
         cache: Iterable[str] = (),
     ) -> None:
-        if model is not None and not isinstance(model, str) and not callable(getattr(model, "stream", None)):
-            raise ConfigurationError(f"A model is a name or an object with `stream`, not {type(model).__name__!r}.")
+        _check_model(model)
         self._kernel_state = kernel_state()
         self.conversation_id = new_conversation_id()
         self.model = model
@@ -69,8 +68,8 @@ class Agent:
         self.policy = policy if policy is None or isinstance(policy, Policy) else Policy(default=policy)
         if self.policy is not None and self.policy.rules:
             check_rules(self.policy.rules, [tool.declaration for tool in self.tools])
-        self.budget = budget or Budget()
-        self.conversation_budget = conversation_budget or Budget()
+        self.budget = _checked_budget(budget, "budget")
+        self.conversation_budget = _checked_budget(conversation_budget, "conversation_budget")
         self.effort = as_effort(effort)
 
     def start(self, prompt: str, approvals: Iterable[ScriptEntry] | None = None) -> Run:
@@ -84,6 +83,8 @@ class Agent:
         first that covers it, and is denied where none does. Without any, calls ask a person, or are denied where there
         is none. Policy stands above them. Raises `ConfigurationError`.
         """
+        if not isinstance(prompt, str):
+            raise ConfigurationError(f"A prompt is text, not {type(prompt).__name__!r}.")
         if not prompt.strip():
             raise ConfigurationError("The prompt is empty. Say what the agent should do.")
         host = host_for(self._kernel_state, self.model)
@@ -148,6 +149,25 @@ class Agent:
     def run(self, prompt: str, approvals: Iterable[ScriptEntry] | None = None) -> Run:
         """Start a run and wait for its end; an interrupt cancels it. The arguments and errors are those of `start`."""
         return wait_or_cancel(self.start(prompt, approvals))
+
+
+def _check_model(model: Any) -> None:
+    """Raises `ConfigurationError` for what is no name and lacks what a run uses of a model."""
+    if model is None or isinstance(model, str):
+        return
+    lacks = ", ".join(name for name in ("name", "recorded", "stream") if not hasattr(model, name))
+    if lacks or isinstance(model, type):
+        said = repr(model) if isinstance(model, type) else f"{type(model).__name__!r}, which has no {lacks}"
+        raise ConfigurationError(
+            "A model is a name, such as 'gpt-6.1-sol' (%agent models lists them), or an object as "
+            f"agent_kernel.models.base.Model describes, not {said}."
+        )
+
+
+def _checked_budget(budget: Budget | None, name: str) -> Budget:
+    if budget is not None and not isinstance(budget, Budget):
+        raise ConfigurationError(f"{name} is an ak.Budget, such as ak.Budget(usd=0.50), not {type(budget).__name__!r}.")
+    return budget or Budget()
 
 
 def wait_or_cancel(run: Run) -> Run:

@@ -85,7 +85,9 @@ def offered_tools(shell: InteractiveShell, wanted: Iterable[Any], *, has_cells: 
 
 def split_wanted(wanted: Iterable[Any], *, served: bool) -> tuple[tuple[str, ...] | None, list[Any]]:
     """The patterns for tools of MCP servers (`None`: all of them), and the other tools. Raises `ToolDeclarationError`
-    where patterns are given and there is no Jupyter server that could have MCP servers."""
+    where patterns are given and there is no Jupyter server that could have MCP servers, and for what is no list."""
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        raise ToolDeclarationError("tools is a list, such as [my_function] or ['run_python', 'read_file'].")
     others = list(wanted)
     patterns = tuple(one for one in others if isinstance(one, str) and _SERVER_TOOL.search(one))
     others = [one for one in others if one not in patterns]
@@ -99,6 +101,8 @@ def split_wanted(wanted: Iterable[Any], *, served: bool) -> tuple[tuple[str, ...
 
 def with_timeouts(tools: tuple[Tool, ...], timeouts: Mapping[str, float]) -> tuple[Tool, ...]:
     """The tools with these time limits for one call, in seconds by tool name. Raises `ConfigurationError`."""
+    if not isinstance(timeouts, Mapping):
+        raise ConfigurationError("timeouts has seconds by the tool's name, such as {'run_python': 600}.")
     checked = checked_timeouts(timeouts, "timeouts")
     return _redeclared(tools, checked, "timeouts", lambda tool: replace(tool, timeout=checked[tool.name]))
 
@@ -134,7 +138,10 @@ def _redeclared(
     """The tools, of which those with these names are declared otherwise. Raises `ConfigurationError` for a name of
     none."""
     if unknown := sorted({*names} - {tool.declaration.name for tool in tools}):
-        raise ConfigurationError(f"{said}: no tool of this agent is named {', '.join(map(repr, unknown))}.")
+        raise ConfigurationError(
+            f"{said}: no tool of this agent is named {', '.join(map(repr, unknown))}. "
+            f"It has {', '.join(tool.declaration.name for tool in tools)}."
+        )
     return tuple(
         replace(tool, declaration=change(tool.declaration)) if tool.declaration.name in names else tool
         for tool in tools

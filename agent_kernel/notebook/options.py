@@ -45,7 +45,10 @@ class Policy:
     def __post_init__(self) -> None:
         if self.default not in get_args(PolicyMode):
             raise ConfigurationError(f"There is no policy {self.default!r}. Use ask, edit, allow, deny or plan.")
-        object.__setattr__(self, "rules", (self.rules,) if isinstance(self.rules, str) else tuple(self.rules))
+        rules = (self.rules,) if isinstance(self.rules, str) else self.rules
+        if not isinstance(rules, Sequence) or not all(isinstance(rule, str) for rule in rules):
+            raise ConfigurationError("rules is a list of texts, such as ['deny run_shell'].")
+        object.__setattr__(self, "rules", tuple(rules))
         if len(self.rules) > MOST_RULES or any(len(rule) > MOST_RULE_CHARACTERS for rule in self.rules):
             raise ConfigurationError(
                 f"A policy has at most {MOST_RULES} rules, each of at most {MOST_RULE_CHARACTERS} characters."

@@ -56,7 +56,10 @@ from agent_kernel.tools.registry import ToolRegistry
 from agent_kernel.tools.truncation import TextLimits, truncate
 
 logger = logging.getLogger(__name__)
-BROKEN = "Something broke in Agent Kernel, not in your code. The run is stopped; the log has the details."
+BROKEN = (
+    "The run was stopped by an unexpected error. Its traceback is in the output of the Jupyter server, or of the "
+    "kernel where no server runs the agent. Ask again."
+)
 RUN_AGAIN = (
     "The user has run this cell again, so what was said in its earlier run is left out of this conversation. What the "
     "calls of that run did to variables and files remains."
