@@ -112,14 +112,3 @@ async def test_what_is_asked_for_once_the_log_is_closed_is_refused_as_by_a_log_t
     for refused in (opened.say("after"), opened.kept(), opened.log.read_apart(lambda sql: None)):
         with pytest.raises(LogUnavailable, match="is closed"):
             await refused
-
-
-async def test_a_number_that_another_server_took_is_not_taken_again(opened: OpenLog, tmp_path: Path) -> None:
-    other = await Log.open(tmp_path / "log.sqlite")
-    try:
-        for number in range(1, 9, 2):
-            assert await opened.say("here") == number
-            assert await other.write(lambda transaction: say(transaction, "there")) == number + 1
-        assert await numbers(opened) == list(range(1, 9))
-    finally:
-        await other.aclose()

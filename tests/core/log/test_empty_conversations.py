@@ -6,8 +6,8 @@ import pytest
 
 from agent_kernel.errors import TooManyConversations, UnknownConversation
 from agent_kernel.runtime import runtime as runtimes
-from agent_kernel.testing import ScriptedModel, say
-from tests.core.runtime.runtime_fixtures import stage
+from agent_kernel.testing import say
+from tests.core.runtime.runtime_fixtures import Stages
 
 
 @pytest.fixture(autouse=True)
@@ -15,32 +15,28 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "MOST_EMPTY", 3)
 
 
-async def test_one_too_many_is_refused_and_says_what_to_do_until_one_is_used() -> None:
-    with ScriptedModel([say("Hello.")]) as model:
-        one = await stage(model)  # its own conversation is the first
-        made = [await one.runtime.create_conversation() for _ in range(2)]
-        with pytest.raises(TooManyConversations, match="Start a run in one of them, or delete some"):
-            await one.runtime.create_conversation()
-        await one.runtime.create_conversation(conversation_id=made[0].conversation_id)  # it is there
-        await one.run()
+async def test_one_too_many_is_refused_and_says_what_to_do_until_one_is_used(stages: Stages) -> None:
+    one = await stages([say("Hello.")])  # its own conversation is the first
+    made = [await one.runtime.create_conversation() for _ in range(2)]
+    with pytest.raises(TooManyConversations, match="Start a run in one of them, or delete some"):
         await one.runtime.create_conversation()
-        await one.runtime.delete_conversation(made[0].conversation_id)
-        await one.runtime.create_conversation()
-        await one.close()
+    await one.runtime.create_conversation(conversation_id=made[0].conversation_id)  # it is there
+    await one.run()
+    await one.runtime.create_conversation()
+    await one.runtime.delete_conversation(made[0].conversation_id)
+    await one.runtime.create_conversation()
 
 
-async def test_idle_ones_that_nobody_looks_at_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_ones_that_nobody_looks_at_are_forgotten(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "EMPTY_FOR", timedelta(seconds=-1))
-    with ScriptedModel([say("Hello.")]) as model:
-        one = await stage(model)
-        watched, idle = [await one.runtime.create_conversation() for _ in range(2)]
-        subscription = watched.subscribe()
-        await one.run()
-        await one.runtime.create_conversation()
-        new = await one.runtime.create_conversation()
-        for kept in (watched, new, one.conversation):
-            assert await one.runtime.conversation(kept.conversation_id) is kept
-        with pytest.raises(UnknownConversation):
-            await one.runtime.conversation(idle.conversation_id)
-        subscription.close()
-        await one.close()
+    one = await stages([say("Hello.")])
+    watched, idle = [await one.runtime.create_conversation() for _ in range(2)]
+    subscription = watched.subscribe()
+    await one.run()
+    await one.runtime.create_conversation()
+    new = await one.runtime.create_conversation()
+    for kept in (watched, new, one.conversation):
+        assert await one.runtime.conversation(kept.conversation_id) is kept
+    with pytest.raises(UnknownConversation):
+        await one.runtime.conversation(idle.conversation_id)
+    subscription.close()

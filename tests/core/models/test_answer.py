@@ -1,15 +1,26 @@
-"""What is made of an answer's bytes, whatever way they are cut and whatever a server does to the format."""
+"""What is made of an answer's bytes, however they are cut, changed, damaged, packed or endless."""
 
+import gzip
 import itertools
 import json
+import zlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_kernel.errors import ModelError
+from agent_kernel.models import answer_reading
+from agent_kernel.models.answer_reading import MOST_PARTS
 from agent_kernel.models.base import ModelItem, ModelTurn, ToolCallDelta
+from agent_kernel.models.service_faults import Fault, error_object_fault
 from agent_kernel.testing import call, calls, requested
-from tests.core.models.model_apis import WireApi, each_api, said
+from agent_kernel.testing.wire import responses
+from agent_kernel.testing.wire.reply import Reply
+from tests.core.models.model_apis import RESPONSES, WireApi, any_api, each_api, said
+from tests.core.models.model_fixtures import collect, connected, turn_of
 
 TURN = calls(
     call("run_python", call_id="call_1", code="print('naïve 🐧')\n"),
@@ -71,3 +82,156 @@ def test_arguments_keep_big_integers(api: WireApi) -> None:
 def test_malformed_arguments_of_a_finished_turn_reach_the_loop_as_they_are(api: WireApi) -> None:
     turn = ModelTurn("", tool_calls=(requested("f", '{"n": 1', call_id="c"),))
     assert read_turn(api, api.body(turn)).tool_calls == turn.tool_calls
+
+
+def fault_of(api: WireApi, body: bytes) -> Fault:
+    with pytest.raises(Fault) as caught:
+        read(api, body)
+    return caught.value
+
+
+@each_api
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.7])
+def test_an_answer_that_stops_anywhere_is_cut_off(api: WireApi, share: float) -> None:
+    body = api.body(calls(call("f", code="x" * 50), text="Let me look at it."))
+    assert fault_of(api, body[: int(len(body) * share)]).retry
+
+
+@each_api
+def test_half_arguments_are_never_a_call(api: WireApi) -> None:
+    half = api.half_call("f", '{"a": 1')
+    assert "in the middle of a call of f" in fault_of(api, api.event_stream(half, done=False)).detail
+    assert "in the middle of a call of f" in fault_of(api, api.event_stream(half, done=True)).detail
+    too_long = fault_of(api, api.event_stream([*half, *api.length_reached()]))
+    assert "length limit" in too_long.detail
+    assert not too_long.retry
+
+
+@each_api
+@pytest.mark.parametrize(("status", "retry"), [(500, True), (429, True), (400, False), (None, True)])
+def test_an_error_in_the_stream_is_an_error(api: WireApi, status: int | None, retry: bool) -> None:
+    fault = fault_of(api, api.broken("Hel", message="Something broke", status=status))
+    assert (fault.status, fault.retry) == (status, retry)
+    assert fault.detail == "Something broke"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry"),
+    [
+        ("Something broke", None, True),
+        ({"code": "429"}, 429, True),
+        ({"type": "invalid_request_error", "code": None}, 400, False),
+        ({"code": "content_filter"}, None, False),
+        ({"type": "overloaded_error"}, 529, True),
+        ({"type": "rate_limit_error"}, 429, True),
+        ({"type": "timeout_error"}, 504, True),
+        ({"type": "authentication_error"}, 401, False),
+        ({"type": "something_new"}, None, True),
+        ({"code": "rate_limit_exceeded"}, 429, True),
+        ({"code": "server_is_overloaded"}, 503, True),
+        ({"code": "vector_store_timeout"}, 504, True),
+        ({"code": "insufficient_quota"}, 429, False),
+        ({"code": "invalid_prompt"}, 400, False),
+        ({"code": "context_length_exceeded"}, 400, False),
+        ({"code": "bio_policy"}, 400, False),
+        # The type goes before the words of the code.
+        ({"code": "upstream_invalid_response", "type": "server_error"}, 500, True),
+        ({"code": "upstream_invalid_response", "type": "invalid_request_error"}, 400, False),
+    ],
+)
+def test_an_error_is_known_by_its_code_and_its_type(error: Any, status: int | None, retry: bool) -> None:
+    fault = error_object_fault(error if isinstance(error, str) else {"message": "Something broke", **error})
+    assert (fault.status, fault.retry, fault.detail) == (status, retry, "Something broke")
+
+
+def test_a_response_that_failed_is_an_error() -> None:
+    fault = fault_of(RESPONSES, RESPONSES.event_stream([responses.failed("server_error", "Sorry")]))
+    assert (fault.status, fault.code, fault.detail) == (500, "server_error", "Sorry")
+
+
+@each_api
+@pytest.mark.parametrize("body", [b"data: {nonsense\n\n", b"data: 17\n\n", b"data: \xff\xfe\n\n"])
+def test_garbage_in_the_stream_is_an_error(api: WireApi, body: bytes) -> None:
+    assert fault_of(api, body).retry
+
+
+@each_api
+def test_a_web_page_means_a_wrong_address(api: WireApi) -> None:
+    assert fault_of(api, b"\n<!doctype html><title>Sign in</title>").kind == "address"
+    assert fault_of(api, b'{"status": "ok"}').kind == "address"
+
+
+@each_api
+@pytest.mark.parametrize("body", [b"", b"\n\n: keep-alive\n\n", b"data: [DONE]\n\n"])
+def test_an_empty_answer_is_an_error(api: WireApi, body: bytes) -> None:
+    assert fault_of(api, body).detail == "the server sent no answer"
+
+
+@any_api
+@pytest.mark.parametrize(("packing", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+async def test_a_packed_answer_is_not_asked_for_and_yet_read(
+    api: WireApi, packing: str, pack: Callable[[bytes], bytes]
+) -> None:
+    reply = Reply(body=pack(api.body(TURN)), headers={"Content-Encoding": packing}, split_every=7)
+    async with connected(reply, api=api) as (server, model):
+        assert said(await turn_of(model)) == TURN
+    assert server.requests[0].headers["accept-encoding"] == "identity"
+
+
+@any_api
+@pytest.mark.parametrize(
+    ("packing", "tries", "says"),
+    [("br", 1, "packed as 'br', which was not asked for"), ("gzip", 4, "incorrect header check")],
+)
+async def test_a_packed_answer_that_can_not_be_read_is_an_error(
+    api: WireApi, packing: str, tries: int, says: str
+) -> None:
+    reply = Reply(body=b"odd", headers={"Content-Encoding": packing})
+    async with connected(*[reply] * tries, api=api) as (_, model):
+        with pytest.raises(ModelError, match=says):
+            await collect(model)
+
+
+ENDLESS = b"data: " + b"a" * 1_000_000
+
+
+@any_api
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(body=(b": " + b"a" * 1_000_000 + b"\n\n") * 160),
+        Reply(body=ENDLESS * 160),
+        Reply(body=ENDLESS * 2, status=401),
+        Reply(body=gzip.compress(ENDLESS * 40), headers={"Content-Encoding": "gzip"}),
+        Reply(body=gzip.compress(ENDLESS * 2), headers={"Content-Encoding": "gzip"}, status=401),
+    ],
+)
+async def test_an_answer_or_a_refusal_without_end_is_ended(api: WireApi, reply: Reply) -> None:
+    async with connected(reply, api=api) as (_, model):
+        with pytest.raises(ModelError, match=r"does not end|single piece of more than|longer than"):
+            await collect(model)
+
+
+@pytest.fixture
+def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doubles take long for millions of characters."""
+    monkeypatch.setattr(answer_reading, "MOST_CHARACTERS", 100_000)
+
+
+@each_api
+@pytest.mark.parametrize("pieces", [["a" * 30_000] * 5, ["a" * 1_000] * 101])
+def test_a_text_without_end_is_ended(api: WireApi, pieces: list[str], smaller: None) -> None:
+    assert "characters" in fault_of(api, api.saying(*pieces)).detail
+
+
+@each_api
+def test_arguments_without_end_are_ended(api: WireApi, smaller: None) -> None:
+    assert "characters" in fault_of(api, api.body(calls(call("f", code="x" * 100_001)))).detail
+
+
+@each_api
+def test_more_calls_than_anybody_looks_at_are_ended(api: WireApi) -> None:
+    many = calls(*(call("f", call_id=f"c{number}") for number in range(MOST_PARTS + 1)))
+    assert "parts" in fault_of(api, api.body(many)).detail
+    fewer = calls(*(call("f", call_id=f"c{number}") for number in range(300)))
+    assert len(read_turn(api, api.body(fewer)).tool_calls) == 300

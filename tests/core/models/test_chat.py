@@ -1,11 +1,24 @@
-"""The Chat Completions API: what only its servers do, and what is made of it."""
+"""Chat Completions: what only its servers do, what is made of it, and what goes back in which form."""
 
+import json
+import re
 from typing import Any
 
 import pytest
 
-from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, RequestedCall, TokenUsage
-from agent_kernel.models.no_answer import filtered, malformed_call, refused
+from agent_kernel.models.base import (
+    ModelItem,
+    ModelRequest,
+    ModelTurn,
+    RequestedCall,
+    TokenUsage,
+    ToolCallDelta,
+    WireMessage,
+)
+from agent_kernel.models.chat import ChatApi
+from agent_kernel.models.no_answer import filtered, malformed_call
+from agent_kernel.models.provider_items import OpaqueItem, ProviderItems
+from agent_kernel.models.service_faults import status_fault
 from agent_kernel.testing import say
 from agent_kernel.testing.wire.chat import Chunk, delta, event_stream, usage_chunk
 from tests.core.models import test_answer
@@ -71,11 +84,6 @@ def test_content_as_a_list_of_parts_is_text_and_thinking() -> None:
     assert (turn.reasoning, turn.content) == ("Hm", "Yes")
 
 
-def test_a_refusal_is_no_answer_and_keeps_its_words() -> None:
-    turn = turn_from(delta(refusal="I can"), delta(refusal="'t."), delta("stop"))
-    assert (turn.content, turn.failure) == ("", refused("I can't."))
-
-
 @pytest.mark.parametrize(
     ("sent", "failure"),
     [
@@ -138,3 +146,199 @@ def test_calls_are_read_in_whatever_pieces_servers_send_them(
     chunks: list[list[dict[str, Any]]], calls: list[tuple[str, str, str]]
 ) -> None:
     assert calls_from(*chunks) == tuple(RequestedCall(*call) for call in calls)
+
+
+def fields_of(turn: ModelTurn) -> dict[str, Any]:
+    """The fields of the message that the service wants back."""
+    items = turn.provider.items if turn.provider is not None else ()
+    return {name: value for item in items if isinstance(item, OpaqueItem) for name, value in item.item.items()}
+
+
+def text(piece: str, index: object = 0, **fields: Any) -> dict[str, Any]:
+    return {"type": "reasoning.text", "text": piece, "index": index, "format": "anthropic-claude-v1", **fields}
+
+
+def encrypted(data: str, index: object = 0, **fields: Any) -> dict[str, Any]:
+    return {"type": "reasoning.encrypted", "data": data, "index": index, **fields}
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        # Pieces of one entry, the signature last; interleaved entries keep the order in which they began.
+        ([[text("Let")], [text(" me")], [text("", signature="c2ln")]], [text("Let me", signature="c2ln")]),
+        ([[text("a", 1)], [text("b", 2)], [text("c", 1)]], [text("ac", 1), text("b", 2)]),
+        ([[text("a"), encrypted("e1")], [encrypted("e2")]], [text("a"), encrypted("e1e2")]),
+        # Gemini: calls in parallel, each with a signature of its own under one index.
+        (
+            [[encrypted("e1", id="a")], [encrypted("e2", id="b")]],
+            [encrypted("e1", id="a"), encrypted("e2", id="b")],
+        ),
+        # Only the first piece says what it is.
+        (
+            [[text("a"), encrypted("e1", 1)], [{"index": 0, "text": "b"}, {"index": 1, "data": "e2"}]],
+            [text("ab"), encrypted("e1e2", 1)],
+        ),
+        # Without an index, the place in the list stands for it.
+        ([[{"text": "a"}, {"text": "b"}], [{"text": "c"}]], [{"text": "ac"}, {"text": "b"}]),
+        ([[text("a", signature=None)], [text("b", signature="s")]], [text("ab", signature="s")]),
+        # What is no list of objects.
+        ([[], {"type": "reasoning.text"}, "Hm", 5, [None, "Hm", ["Hm"]]], None),
+    ],
+)
+def test_reasoning_details_go_back_as_one_list(sent: list[Any], kept: list[Any] | None) -> None:
+    turn = turn_from(*(delta(reasoning_details=piece) for piece in sent), delta(content="Yes"), delta("stop"))
+    assert fields_of(turn).get("reasoning_details") == kept
+
+
+@pytest.mark.parametrize(
+    ("deltas", "kept"),
+    [
+        ([{"reasoning_content": "Hm"}, {"reasoning_content": "m"}], {"reasoning_content": "Hmm"}),
+        ([{"reasoning_content": ""}], {"reasoning_content": ""}),
+        ([{"reasoning_content": None}, {"reasoning": None}], {}),
+        ([{"reasoning": "Hm"}], {"reasoning": "Hm"}),
+        ([{"reasoning": ""}], {}),
+        ([{"reasoning": "Hm", "reasoning_content": "Hm"}], {"reasoning_content": "Hm"}),
+        ([{"reasoning": "Hm", "reasoning_details": [text("Hm")]}], {"reasoning_details": [text("Hm")]}),
+        ([{"reasoning_content": 5}, {"reasoning_content": ["Hm"]}, {"reasoning": {"text": "Hm"}}], {}),
+        ([{"reasoning_content": "x" * 3_000}] * 1_500, {"reasoning_content": "x" * 4_500_000}),
+    ],
+)
+def test_the_reasonings_text_goes_back_under_the_name_under_which_it_came(
+    deltas: list[dict[str, Any]], kept: dict[str, Any]
+) -> None:
+    assert fields_of(turn_from(*(delta(**one) for one in deltas), delta(content="Yes"), delta("stop"))) == kept
+
+
+# Arguments and calls that were sent more than once.
+
+WHOLE = '{"n": 1, "s": "ö"}'
+AGAIN = '{"s":"\\u00f6","n":1}'
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [WHOLE, AGAIN],
+        ['{"n": 1', ', "s": "ö"}', WHOLE],
+        [WHOLE, json.dumps(WHOLE)],
+        [json.dumps(AGAIN), "\n", WHOLE, WHOLE],
+        [json.dumps(WHOLE)],
+        [WHOLE, json.loads(WHOLE)],
+        [{}, '{"n": 1', ', "s": "ö"}'],
+        ['{"n"', '{"n": 1, ', WHOLE],
+    ],
+)
+def test_arguments_that_were_sent_again_are_one_call(pieces: list[Any]) -> None:
+    begun = {"index": 0, "id": "c", "function": {"name": "f", "arguments": pieces[0]}}
+    repeated = [[{**begun, "function": {"name": "f", "arguments": piece}}] for piece in pieces[1:]]
+    bare = [[{"index": 0, "function": {"arguments": piece}}] for piece in pieces[1:]]
+    for later in (bare, repeated):
+        [got] = calls_from([begun], *later)
+        assert json.loads(got.arguments) == json.loads(WHOLE)
+
+
+@pytest.mark.parametrize(
+    "pieces", [[WHOLE, '{"n": 2}'], ['{"n": 1}', '{"n": true}'], ["{}", '{"n": 1}'], [WHOLE, '{"n"'], [WHOLE, "5"]]
+)
+def test_different_objects_for_one_call_stay_as_they_came(pieces: list[str]) -> None:
+    [got] = calls_from(*([{"index": 0, "id": "c", "function": {"name": "f", "arguments": one}}] for one in pieces))
+    assert got.arguments == "".join(pieces)
+
+
+@pytest.mark.parametrize(
+    ("second", "arguments"),
+    [
+        (WHOLE, [WHOLE]),
+        (AGAIN, [WHOLE]),
+        ("", [WHOLE]),
+        ('{"n": 2}', [WHOLE, '{"n": 2}']),
+    ],
+)
+def test_one_id_at_two_indexes_is_one_call_if_the_arguments_are_the_same(second: str, arguments: list[str]) -> None:
+    pieces = [
+        {"index": index, "id": name, "function": {"name": "f", "arguments": given}}
+        for index, (name, given) in enumerate([("a", WHOLE), ("a", second), ("b", "{}")])
+    ]
+    items = read(event_stream([*(delta(tool_calls=[piece]) for piece in pieces), delta("tool_calls")]))
+    turn = items[-1]
+    assert isinstance(turn, ModelTurn)
+    assert [one.arguments for one in turn.tool_calls] == [arguments[0], "{}", *arguments[1:]]
+    begun = [(item.index, item.id) for item in items if isinstance(item, ToolCallDelta)]
+    assert begun == [(0, "a"), (1, "b")]  # no card for what may be the same call
+
+
+# What is sent.
+
+REFUSED_IDS = [
+    "Tool call id was call_0fypS1hVX but must be a-z, A-Z, 0-9, with a length of 9.",
+    "Tool call IDs should be alphanumeric strings with length 9!",
+    "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got 83.",
+    "messages.5.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+    "Value 'a:b' at 'messages.2.member.content.1.member.toolUse.toolUseId' failed to satisfy constraint: Member must "
+    "satisfy regular expression pattern: [a-zA-Z0-9_-]+",
+]
+
+
+def chat() -> ChatApi:
+    return ChatApi("fake", "http://here")
+
+
+def sent_by(api: ChatApi, *messages: WireMessage) -> list[WireMessage]:
+    return list(api.body(ModelRequest(messages))["messages"])
+
+
+def asked(*ids: str, text: str = "") -> WireMessage:
+    calls = [{"id": one, "type": "function", "function": {"name": "f", "arguments": "{}"}} for one in ids]
+    return {"role": "assistant", "content": text, "tool_calls": calls}
+
+
+def answered(*ids: str) -> list[WireMessage]:
+    return [{"role": "tool", "tool_call_id": one, "content": one} for one in ids]
+
+
+@pytest.mark.parametrize("said", REFUSED_IDS)
+def test_ids_are_short_from_then_on_where_the_service_says_so(said: str) -> None:
+    api = chat()
+    odd = ["toolu_01A", "functions.f:0", "x" * 70, "a", "AbCd12345"]
+    messages = [asked(*odd), *answered(*odd)]
+    assert [call["id"] for call in sent_by(api, *messages)[0]["tool_calls"]] == odd
+    fault = status_fault(400, {"message": said})
+    assert api.amended(ModelRequest(messages), fault) is not None
+    assert api.amended(ModelRequest(messages), fault) is None
+    first, *results = sent_by(api, *messages)
+    ids = [call["id"] for call in first["tool_calls"]]
+    assert all(re.fullmatch("[a-zA-Z0-9]{9}", one) for one in ids)
+    assert ids == [result["tool_call_id"] for result in results]
+    assert len(set(ids)) == len(odd)
+    assert ids[-1] == "AbCd12345"
+    assert sent_by(api, *messages, asked("more"), *answered("more"))[:6] == [first, *results]
+
+
+def test_a_service_may_change_its_mind_about_what_it_wants_back() -> None:
+    api = chat()
+    thought = ProviderItems("chat", api.origin, (OpaqueItem({"reasoning_content": "Hm"}),))
+    messages = [asked("a") | {"provider": thought.to_wire()}, asked("b")]
+    unknown = status_fault(400, {"message": "Unknown parameter", "param": "messages[0].reasoning_content"})
+    wanted = status_fault(400, {"message": "Missing `reasoning_content` field in the assistant message at index 1."})
+    for fault, kept in ((None, ["Hm", None]), (unknown, [None, None]), (wanted, ["Hm", ""]), (unknown, [None, None])):
+        assert fault is None or api.amended(ModelRequest(messages), fault) is not None
+        assert [one.get("reasoning_content") for one in sent_by(api, *messages)] == kept
+
+
+@pytest.mark.parametrize("blank", ["", " \n\t", "\u00a0"])
+def test_nothing_empty_is_sent(blank: str) -> None:
+    got = sent_by(
+        chat(),
+        {"role": "system", "content": blank},
+        {"role": "user", "content": "Hi"},
+        asked("a", text=blank),
+        {"role": "tool", "tool_call_id": "a", "content": blank},
+        {"role": "assistant", "content": blank},
+    )
+    assert got == [
+        {"role": "user", "content": "Hi"},
+        asked("a") | {"content": None},
+        {"role": "tool", "tool_call_id": "a", "content": "(no output)"},
+    ]

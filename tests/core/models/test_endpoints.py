@@ -1,17 +1,23 @@
-"""Endpoints as a configuration and an environment write them down, and what is said of one with a mistake in it."""
+"""Endpoints as a configuration and an environment write them down, which model a name means, which key goes where."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_kernel.errors import ConfigurationError
+from agent_kernel.errors import ConfigurationError, ModelRefused, ModelUnavailable, NoModelError
 from agent_kernel.models import prices
+from agent_kernel.models.base import ModelRequest
+from agent_kernel.models.client import PLACEHOLDER_KEY
 from agent_kernel.models.endpoints import BrokenEndpoint, Endpoint, configured
 from agent_kernel.models.http import HttpModel
-from agent_kernel.models.known import DEFAULT_MODELS, capabilities_by_name
+from agent_kernel.models.known import DEFAULT_MODELS, capabilities_by_name, near
 from agent_kernel.models.resolver import ModelResolver
-from agent_kernel.testing import FakeOpenAI, say
-from tests.core.models.model_fixtures import turn_of
+from agent_kernel.models.service_faults import Asked, Fault, explain
+from agent_kernel.testing import FakeOpenAI, ScriptedModel, VirtualClock, say
+from agent_kernel.testing.wire.reply import failure
+from tests.core.models.model_fixtures import collect, turn_of
 
 SECRET = "sk-ant-api03-Ab12Cd34Ef56Gh78"
 
@@ -180,3 +186,136 @@ def test_a_broken_table_of_prices_leaves_a_models_context_unknown(monkeypatch: p
     prices.listed_context.cache_clear()
     assert capabilities_by_name("gpt-5", "https://api.openai.com/v1").context_tokens is None
     prices.listed_context.cache_clear()
+
+
+def write_recording(path: Path, content: str = "Hello.") -> None:
+    turn = {"kind": "turn", "prompt": "Hi", "after": "start", "answer": {"content": content}}
+    path.write_text(f'{{"kind":"recording","version":2}}\n{json.dumps(turn)}\n')
+
+
+def test_nothing_configured_says_how_to_configure_a_model() -> None:
+    for name in (None, "", "gpt-5.2"):
+        with pytest.raises(NoModelError, match="OPENAI_API_KEY"):
+            environ().resolve(name)
+
+
+def test_a_key_alone_means_openai_and_its_default_model() -> None:
+    model = environ(OPENAI_API_KEY="sk-1").resolve()
+    assert isinstance(model, HttpModel)
+    assert repr(model) == "HttpModel('gpt-6.1-sol' at https://api.openai.com/v1)"
+
+
+async def test_a_key_goes_to_its_own_endpoint_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "groq-key")
+    async with (
+        FakeOpenAI([say("1")]) as openai,
+        FakeOpenAI([say("2"), say("3")]) as groq,
+        FakeOpenAI([say("4")]) as local,
+    ):
+        resolver = ModelResolver(
+            environ={"OPENAI_API_KEY": "openai-key", "OPENAI_BASE_URL": openai.url},
+            endpoints=[
+                Endpoint("groq", groq.url, api_key_env="GROQ_API_KEY", models=("llama*",)),
+                Endpoint("local", local.url),
+            ],
+        )
+        for name in ("gpt-5.2", "groq/llama-3", "llama-4", "local/meta/llama"):
+            await turn_of(resolver.resolve(name))
+        await resolver.aclose()
+    sent = [[request.headers["authorization"] for request in server.requests] for server in (openai, groq, local)]
+    assert sent == [["Bearer openai-key"], ["Bearer groq-key"] * 2, [f"Bearer {PLACEHOLDER_KEY}"]]
+    assert [request.body["model"] for request in groq.requests] == ["llama-3", "llama-4"]
+    assert local.requests[0].body["model"] == "meta/llama"
+
+
+def test_an_ambiguous_name_asks_for_the_endpoint() -> None:
+    resolver = ModelResolver(endpoints=[Endpoint("a", "http://a/v1"), Endpoint("b", "http://b/v1")])
+    with pytest.raises(ConfigurationError, match="Say which one serves it: a/m, b/m"):
+        resolver.resolve("m")
+
+
+async def test_a_recording_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    resolver = ModelResolver(base_directory=tmp_path)
+    write_recording(path)
+    first = resolver.resolve("replay:mine.jsonl")
+    assert resolver.resolve("replay:mine.jsonl") is first
+    before = path.stat()
+    write_recording(path, "Changed.")
+    if path.stat().st_mtime_ns == before.st_mtime_ns:
+        pytest.skip("the file system's clock is too coarse to tell")
+    second = resolver.resolve("replay:mine.jsonl")
+    assert (await turn_of(second, ModelRequest([{"role": "user", "content": "Hi"}]))).content == "Changed."
+
+
+@pytest.mark.parametrize("path", ["../secret.jsonl", "/etc/hostname", "https://example.org/a.json", "link.jsonl", " "])
+def test_a_recording_outside_the_servers_directory_is_refused(tmp_path: Path, path: str) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    write_recording(tmp_path / "secret.jsonl")
+    (base / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    with pytest.raises(ConfigurationError, match=r"inside the server's directory|not an address"):
+        ModelResolver(base_directory=base).resolve(f"replay:{path}")
+
+
+def test_a_python_object_can_be_a_model() -> None:
+    resolver = environ()
+    first, second = ScriptedModel([]), ScriptedModel([])
+    assert resolver.register(first) == "scripted"
+    assert resolver.register(second) == "scripted#2"
+    assert resolver.register(first) == "scripted"
+    assert resolver.resolve("scripted") is first
+    assert resolver.resolve("scripted#2") is second
+
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+REQUEST = ModelRequest(messages=({"role": "user", "content": "Hi"},), tools=(TOOL,))
+LIST = {"/v1/models": {"data": [{"id": name} for name in ("qwen3:8b", "qwen3:32b", "gemma3:4b", "nomic-embed-text")]}}
+NO_SUCH_MODEL = failure(404, "model 'qwen3' not found, try pulling it first")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("qwen3", ["qwen3:32b", "qwen3:8b"]),
+        ("Qwen3:8B", ["qwen3:8b", "qwen3:32b"]),
+        ("gema3:4b", ["gemma3:4b"]),
+        ("qwen3:8b", []),
+        ("claude-sonnet-5-5", []),
+        ("", ["gemma3:4b", "qwen3:32b", "qwen3:8b"]),
+    ],
+)
+def test_names_that_are_near_one(wanted: str, found: list[str]) -> None:
+    assert near(wanted, ["qwen3:8b", "qwen3:32b", "gemma3:4b"]) == found
+
+
+async def test_an_unknown_model_names_those_that_are_near() -> None:
+    async with FakeOpenAI([NO_SUCH_MODEL], pages=LIST) as server:
+        resolver = ModelResolver(endpoints=[configured("lab", {"base_url": server.url})], clock=VirtualClock())
+        with pytest.raises(ModelRefused) as caught:
+            await collect(resolver.resolve("qwen3"), REQUEST)
+        await resolver.aclose()
+    assert "does not know the model 'qwen3' (404): model 'qwen3' not found, try pulling it first." in str(caught.value)
+    assert "Near that: qwen3:32b, qwen3:8b. Name one with --model or AGENT_KERNEL_MODEL." in str(caught.value)
+
+
+async def test_a_name_that_no_endpoint_lists_is_answered_with_those_that_were_heard_of() -> None:
+    async with FakeOpenAI(pages=LIST) as server:
+        endpoints = [configured(name, {"base_url": server.url, "models": ["x"]}) for name in ("lab", "cloud")]
+        resolver = ModelResolver(endpoints=endpoints)
+        with pytest.raises(ConfigurationError, match=r"Say which one serves it: lab/qwen3, cloud/qwen3\."):
+            resolver.resolve("qwen3")
+        await resolver.listed()
+        with pytest.raises(ConfigurationError, match=r"Near that: cloud/qwen3:32b, cloud/qwen3:8b, lab/qwen3:32b"):
+            resolver.resolve("qwen3")
+        await resolver.aclose()
+
+
+def test_a_hosted_service_that_cant_be_reached_asks_about_the_network() -> None:
+    asked = Asked(Endpoint("openai", "https://api.openai.com/v1"), "gpt-6.1-sol")
+    error = explain(Fault("connection", "no route"), asked, tries=4)
+    assert isinstance(error, ModelUnavailable)
+    assert str(error) == (
+        "https://api.openai.com/v1 can't be reached after 4 tries: no route. Is this machine online, and may it reach "
+        "that address? OPENAI_BASE_URL sets the address. `agent-kernel doctor` asks it, and says what is wrong."
+    )

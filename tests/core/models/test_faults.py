@@ -1,11 +1,14 @@
-"""What a user is told, and what is tried again, when a model's server fails or answers nonsense."""
+"""What a user is told, and what is tried again, when a model's server fails or refuses, in whatever shape."""
 
 import email.utils
+import json
 import socket
+from typing import Any
 
 import pytest
 
 from agent_kernel.errors import ModelRefused, ModelUnavailable
+from agent_kernel.models.refusals import MOST_CHARACTERS, Refusal, page_text, read_refusal
 from agent_kernel.models.service_faults import FORMATS
 from agent_kernel.testing import VirtualClock, say
 from agent_kernel.testing.fake_service import Scripted
@@ -70,13 +73,6 @@ async def test_nobody_at_the_address_is_retried_and_then_said_plainly(api: WireA
 
 
 @each_api
-async def test_an_error_inside_the_stream_is_reported(api: WireApi) -> None:
-    error = await error_of(Reply(body=api.broken("Hel", message="GPU lost", status=500), pause=0.05), api=api)
-    assert isinstance(error, ModelUnavailable)
-    assert "cut off after 1 word: GPU lost." in str(error)
-
-
-@each_api
 async def test_an_error_at_the_start_of_the_stream_is_tried_again(api: WireApi) -> None:
     broken = Reply(body=api.broken(message="Overloaded", status=529))
     async with connected(broken, say("Hi"), api=api) as (_, model):
@@ -123,3 +119,80 @@ async def test_an_unknown_model_names_the_setting_to_change(api: WireApi) -> Non
     assert isinstance(error, ModelRefused)
     assert "does not know the model 'fake' (404): model not found" in str(error)
     assert "--model or AGENT_KERNEL_MODEL" in str(error)
+
+
+NGINX = (
+    b"<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n"
+    b"<center><h1>413 Request Entity Too Large</h1></center>\r\n<hr>"
+    b"<center>nginx/1.22.1</center>\r\n</body>\r\n</html>\r\n"
+)
+CLOUDFLARE = b"""<!DOCTYPE html>
+<!--[if lt IE 7]> <html class="no-js ie6 oldie"> <![endif]-->
+<head><title>api.example.org | 502: Bad gateway</title><style>p {color: red}</style><script>if (1 < 2) {}</script>
+</head><body><h1>Bad gateway</h1><p>The web server reported a bad&nbsp;gateway &amp; left.</p></body></html>"""
+SAID = "Tools must have a name."
+REAL = {"error": {"message": SAID, "type": "invalid_request_error", "param": "tools", "code": None}}
+
+
+def openrouter(raw: Any) -> dict[str, Any]:
+    metadata = {"raw": raw, "provider_name": "OpenAI", "is_byok": False}
+    return {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}, "user_id": "user_1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (REAL, SAID),
+        (openrouter(json.dumps(REAL)), f"Provider returned error: {SAID}"),
+        (openrouter(f"event: error\ndata: {json.dumps(REAL)}\n\n"), f"Provider returned error: {SAID}"),
+        (openrouter(NGINX.decode()), "Provider returned error: 413 Request Entity Too Large: nginx/1.22.1"),
+        ({"error": {"message": "Upstream failed", **REAL}}, f"Upstream failed: {SAID}"),
+        ([REAL], SAID),
+        ({"message": json.dumps(REAL), "error_code": "BAD_REQUEST"}, SAID),
+        ({"error": SAID}, SAID),
+        ({"error": "Bad Request", "message": SAID}, SAID),
+        ({"success": False, "errors": [{"code": 7, "message": SAID}], "messages": []}, SAID),
+        (
+            {"detail": [{"loc": ["body", "tools", 0], "msg": "Field required", "type": "missing"}, {"msg": SAID}]},
+            f"body.tools.0: Field required; {SAID}",
+        ),
+        ({"object": "error", "message": {"detail": [{"loc": ["body"], "msg": SAID}]}}, f"body: {SAID}"),
+        ({"status": "failure"}, '{"status":"failure"}'),
+    ],
+)
+def test_a_services_own_words_are_found_however_they_are_nested(body: Any, detail: str) -> None:
+    said = read_refusal(json.dumps(body).encode())
+    assert said.detail == detail
+    assert said.structured
+    assert read_refusal(body) == said
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (NGINX, "413 Request Entity Too Large: nginx/1.22.1"),
+        (CLOUDFLARE, "api.example.org | 502: Bad gateway: The web server reported a bad gateway & left."),
+        (b"\xef\xbb\xbf\n <HTML><BODY>Sign in<BR>here</BODY></HTML>", "Sign in"),
+        (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>No.</Message></Error>", "AccessDenied"),
+        (b"upstream connect error", "upstream connect error"),
+        (b"", ""),
+    ],
+)
+def test_of_a_page_its_title_and_one_line_are_read_and_nobody_takes_it_for_the_services_own_error(
+    body: bytes, detail: str
+) -> None:
+    assert read_refusal(body) == Refusal(detail)
+
+
+@pytest.mark.parametrize(
+    "body", [b"<!--" * 250_000, b"<html>" + b"<a " * 300_000, b"[" * 10**6, b'{"message":' * 10**5, b"data: " * 10**5]
+)
+def test_a_megabyte_that_is_made_to_be_slow_is_read_in_part(body: bytes) -> None:
+    assert len(read_refusal(body).detail) <= MOST_CHARACTERS
+    assert len(page_text(body.decode())) <= MOST_CHARACTERS
+
+
+async def test_a_page_is_not_quoted_raw() -> None:
+    error = str(await error_of(Reply(CLOUDFLARE, status=502, content_type="text/html", times=4)))
+    assert "failed after 4 tries (502): api.example.org | 502: Bad gateway: The web server reported" in error
+    assert "<" not in error

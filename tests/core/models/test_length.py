@@ -16,7 +16,7 @@ from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import FakeOpenAI, VirtualClock, say
 from agent_kernel.testing.wire.reply import Reply, failure, json_reply
 from tests.core.models.model_fixtures import collect, connected, error_of, turn_of
-from tests.core.models.test_refusals import NGINX
+from tests.core.models.test_faults import NGINX
 
 SAID = {
     "This model's maximum context length is 128000 tokens. However, your messages resulted in 130172 tokens. Please "

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, Notice, RequestedCall
-from agent_kernel.models.no_answer import refused
 from agent_kernel.models.provider_items import OpaqueItem, ProviderItems, TextItem
 from agent_kernel.models.service_faults import Fault
 from agent_kernel.testing import call, say
@@ -162,12 +161,6 @@ async def test_what_another_api_or_model_kept_is_not_sent(other: ProviderItems) 
     async with connected(say("Hi"), api=RESPONSES) as (server, model):
         await turn_of(model, ModelRequest([*REQUEST.messages, wire(replace(say("Hi"), provider=kept))]))
     assert server.requests[0].body["input"][1:] == [{"type": "message", "role": "assistant", "content": "Hi"}]
-
-
-def test_a_refusal_is_no_answer_and_keeps_its_words() -> None:
-    refusal = {**message(""), "content": [{"type": "refusal", "refusal": "I can't."}]}
-    turn = turn_from(message("Well, ", item_id="msg_0"), refusal)
-    assert (turn.content, turn.failure, turn.provider) == ("", refused("I can't."), None)
 
 
 def test_parts_that_are_no_objects_are_passed_over() -> None:

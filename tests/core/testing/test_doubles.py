@@ -6,19 +6,15 @@ import urllib.request
 import pytest
 
 import agent_kernel.testing
-from agent_kernel.approvals.scripted import ScriptedDecision
 from agent_kernel.errors import ModelRefused
 from agent_kernel.models.base import TextDelta
 from agent_kernel.testing import (
     ScriptedModel,
     ScriptMismatch,
     VirtualClock,
-    approve_all,
     call,
     calls,
-    deny_all,
     say,
-    script,
 )
 from agent_kernel.testing.wire.reply import failure
 from tests.core.models.model_fixtures import collect, connected, turn_of
@@ -68,18 +64,6 @@ def _post(url: str) -> None:
     request = urllib.request.Request(f"{url}/chat/completions", b"{}", {"Content-Type": "application/json"})
     with pytest.raises(urllib.error.HTTPError):
         urllib.request.urlopen(request)
-
-
-def test_decisions_are_easy_to_write() -> None:
-    assert script([True, "not that table", ("run_shell", False), ("f", True, "ok"), ScriptedDecision(True)]) == (
-        ScriptedDecision(True),
-        ScriptedDecision(False, reason="not that table"),
-        ScriptedDecision(False, tool_name="run_shell"),
-        ScriptedDecision(True, tool_name="f", reason="ok"),
-        ScriptedDecision(True),
-    )
-    assert approve_all(times=2) == (ScriptedDecision(True),) * 2
-    assert set(deny_all("no")) == {ScriptedDecision(False, reason="no")}
 
 
 def test_everything_that_is_promised_is_exported() -> None:

@@ -19,7 +19,7 @@ from agent_kernel.runtime.runtime import Runtime
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.executor import ToolExecutor
-from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, second_life, stage
+from tests.core.runtime.runtime_fixtures import FunctionExecutor, OneModel, Stages, second_life, stage
 from tests.core.tools.builtin.pictures import SEES, png_bytes, size_of
 from tests.faults import checks
 
@@ -247,20 +247,18 @@ async def test_a_second_server_on_the_same_log_leaves_the_first_ones_runs_alone(
     assert sorted(names_in(tmp_path)) == ["log.sqlite", "log.sqlite-head"]
 
 
-async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted() -> None:
-    with ScriptedModel([say("Secret."), say("Fresh.")]) as model:
-        one = await stage(model)
-        await one.run("Old prompt")
-        await one.runtime.delete_conversation(one.conversation.conversation_id)
-        fresh = await one.runtime.create_conversation()
-        handle = await fresh.start_run(RunSpec(run_id="fresh", prompt="New prompt"), None)
-        await handle.wait()
-        assert [m["role"] for m in model.requests[1].messages] == ["system", "user"]
-        assert "Old prompt" not in str(model.requests[1].messages)
-        async for frame in fresh.subscribe(0):
-            assert orjson.loads(frame)["seq"] == 1
-            break
-        await one.close()
+async def test_a_new_conversation_takes_nothing_over_from_one_that_was_deleted(stages: Stages) -> None:
+    one = await stages([say("Secret."), say("Fresh.")])
+    await one.run("Old prompt")
+    await one.runtime.delete_conversation(one.conversation.conversation_id)
+    fresh = await one.runtime.create_conversation()
+    handle = await fresh.start_run(RunSpec(run_id="fresh", prompt="New prompt"), None)
+    await handle.wait()
+    assert [m["role"] for m in one.model.requests[1].messages] == ["system", "user"]
+    assert "Old prompt" not in str(one.model.requests[1].messages)
+    async for frame in fresh.subscribe(0):
+        assert orjson.loads(frame)["seq"] == 1
+        break
 
 
 class NoModels:

@@ -29,6 +29,7 @@ from tests.core.runtime.turns.test_budget import run_view, until_paused
 SOON = BudgetLimits(seconds=1)
 USED_UP = "The run's time budget of 1 s is used up."
 WORK = call("run_python", call_id="work", code="while True: pass")
+ASKED = call("run_python", call_id="asked", code="2")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -47,35 +48,25 @@ async def approve(stage: Stage, count: int = 1) -> None:
         await stage.conversation.route_decision(request.approval_id, Decision(approved=True))
 
 
-async def test_a_call_is_interrupted_when_the_time_is_up_and_the_run_asks_for_more(stages: Stages) -> None:
-    stage = await stages([WORK, say("Done.")], executor=InterruptibleExecutor())
+async def test_when_the_time_is_up_what_runs_is_interrupted_what_waits_never_begins_and_the_run_asks_for_more(
+    stages: Stages,
+) -> None:
+    stage = await stages([calls(WORK, ASKED), say("Done.")], executor=InterruptibleExecutor())
     handle = await stage.start(budget=SOON)
-    await approve(stage)
+    first, _ = await stage.requests(2)
+    await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
     pause = await until_paused(stage)
     assert stage.executor.interrupted == ["work"]
     assert run_view(stage).paused.reached == ["seconds"]
     await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
     result = await handle.wait()
-    [ran] = result.tool_calls
-    assert (ran.state, ran.reason) == ("cancelled", USED_UP)
-    assert "begun" in "".join(output.text for output in ran.outputs)
-    [told] = [m["content"] for m in stage.model.requests[-1].messages if m["role"] == "tool"]
+    assert [(one.state, one.reason) for one in result.tool_calls] == [("cancelled", USED_UP)] * 2
+    assert [ran.tool_call_id for ran in stage.executor.ran] == ["work"]
+    assert "begun" in "".join(output.text for output in result.tool_calls[0].outputs)
+    told, _ = [m["content"] for m in stage.model.requests[-1].messages if m["role"] == "tool"]
     assert USED_UP in told
     assert "by the user" not in told
     assert result.text == "Done."
-
-
-async def test_calls_that_have_not_begun_do_not_begin_when_the_time_is_up(stages: Stages) -> None:
-    asked = call("run_python", call_id="asked", code="2")
-    stage = await stages([calls(WORK, asked), say("Done.")], executor=InterruptibleExecutor())
-    handle = await stage.start(budget=SOON)
-    first, _ = await stage.requests(2)
-    await stage.conversation.route_decision(first.approval_id, Decision(approved=True))
-    pause = await until_paused(stage)
-    await stage.conversation.raise_budget(handle.run_id, pause, BudgetLimits(seconds=60))
-    result = await handle.wait()
-    assert [(one.state, one.reason) for one in result.tool_calls] == [("cancelled", USED_UP)] * 2
-    assert [ran.tool_call_id for ran in stage.executor.ran] == ["work"]
 
 
 async def test_calls_are_ended_when_the_time_is_up_also_where_a_first_try_fails(
@@ -92,8 +83,7 @@ async def test_calls_are_ended_when_the_time_is_up_also_where_a_first_try_fails(
             raise RuntimeError("a bug")
 
     monkeypatch.setattr(stop, "withdraw", broken_once)
-    asked = call("run_python", call_id="asked", code="2")
-    stage = await stages([calls(WORK, asked), say("Done.")], executor=Broken(), stop_seconds=0.01)
+    stage = await stages([calls(WORK, ASKED), say("Done.")], executor=Broken(), stop_seconds=0.01)
     handle = await stage.start(budget=SOON)
     first, _ = await stage.requests(2)
     await stage.conversation.route_decision(first.approval_id, Decision(approved=True))

@@ -249,11 +249,3 @@ async def test_a_model_is_not_told_of_an_outcome_that_is_not_in_the_log(stages: 
     told = stage.model.requests[-1].messages
     assert [message["role"] for message in told] == ["system", "user", "assistant", "tool", "user"]
     assert told[3]["content"].startswith("Outcome unknown.")
-
-
-async def test_an_outcome_is_shown_before_what_the_model_says_to_it(stages: Stages) -> None:
-    stage = await stages([call("run_python", code="1"), call("run_python", code="2"), say("Done.")])
-    result = await stage.run(policy="allow")
-    kinds = [event.type for event in stage.events if event.type in ("tool_complete", "usage", "token", "complete")]
-    assert kinds == ["usage", "tool_complete", "usage", "tool_complete", "token", "complete"]
-    assert [call.state for call in result.tool_calls] == ["success", "success"]

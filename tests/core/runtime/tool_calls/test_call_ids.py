@@ -1,18 +1,26 @@
-"""The ids that a model gives its calls: kept where they can be, unique in their conversation, and no further."""
+"""The ids and names that a model gives its calls: kept where they can be, and of the tool that is meant."""
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import ModelUnavailable
+from agent_kernel.log.message_rows import read_messages
 from agent_kernel.models.base import ModelItem, ModelRequest, ModelTurn, ToolCallDelta
+from agent_kernel.protocol.commands import Decision
+from agent_kernel.protocol.events import ToolStateEvent
 from agent_kernel.protocol.ids import new_run_id
+from agent_kernel.runtime.conversation import Conversation
 from agent_kernel.runtime.settings import RunSpec
 from agent_kernel.testing import ScriptedModel, call, calls, say
-from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stages, stage
+from agent_kernel.tools.registry import ToolRegistry
+from tests.core.models.model_apis import WireApi, each_api
+from tests.core.models.model_fixtures import connected
+from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, Stages, second_life, stage
 
 
 async def cut_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
@@ -24,33 +32,28 @@ async def cut_off(request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_a_card_that_was_cut_off_stays_ended_when_the_model_counts_from_the_same_id_again(
-    tmp_path: Path, restarts: bool
+    stages: Stages, tmp_path: Path, restarts: bool
 ) -> None:
     path = tmp_path / "log.sqlite"
-    with ScriptedModel([cut_off, call("look", call_id="call_0"), say("Done.")]) as model:
-        first = await stage(model, path)
-        handle = await first.start()
-        assert (await handle.wait()).run.status == "error"
-        conversation = first.conversation
-        if restarts:
-            await first.close()
-            first = await stage(model, path)
-            await first.runtime.recover(lambda *_: _executor(first.executor))
-            conversation = await first.runtime.conversation(conversation.conversation_id)
-        result = await (await conversation.retry_run(handle.run_id)).wait()
-        [done] = result.tool_calls
-        frames = conversation.subscribe(0)
-        shown = [frame async for frame in _until_complete(frames)]
-        await first.close()
+    model = ScriptedModel([cut_off, call("look", call_id="call_0"), say("Done.")])
+    first = await stages(model, path=path)
+    failed = (await first.run()).run
+    assert failed.status == "error"
+    if restarts:
+        async with second_life(path, model, first, first.executor) as (conversation, _):
+            await _has_a_card_of_its_own(conversation, failed.run_id)
+    else:
+        await _has_a_card_of_its_own(first.conversation, failed.run_id)
+
+
+async def _has_a_card_of_its_own(conversation: Conversation, run_id: str) -> None:
+    [done] = (await (await conversation.retry_run(run_id)).wait()).tool_calls
+    shown = [frame async for frame in _until_complete(conversation.subscribe(0))]
     assert done.state == "success"
     assert done.tool_call_id != "call_0"
     ends = [frame for frame in shown if '"type":"tool_complete"' in frame]
     told = [('"tool_call_id":"call_0"' in frame, '"state":"cancelled"' in frame) for frame in ends]
     assert told == [(True, True), (False, False)]
-
-
-async def _executor(executor: Any) -> Any:
-    return executor
 
 
 async def _until_complete(frames: Any) -> Any:
@@ -102,3 +105,65 @@ async def test_conversations_that_share_ids_share_nothing_else(tmp_path: Path) -
 
 def ask_once(request: ModelRequest) -> ModelTurn:
     return say("Done.") if request.messages[-1]["role"] == "tool" else call("look", call_id="call_0")
+
+
+RUN_SHELL = replace(RUN_PYTHON, name="run_shell")
+WRITTEN = "functions.run_python<|channel|>commentary"
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [
+        ("run_python", "run_python"),
+        (" run_python\n", "run_python"),
+        ("run_python<|channel|>commentary", "run_python"),
+        ("<|channel|>commentary<|message|>run_python", "run_python"),
+        ("functions.run_python", "run_python"),
+        ("functions.run_python:0 ", "run_python"),
+        (WRITTEN, "run_python"),
+        # A tool's own name, though another one begins or ends so.
+        ("functions", "functions"),
+        ("functions.look", "look"),
+        # Two tools, or none.
+        ("run_python<|channel|>look", "run_python<|channel|>look"),
+        ("run_pythonic", "run_pythonic"),
+        ("my.run_python", "my.run_python"),
+        ("Run_Python", "Run_Python"),
+        ("", ""),
+    ],
+)
+def test_the_tool_that_a_name_means(name: str, tool: str) -> None:
+    names = ("look", "functions", "functions_look")
+    registry = ToolRegistry([RUN_PYTHON, *(replace(LOOK, name=one) for one in names)])
+    assert registry.meant(name) == tool
+
+
+@each_api
+async def test_cards_the_history_and_the_kernel_have_the_tools_name_and_the_log_has_the_models(
+    api: WireApi, stages: Stages
+) -> None:
+    async with connected(call(WRITTEN, call_id="a", code="1"), say("Done."), api=api) as (server, model):
+        one = await stages(model)
+        handle = await one.start()
+        [request] = await one.requests()
+        await one.conversation.route_decision(request.approval_id, Decision(approved=True))
+        result = await handle.wait()
+    assert (result.text, result.run.error) == ("Done.", None)
+    assert (request.tool_name, request.tool_input) == ("run_python", '{"code":"1"}')
+    assert [ran.tool_name for ran in one.executor.ran] == ["run_python"]
+    assert {event.tool_name for event in one.of(ToolStateEvent) if event.tool_name} == {"run_python"}
+    assert "run_python" in str(server.requests[-1].body)
+    assert "functions" not in str(server.requests[-1].body)
+    bodies: list[dict[str, Any]] = [body for *_, body in await one.log.read(lambda sql: list(read_messages(sql, 1)))]
+    assert [body["raw_names"] for body in bodies if "raw_names" in body] == [{"a": WRITTEN}]
+
+
+@pytest.mark.parametrize("name", ["functions.run_shell", "run_shell<|channel|>commentary", " run_shell"])
+async def test_rules_are_judged_on_the_tools_name(stages: Stages, name: str) -> None:
+    async with connected(call(name, call_id="a", code="rm x"), say("Well.")) as (_, model):
+        one = await stages(model)
+        tools = (RUN_PYTHON, RUN_SHELL, replace(RUN_PYTHON, name="other"))
+        result = await one.run(tools=tools, policy="allow", rules=("deny run_shell",))
+    [denied] = result.tool_calls
+    assert (denied.tool_name, denied.state) == ("run_shell", "denied")
+    assert one.executor.ran == []

@@ -10,30 +10,35 @@ from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.player import RecordedModel
 from agent_kernel.models.recordings.recorder import record
 from agent_kernel.protocol.commands import Decision
-from agent_kernel.protocol.events import RunEvent
+from agent_kernel.protocol.events import RunEvent, ToolStartEvent
 from agent_kernel.testing import ScriptedModel, call, calls, say
 from agent_kernel.tools.arguments import canonical, digest
 from tests.core.runtime.runtime_fixtures import LOOK, RUN_PYTHON, FunctionExecutor, Stages, second_life, stage
+from tests.core.runtime.tool_calls.test_scripts import ASK_USER
 
 
 async def test_decisions_of_a_recording_replay_with_and_without_a_person(stages: Stages, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    turn = calls(*[call("run_python", code=code) for code in ("a", "a", "b")])
-    stage = await stages(record(path, ScriptedModel([turn, say("Done.")])))
-    handle = await stage.start("Clean up")
+    turn = calls(*[call("run_python", code=code) for code in ("a", "a", "b")], call("look"))
+    question = call("ask_user", question="Which?")
+    tools = (RUN_PYTHON, LOOK, ASK_USER)
+    stage = await stages(record(path, ScriptedModel([turn, question, say("Done.")])))
+    handle = await stage.start("Clean up", tools=tools)
     decisions = [
         Decision(approved=True),
         Decision(approved=False, reason="Once is enough."),
         Decision(approved=True, edited_input={"code": "c"}),
     ]
-    for request, decision in zip(await stage.requests(3), decisions, strict=True):
-        await stage.conversation.route_decision(request.approval_id, decision)
+    for number in (3, 2, 1):  # they are written in the order of the calls
+        await stage.decide(decisions[number - 1], number)
+    asked = await stage.until(lambda: [one for one in stage.of(ToolStartEvent) if one.tool_name == "ask_user"])
+    await stage.conversation.tool_result(asked[0].tool_call_id, "The first.")
     assert (await handle.wait()).run.status == "complete"
     for attended in (True, False):
         model = RecordedModel(load(path), name="replay:run.jsonl")
         stage = await stages(model, attended=attended)
         script = () if attended else model.scripted_decisions("Clean up")
-        spec_run = await stage.start("Clean up", tools=(RUN_PYTHON, LOOK), script=script)
+        spec_run = await stage.start("Clean up", tools=tools, script=script)
         async with asyncio.timeout(60):
             result = await spec_run.wait()
         assert result.run.error is None
@@ -41,8 +46,11 @@ async def test_decisions_of_a_recording_replay_with_and_without_a_person(stages:
             ("success", "a recording"),
             ("denied", "a recording"),
             ("success", "a recording"),
+            ("success", None),
+            ("success", "a recording"),
         ]
-        assert [ran.arguments_json for ran in stage.executor.ran] == ['{"code":"a"}', '{"code":"c"}']
+        assert result.tool_calls[-1].result == "The first."
+        assert [ran.arguments_json for ran in stage.executor.ran] == ['{"code":"a"}', '{"code":"c"}', "{}"]
 
 
 async def test_a_recording_that_can_not_be_written_any_more_ends_the_run_with_file_and_remedy(

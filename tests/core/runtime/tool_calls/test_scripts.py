@@ -29,17 +29,6 @@ def recorded(approved: bool, arguments: dict[str, Any], **more: Any) -> Scripted
     )
 
 
-class Recording(ScriptedModel):
-    """A model that writes a recording, in memory."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.written: list[tuple[str, ScriptedDecision]] = []
-
-    async def record_decision(self, decision: ScriptedDecision, *, prompt: str) -> None:
-        self.written.append((prompt, decision))
-
-
 async def run(stage: Stage, script: Sequence[ScriptedDecision], **spec: Any) -> RunResult:
     async with asyncio.timeout(60):
         handle = await stage.start(script=tuple(script), tools=(RUN_PYTHON, LOOK, ASK_USER), **spec)
@@ -153,35 +142,3 @@ async def test_a_later_prompt_does_not_inherit_the_script(stages: Stages) -> Non
     await stage.conversation.send_message("And now?")
     await stage.deny()
     await stage.until(lambda: len([e for e in stage.events if e.type == "complete"]) == 2)
-
-
-async def test_what_people_decide_is_recorded_in_the_order_of_the_calls(stages: Stages) -> None:
-    turn = calls(call("run_python", **X1), call("run_python", **X1), call("run_python", **X9), call("look"))
-    question = call("ask_user", question="Which?")
-    with Recording([turn, question, say("ok")]) as model:
-        stage = await stages(model)
-        handle = await stage.start("Clean up", tools=(RUN_PYTHON, LOOK, ASK_USER))
-        requests = await stage.requests(3)
-        decisions = [
-            Decision(approved=True),
-            Decision(approved=False, reason="Once is enough."),
-            Decision(approved=True, edited_input={"code": "x = 2"}),
-        ]
-        for request, decision in reversed(list(zip(requests, decisions, strict=True))):
-            await stage.conversation.route_decision(request.approval_id, decision, decided_by="ana")
-        asked = await stage.until(
-            lambda: [e for e in stage.events if e.type == "tool_start" and e.tool_name == "ask_user"]
-        )
-        await stage.conversation.tool_result(asked[0].tool_call_id, "The first.")
-        result = await handle.wait()
-    assert result.run.status == "complete"
-    assert [prompt for prompt, _ in model.written] == ["Clean up"] * 4
-    question_asked = {"question": "Which?"}
-    assert [one for _, one in model.written] == [
-        ScriptedDecision(True, "run_python", arguments=X1, digest=digest_of(X1)),
-        ScriptedDecision(False, "run_python", reason="Once is enough.", arguments=X1, digest=digest_of(X1)),
-        ScriptedDecision(True, "run_python", arguments=X9, digest=digest_of(X9), edited_input={"code": "x = 2"}),
-        ScriptedDecision(
-            True, "ask_user", arguments=question_asked, digest=digest_of(question_asked), answer="The first."
-        ),
-    ]

@@ -23,7 +23,7 @@ from agent_kernel.testing.wire import chat, messages, responses
 from agent_kernel.testing.wire.reply import Reply, events
 from tests.core.models.model_apis import CHAT, WireApi, each_api
 from tests.core.models.model_fixtures import connected, model_at
-from tests.core.models.test_refusals import NGINX
+from tests.core.models.test_faults import NGINX
 from tests.core.runtime.runtime_fixtures import FunctionExecutor, Stage, Stages
 
 LOOK = calls(call("look", call_id="call_look"), usage=(10, 1))

@@ -72,33 +72,28 @@ async def test_run_again_has_the_model_ask_and_the_person_is_asked_though_policy
     assert told[1].startswith("Try this call again: run_python with")
 
 
-async def test_the_same_call_is_asked_about_in_a_later_run_too(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    with ScriptedModel([DIES, say("I see."), call("run_python", code="os._exit(1)", call_id="b")]) as model:
-        one = await stage(model, path, Dying())
-        handle = await one.start(policy="allow")
-        await until_unknown(one)
-        await one.conversation.answer_unknown("a", "continue")
-        await handle.wait()
-        await one.start("Once more", policy="allow")
-        await one.requests()
-        assert [ran.tool_call_id for ran in one.executor.ran] == ["a"]
-        await one.close()
+async def test_the_same_call_is_asked_about_in_a_later_run_too(stages: Stages) -> None:
+    one = await stages([DIES, say("I see."), call("run_python", code="os._exit(1)", call_id="b")], executor=Dying())
+    handle = await one.start(policy="allow")
+    await until_unknown(one)
+    await one.conversation.answer_unknown("a", "continue")
+    await handle.wait()
+    await one.start("Once more", policy="allow")
+    await one.requests()
+    assert [ran.tool_call_id for ran in one.executor.ran] == ["a"]
 
 
-async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(tmp_path: Path) -> None:
-    with ScriptedModel([DIES, say("I see.")]) as model:
-        one = await stage(model, tmp_path / "log.sqlite", Dying())
-        handle = await one.start(policy="allow")
-        await until_unknown(one)
-        answers = await asyncio.gather(
-            one.conversation.answer_unknown("a", "continue", decided_by="ana"),
-            one.conversation.answer_unknown("a", "continue", decided_by="ben"),
-            return_exceptions=True,
-        )
-        await handle.wait()
-        entries = await one.audit()
-        await one.close()
+async def test_of_two_answers_the_first_counts_and_is_in_the_audit_trail(stages: Stages) -> None:
+    one = await stages([DIES, say("I see.")], executor=Dying())
+    handle = await one.start(policy="allow")
+    await until_unknown(one)
+    answers = await asyncio.gather(
+        one.conversation.answer_unknown("a", "continue", decided_by="ana"),
+        one.conversation.answer_unknown("a", "continue", decided_by="ben"),
+        return_exceptions=True,
+    )
+    await handle.wait()
+    entries = await one.audit()
     assert [type(one) for one in answers if isinstance(one, Exception)] == [AlreadyDecided]
     [entry] = [entry for entry in entries if entry["kind"] == "unknown"]
     first = "ben" if isinstance(answers[0], Exception) else "ana"

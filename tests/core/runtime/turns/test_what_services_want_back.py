@@ -220,12 +220,12 @@ async def converse(one: Stage, conversation_id: str, prompt: str) -> None:
 STEP = ["user", "thought First", "call a", "output a"]
 
 
-async def test_after_a_restart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("api", [RESPONSES, MESSAGES], ids=lambda api: api.name)
+async def test_after_a_restart_and_once_in_the_log(tmp_path: Path, api: WireApi) -> None:
     path = tmp_path / "log.sqlite"
-    async with connected(look("a", "First"), think(say("One."), "Second"), say("Two."), api=RESPONSES) as (
-        server,
-        model,
-    ):
+    script = (look("a", "First"), think(say("One."), "Second"), say("Two."))
+    connection = connected(*script, api=api) if api is RESPONSES else speaking(*script)
+    async with connection as (server, model):
         one = await stage(model, path)
         await one.run()
         conversation_id = one.conversation.conversation_id
@@ -235,7 +235,14 @@ async def test_after_a_restart(tmp_path: Path) -> None:
         view = await (await again.runtime.conversation(conversation_id)).view()
         assert [m.reasoning for m in view.messages if m.role == "assistant"] == ["First", "Second", ""]
         await again.close()
-    assert shape(server) == [*STEP, "thought Second", "assistant", "user"]
+    if api is RESPONSES:
+        assert shape(server) == [*STEP, "thought Second", "assistant", "user"]
+        return
+    assert thoughts(server) == ["First", "Second"]
+    with closing(sqlite3.connect(path)) as sql:
+        bodies = [body for _, _, body in read_messages(sql, 1)]
+    assert [orjson.dumps(body).count(SIGNED.encode()) for body in bodies] == [0, 1, 0, 1, 0, 0]
+    assert SIGNED not in str(one.events)
 
 
 async def test_a_stop_in_the_middle_of_an_answer_leaves_no_half_thought(stages: Stages) -> None:
@@ -290,34 +297,6 @@ async def test_reasoning_that_is_refused_is_left_out_and_the_user_is_told_once(s
 def thoughts(server: FakeAnthropic, request: int = -1) -> list[str]:
     messages = server.requests[request].body["messages"]
     return [block["thinking"] for message in messages for block in message["content"] if block["type"] == "thinking"]
-
-
-async def test_after_a_restart_and_once_in_the_log(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    async with speaking(look("a", "First"), think(say("One."), "Second"), say("Two.")) as (server, model):
-        one = await stage(model, path)
-        await one.run()
-        conversation_id = one.conversation.conversation_id
-        await one.close()
-        again = await stage(model, path)
-        conversation = await again.runtime.conversation(conversation_id)
-        subscription = conversation.subscribe()
-        await conversation.send_message("And now?")
-        async for frame in subscription:
-            if '"type":"complete"' in frame:
-                subscription.close()
-        history = await again.runtime.conversation(conversation_id)
-        assert [m.reasoning for m in (await history.view()).messages if m.role == "assistant"] == [
-            "First",
-            "Second",
-            "",
-        ]
-        await again.close()
-    assert thoughts(server) == ["First", "Second"]
-    with closing(sqlite3.connect(path)) as sql:
-        bodies = [body for _, _, body in read_messages(sql, 1)]
-    assert [orjson.dumps(body).count(SIGNED.encode()) for body in bodies] == [0, 1, 0, 1, 0, 0]
-    assert SIGNED not in str(one.events)
 
 
 @pytest.mark.parametrize("opening", [["<th", "ink>\n"], []], ids=["with its opening tag", "with its closing tag alone"])
