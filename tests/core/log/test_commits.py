@@ -1,19 +1,22 @@
-"""Writes that are asked for at the same time: few commits, each write all or nothing, and no number left out."""
+"""Events and messages are read as they were written; of writes at the same time each is all or nothing."""
 
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_kernel.errors import LogUnavailable
-from agent_kernel.log import runs
+from agent_kernel.log import event_rows, message_rows, runs, tool_calls
 from agent_kernel.log.event_rows import Frame, frames_after
 from agent_kernel.log.store import Log, Transaction
-from agent_kernel.protocol.events import TokenEvent
+from agent_kernel.log.tables import make_tables
+from agent_kernel.protocol.events import TokenEvent, ToolOutputEvent
+from agent_kernel.protocol.views import OutputView
 
 ID = "conv_1"
 Work = Callable[[Transaction], Any]
@@ -112,3 +115,45 @@ async def test_what_is_asked_for_once_the_log_is_closed_is_refused_as_by_a_log_t
     for refused in (opened.say("after"), opened.kept(), opened.log.read_apart(lambda sql: None)):
         with pytest.raises(LogUnavailable, match="is closed"):
             await refused
+
+
+TEXTS = ["", "one\ntwo\r\n", '"type":"tool_output"', "\x00\x1f\x7f\u2028", "run_a", "long " * 4_000, "é" * 40_000]
+
+
+@pytest.fixture
+def sql() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        make_tables(connection)
+        for name in ("conv_1", "conv_2"):
+            runs.add_conversation(connection, name, None, None, None)
+        yield connection
+
+
+def test_a_client_that_resumes_from_anywhere_gets_exactly_what_was_sent(sql: sqlite3.Connection) -> None:
+    sent: list[event_rows.Frame] = []
+    for text in TEXTS:
+        output = OutputView(kind="stream", name="stdout", text=text)
+        for event in (
+            TokenEvent(message_id="m", content=text),
+            ToolOutputEvent(tool_call_id="c", index=0, output=output),
+        ):
+            sent.append(event_rows.append_event(sql, 1, "conv_1", event))
+            event_rows.append_event(sql, 2, "conv_2", event)
+    for after in range(len(sent) + 1):
+        assert event_rows.frames_after(sql, 1, "conv_1", after, 5) == sent[after : after + 5]
+    assert event_rows.last_seq(sql, 2) == len(sent)
+    assert [TokenEvent.model_validate_json(frame.text).content for frame in sent[::2]] == TEXTS
+    assert [output.text for output in event_rows.outputs_by_call(sql, 1)["c"]] == TEXTS
+
+
+def test_messages_are_read_as_they_were_said(sql: sqlite3.Connection) -> None:
+    bodies = [{"role": "tool", "tool_call_id": f"c{number}", "content": text} for number, text in enumerate(TEXTS)]
+    for body in bodies:
+        name = body["tool_call_id"]
+        proposal = tool_calls.Proposal(name, name, "run_a", "look", "{}", "d", read_only=True, recorded=False)
+        tool_calls.propose(sql, 1, proposal)
+        tool_calls.move(sql, 1, name, "superseded", [], result=body["content"])
+    bodies.append({"role": "tool", "tool_call_id": "c0", "content": "a shorter text than the call's result"})
+    for body in bodies:
+        message_rows.append_message(sql, 1, "m", "run_a", body)
+    assert [body for _, _, body in message_rows.read_messages(sql, 1)] == bodies

@@ -56,14 +56,6 @@ def test_nothing_runs_undecided(sql: sqlite3.Connection) -> None:
     assert state(sql) == "awaiting_approval"
 
 
-def test_a_denied_call_does_not_start(sql: sqlite3.Connection) -> None:
-    propose(sql)
-    denied = tool_calls.commit_decision(sql, "apr_c1", NO, [], denial="Denied.")
-    assert (denied.state, denied.started_at) == ("denied", None)
-    with pytest.raises(IllegalTransition):
-        tool_calls.begin(sql, 1, "c1", digest(CODE))
-
-
 def test_nothing_runs_twice(sql: sqlite3.Connection) -> None:
     propose(sql)
     tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
@@ -108,9 +100,12 @@ def test_an_edit_makes_a_new_digest_and_the_first_one_is_void(sql: sqlite3.Conne
     tool_calls.begin(sql, 1, "c1", digest(edited))
 
 
-def test_the_first_decision_wins(sql: sqlite3.Connection) -> None:
+def test_a_denied_call_does_not_start_and_the_first_decision_wins(sql: sqlite3.Connection) -> None:
     propose(sql)
-    tool_calls.commit_decision(sql, "apr_c1", NO, [], denial="Denied.")
+    denied = tool_calls.commit_decision(sql, "apr_c1", NO, [], denial="Denied.")
+    assert (denied.state, denied.started_at) == ("denied", None)
+    with pytest.raises(IllegalTransition):
+        tool_calls.begin(sql, 1, "c1", digest(CODE))
     with pytest.raises(AlreadyDecided) as second:
         tool_calls.commit_decision(sql, "apr_c1", YES, [], denial="")
     assert second.value.first["state"] == "denied"
