@@ -78,6 +78,13 @@ async def test_nobody_at_the_address_is_retried_and_then_said_plainly(api: WireA
 
 
 @each_api
+async def test_an_error_inside_the_stream_is_reported(api: WireApi) -> None:
+    error = await error_of(Reply(body=api.broken("Hel", message="GPU lost", status=500), pause=0.05), api=api)
+    assert isinstance(error, ModelUnavailable)
+    assert "cut off after 1 word: GPU lost." in str(error)
+
+
+@each_api
 async def test_an_error_at_the_start_of_the_stream_is_tried_again(api: WireApi) -> None:
     broken = Reply(body=api.broken(message="Overloaded", status=529))
     async with connected(broken, say("Hi"), api=api) as (_, model):

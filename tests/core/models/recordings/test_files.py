@@ -1,5 +1,6 @@
 """Recordings as files: readable in a diff, written by several at once, and faults with file, line and remedy."""
 
+import asyncio
 import json
 import os
 import resource
@@ -7,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from agent_kernel.errors import ConfigurationError, RecordingNotWritten
 from agent_kernel.models.recordings import format as recordings
 from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import TurnsToRecord
-from agent_kernel.models.recordings.player import RecordedModel
+from agent_kernel.models.recordings.player import Finder, RecordedModel
 from agent_kernel.models.recordings.recorder import RecordingModel, record
 from agent_kernel.models.resolver import ModelResolver
 from agent_kernel.testing import ScriptedModel, call, say
@@ -267,3 +269,21 @@ def test_only_a_regular_file_is_a_recording(
     for use in (ModelResolver().resolve, lambda _: record(path, ScriptedModel([]))):
         with pytest.raises(ConfigurationError, match=r"can't be read: (Not a regular file|Is a directory)"):
             use("replay:a.jsonl")
+
+
+async def test_a_file_that_is_never_read_to_its_end_holds_up_only_whoever_waits_for_it(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a drive that is gone. The shared pool has six threads on two cores."""
+    gone = threading.Event()
+    model = ModelResolver().resolve(f"replay:{whole}")
+    monkeypatch.setattr(Finder, "find", lambda *_: gone.wait())
+    try:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            waiting = [group.create_task(turn_of(model, FIRST)) for _ in range(8)]
+            assert await asyncio.to_thread(lambda: 4) == 4
+            for one in waiting:
+                one.cancel()
+    finally:
+        gone.set()
+    assert all(one.cancelled() for one in waiting)

@@ -22,6 +22,7 @@ from agent_kernel.protocol.events import (
     MessageEvent,
     ReasoningEvent,
     TokenEvent,
+    ToolCompleteEvent,
     ToolStateEvent,
 )
 from agent_kernel.protocol.views import OutputView
@@ -111,6 +112,8 @@ async def test_tokens_join_to_the_whole_answer_and_events_come_in_the_promised_o
         "complete",
         "run",
     ]
+    [outcome] = stage.of(ToolCompleteEvent)
+    assert outcome.seq < min(event.seq for event in stage.of(TokenEvent) if event.message_id == list(messages)[-1])
     assert result.text == "The answer is 42."
     assert stage.of(CompleteEvent)[0].message_id == list(messages)[-1]
 
