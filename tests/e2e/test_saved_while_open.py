@@ -58,6 +58,20 @@ def test_the_cards_are_there_after_a_reload_and_in_a_second_tab_and_no_save_asks
     assert has_record == [True, False], "the record, what was printed"
     assert_record_is_saved(notebook.save(), 1, "A plot of", "drawn")
 
+    # The cell runs again: the other tab, and the file, have the record from before.
+    model.says(call("run_python", code="print('again')"), say("Another one."))
+    notebook.run(1)
+    notebook.wait_for_state("awaiting_approval")
+    expect(other.cards()).to_have_count(0)
+    other.page.get_by_role("button", name="1 call waits for you").click()
+    other.wait_for_state("awaiting_approval")
+    other.page.close()
+    notebook.reload()
+    notebook.wait_for_state("awaiting_approval")
+    notebook.press("Approve")
+    expect(notebook.record()).to_contain_text("Another one.")
+    expect(notebook.page.get_by_text("A plot of mass.")).to_have_count(0)
+
 
 def test_the_record_reaches_the_file_though_no_page_was_open_at_the_end(
     open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ListedRun } from "../lab/src/listedRuns";
-import { indexOf, showsLostRuns } from "../lab/src/lostRuns";
+import { indexOf, showAgain, showsLostRuns } from "../lab/src/lostRuns";
 
 type Parts = Parameters<typeof showsLostRuns>;
 
@@ -24,7 +24,11 @@ function signal<T>() {
 
 /** As a file has it that was not saved since the run began. */
 function cell(outputs: unknown[] = []) {
-  const list = Object.assign(outputs, { add: (output: unknown) => outputs.push(output) });
+  const list = Object.assign(outputs, {
+    add: (output: unknown) => outputs.push(output),
+    toJSON: () => [...outputs],
+    fromJSON: (all: unknown[]) => outputs.splice(0, outputs.length, ...all),
+  });
   return { model: { id: "c", type: "code", outputs: list, executionState: "idle" } };
 }
 
@@ -56,6 +60,31 @@ it("shows a run again after a reload, marked for the server, and once more when 
   one.content.widgets = [cell()];
   list(RUN);
   expect(outputs(one)).toEqual([OUTPUT]);
+});
+
+const RECORD = { output_type: "display_data", data: { "text/html": '<div data-agent-record="run_0">It is 42.</div>' } };
+const PRINTED = { output_type: "display_data", data: {}, metadata: { agent_kernel: { run: "run_0", call: 1 } } };
+const OWN = { output_type: "stream", name: "stdout", text: "mine" };
+
+it("shows a run again in place of what an earlier run of its cell has left in the file, once no other page shows it", () => {
+  const [one, own, same] = [panel(), panel(), panel()];
+  one.content.widgets = [cell([RECORD, PRINTED])];
+  own.content.widgets = [cell([OWN])];
+  const retried = { ...RECORD, data: { "text/html": '<div data-agent-record="run_1">Stopped.</div>' } };
+  same.content.widgets = [cell([retried])];
+  const { list } = page(one, own, same);
+  list({ ...RUN, shown: true });
+  expect(outputs(one)).toEqual([RECORD, PRINTED]);
+  list(RUN);
+  expect([one, own, same].map(outputs)).toEqual([[OUTPUT], [OWN], [retried]]);
+});
+
+it("shows a run where a person asks for it, below outputs of the person's own, and once", () => {
+  const one = panel();
+  one.content.widgets = [cell([OWN, RECORD])];
+  const shows = (): boolean => showAgain(one as unknown as Parameters<typeof showAgain>[0], 0, "run_1");
+  expect([shows(), shows()]).toEqual([true, false]);
+  expect(outputs(one)).toEqual([OWN, OUTPUT]);
 });
 
 it("leaves a cell empty that was cleared", () => {

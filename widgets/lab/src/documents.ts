@@ -20,12 +20,24 @@ export function shownRuns({ content }: NotebookPanel): string[] {
   return [...new Set(outputs.map(liveRun).filter((id) => id !== null))];
 }
 
+/** Whether an output shows a run, or is its record. */
+export function isOfRun(output: IOutput, runId: string): boolean {
+  return liveRun(output) === runId || recordedRun(output) === runId;
+}
+
+/** Whether an output is what another run has left: its record, how it stood, or a result. */
+export function isOfOtherRun(output: IOutput, runId: string): boolean {
+  const result = Object((output["metadata"] as Record<string, unknown> | undefined)?.[RESULT]) as { run?: unknown };
+  const run = liveRun(output) ?? recordedRun(output) ?? result.run;
+  return typeof run === "string" && run !== runId;
+}
+
 export function putRun({ content }: NotebookPanel, { run_id: runId, outputs, elsewhere }: PutRun): Answer {
   const [first, ...results] = outputs as unknown as IOutput[];
   let found = false;
   for (const cell of codeCells(content.model?.cells ?? [])) {
     cell.sharedModel.getOutputs().forEach((output, index) => {
-      if (first === undefined || (liveRun(output) !== runId && recordedRun(output) !== runId)) return;
+      if (first === undefined || !isOfRun(output, runId)) return;
       put(cell, index, found ? (elsewhere as unknown as IOutput) : first);
       if (!found) addMissing(cell, results);
       found = true;

@@ -1,7 +1,7 @@
 /** Finds the cells of runs in a notebook, and shows there again what is open and lost its output. */
 import type { ICellModel, ICodeCellModel } from "@jupyterlab/cells";
 import type { INotebookTracker, NotebookActions, NotebookPanel } from "@jupyterlab/notebook";
-import { OPEN_RUN, RUN_VIEW } from "./documents";
+import { isOfOtherRun, isOfRun, OPEN_RUN, RUN_VIEW } from "./documents";
 import type { RunPlace } from "./listedRuns";
 import type { OpenRuns } from "./openRuns";
 
@@ -23,8 +23,8 @@ export function indexOf(panel: NotebookPanel, run: RunPlace): number {
   return panel.content.widgets.findIndex((cell) => cell.model.id === run.cell_id);
 }
 
-/** Has the cells of open runs show them that no page shows: those of a page that was loaded again before it was saved.
- * `executions` tells of the cells that are run here. */
+/** Has the cells of open runs show them that no page shows: those of a page that was loaded again before it was saved. The
+ * record of an earlier run, which the file has, makes room, as it did when the cell ran again. `executions` tells of the cells that are run here. */
 export function showsLostRuns(
   tracker: INotebookTracker,
   runs: Pick<OpenRuns, "listed">,
@@ -40,20 +40,26 @@ export function showsLostRuns(
         const index = indexOf(panel, run);
         const model = panel.content.widgets[index]?.model;
         if (model === undefined || known.has(model)) continue;
-        const isEmpty = (model as Partial<ICodeCellModel>).outputs?.length === 0;
-        if (!isEmpty || (!run.shown && showAgain(panel, index, run.run_id))) known.add(model);
+        const outputs = (model as Partial<ICodeCellModel>).outputs?.toJSON() ?? [];
+        const isOlder = outputs.every((output) => isOfOtherRun(output, run.run_id));
+        if (!isOlder || (!run.shown && showAgain(panel, index, run.run_id))) known.add(model);
       }
     }),
   );
 }
 
-/** Shows a run in a cell that shows nothing. False where it can't. */
+/** Shows a run in its cell, in place of what earlier ones have left there. False where it can't, or the run is shown. */
 export function showAgain({ content }: NotebookPanel, index: number, runId: string): boolean {
   const cell = content.widgets[index]?.model as Partial<ICodeCellModel> | undefined;
   // A cell that runs now has its own output in a moment.
-  if (content.model?.readOnly !== false || cell?.outputs?.length !== 0 || cell.executionState === "running")
+  if (content.model?.readOnly !== false || cell?.outputs === undefined || cell.executionState === "running")
     return false;
+  const outputs = cell.outputs.toJSON();
+  if (outputs.some((output) => isOfRun(output, runId))) return false;
   const data = { [RUN_VIEW]: { run_id: runId }, "text/plain": GOING_ON };
-  cell.outputs.add({ output_type: "display_data", data, metadata: { [OPEN_RUN]: runId } });
+  const shown = { output_type: "display_data", data, metadata: { [OPEN_RUN]: runId } };
+  const kept = outputs.filter((output) => !isOfOtherRun(output, runId));
+  if (kept.length < outputs.length) cell.outputs.fromJSON(kept);
+  cell.outputs.add(shown);
   return true;
 }
