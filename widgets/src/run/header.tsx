@@ -65,9 +65,11 @@ export function Header({ controller, prompt }: { controller: RunController; prom
         </span>
         {run !== null && (
           <>
-            <span>
-              <Plain text={modelWords(run)} />
-            </span>
+            {modelWords(run) !== "" && (
+              <span>
+                <Plain text={modelWords(run)} />
+              </span>
+            )}
             <Continues run={run} gone={gone} />
             {run.mentions !== undefined && run.mentions.length > 0 && (
               <span>
