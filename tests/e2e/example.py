@@ -12,7 +12,7 @@ from typing import Any, Self
 from jupyter_client.blocking.client import BlockingKernelClient
 
 from tests.ports import free_port
-from tests.programs import Program
+from tests.programs import Program, private_home
 
 FOLDER = Path(__file__).parents[2] / "examples" / "ai-sdk"
 BUILT = FOLDER / "dist"
@@ -27,13 +27,9 @@ class Example:
         self.root = home / "notebooks"
         self.notebook = self.root / "penguins.ipynb"
         self._runtime = home / "runtime"
-        places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
-        variables = {"HOME": str(home), "IPYTHONDIR": str(home / "ipython")}
-        variables |= {f"JUPYTER_{name}": str(home / place) for name, place in places.items()}
-        variables |= {f"JUPYTERLAB_{name}_DIR": str(home / name) for name in ("SETTINGS", "WORKSPACES")}
         options = ("--built", f"--port={free_port()}", f"--directory={self.root}", "--", *_LAB)
         command = [sys.executable, str(FOLDER / "start.py"), *options]
-        self._program = Program(command, home / "example.log", home, variables)
+        self._program = Program(command, home / "example.log", home, private_home(home))
         self.url = self._program.wait_until(lambda: self._printed("The page"), "the page's address")
         notebook = self._program.wait_until(lambda: self._printed("The notebook"), "the notebook's address")
         self._server, _, rest = notebook.partition("/lab/")

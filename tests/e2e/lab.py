@@ -12,7 +12,7 @@ import nbformat
 from playwright.sync_api import Locator, Page, expect
 
 from tests.ports import free_port
-from tests.programs import Program, wait_until
+from tests.programs import Program, private_home, wait_until
 
 App = Literal["jupyterlab", "notebook", "jupyter_server"]
 TOKEN = "a-token-of-the-tests"
@@ -107,7 +107,7 @@ class LabServer:
 
     def _start(self) -> None:
         command = [*self._command(), *self._arguments]
-        variables = {**self._directories(), **self._variables}
+        variables = {**private_home(self.home), **self._variables}
         self._program = Program(command, self.home / "server.log", self.root, variables)
         self.url = self._program.wait_until(self._find_url, "the server's info file")
         self._program.wait_until(self._answers, "the server to answer")
@@ -127,16 +127,6 @@ class LabServer:
 
     def __exit__(self, *error: object) -> None:
         self._program.stop()
-
-    def _directories(self) -> dict[str, str]:
-        places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
-        return {
-            "HOME": str(self.home),
-            "IPYTHONDIR": str(self.home / "ipython"),
-            "JUPYTERLAB_SETTINGS_DIR": str(self.home / "lab-settings"),
-            "JUPYTERLAB_WORKSPACES_DIR": str(self.home / "lab-workspaces"),
-            **{f"JUPYTER_{name}": str(self.home / place) for name, place in places.items()},
-        }
 
     def _command(self) -> list[str]:
         command = [

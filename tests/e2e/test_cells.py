@@ -166,12 +166,13 @@ def test_run_cell_runs_no_raw_cell_no_prompt_and_none_where_the_prompt_waits_and
     assert notebook.outputs(1)[-1]["ename"] == "KeyboardInterrupt"
 
 
-def test_the_notebook_is_read_as_it_stands_in_the_page_where_cells_run_and_were_changed(
+def test_the_notebook_is_read_as_it_stands_in_the_page_and_changed_unless_it_is_read_only(
     open_cells: OpenCells, model: WrittenModel
 ) -> None:
     read = Gate(call("read_notebook"))
     model.says(read, say("I see."))
-    notebook = open_cells("x = 1\nx", "import time\nprint('begun', flush=True)\ntime.sleep(600)", "%%agent\nRead it.")
+    sleeps = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
+    notebook = open_cells("x = 1\nx", sleeps, "%%agent\nRead it.", "%%agent\nMend the first cell.")
     for index in (0, 1, 3):
         notebook.run(index)
     notebook.run(2, wait=False)
@@ -180,30 +181,24 @@ def test_the_notebook_is_read_as_it_stands_in_the_page_where_cells_run_and_were_
     read.open()
     expect(notebook.record()).to_contain_text("I see.")
     [told] = model.tool_results()
-    assert ", as the page shows it now: 4 cells" in told
+    assert ", as the page shows it now: 5 cells" in told
     assert "[2] cell:c1 (code, number 1, changed since it ran)\nx = 2\nx\n--- output: 1\n" in told
     assert "cell:c2 (code, number 2, runs now)\nimport time\n" in told
     assert "\n--- output: begun\n" in told
     notebook.start("notebook:interrupt-kernel")
     notebook.wait_until_idle()
 
-
-def test_in_a_notebook_that_is_read_only_cells_run_and_nobody_is_asked_to_change_one(
-    open_cells: OpenCells, model: WrittenModel
-) -> None:
     edit = call("edit_cell", cell_id="c1", source="mended = 1")
-    model.says(call("read_notebook"), edit, call("run_cell", cell_id="c1"), say("I see."))
-    notebook = open_cells("6 * 7", "%%agent\nMend the cell above.")
-    notebook.run(0)
+    model.says(call("read_notebook"), edit, call("run_cell", cell_id="c1"), say("It is read-only."))
     notebook.page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.model.readOnly = true }")
     notebook.page.evaluate(RUN_LAST)
     notebook.wait_for_state("awaiting_approval", card=2)
     notebook.press("Approve", card=2)
-    expect(notebook.record()).to_contain_text("I see.")
-    _, edited, ran = model.tool_results()
+    expect(notebook.record().last).to_contain_text("It is read-only.")
+    edited, ran = model.tool_results()[-2:]
     assert "This notebook is read-only. Nothing was changed." in edited
-    assert "--- output: 42" in ran
-    assert source(notebook, 1) == "6 * 7"
+    assert "--- output: 2" in ran
+    assert source(notebook, 1) == "x = 2\nx"
 
 
 @pytest.mark.parametrize(("event", "of"), [("visibilitychange", "document"), ("focus", "window")])

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import take_pictures
 from tests.e2e.lab import NotebookPage
-from tests.programs import Program, wait_until
+from tests.programs import Program, private_home, wait_until
 
 SUMMARY, PLOT = 5, 7
 RESTORED = "async () => { await window.jupyterapp.restored; }"
@@ -30,12 +30,10 @@ class Demo:
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
-    places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
-    variables = {"HOME": str(tmp_path)} | {f"JUPYTER_{name}": str(tmp_path / place) for name, place in places.items()}
     program = "import sys; from agent_kernel.cli import main; sys.exit(main())"
     command = (sys.executable, "-c", program, "demo", "--directory", str(tmp_path / "demo"))
     options = ("--no-browser", "--ip=127.0.0.1", "--port=0", "--LabApp.expose_app_in_browser=True")
-    server = Program([*command, *options], tmp_path / "demo.log", tmp_path, variables)
+    server = Program([*command, *options], tmp_path / "demo.log", tmp_path, private_home(tmp_path))
 
     def find() -> str | None:
         for file in (tmp_path / "runtime").glob("jpserver-*.json"):

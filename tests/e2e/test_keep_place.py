@@ -8,22 +8,7 @@ from tests.e2e.model import Gate, WrittenModel
 from tests.programs import wait_until
 
 
-def test_a_page_that_is_scrolled_down_in_long_cards_shows_the_record_when_the_run_ends(
-    open_notebook: OpenNotebook, model: WrittenModel, page: Page
-) -> None:
-    answer = Gate(say("It is done."))
-    model.says(call("run_python", code="for i in range(400): print(i)"), answer)
-    notebook = open_notebook(["%load_ext agent_kernel", "%%agent --policy allow\nCount."])
-    notebook.run_through(1)
-    notebook.wait_for_state("success")
-    page.get_by_text("399", exact=False).last.scroll_into_view_if_needed()
-    notebook.card().evaluate("card => card.scrollIntoView({block: 'end'})")
-    answer.open()
-    expect(notebook.record()).to_contain_text("It is done.")
-    expect(notebook.record()).to_be_in_viewport()
-
-
-def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_and_the_record_comes(
+def test_a_reader_keeps_their_place_below_cards_that_come_and_fold_and_sees_the_record_from_within_long_ones(
     open_notebook: OpenNotebook, model: WrittenModel, page: Page
 ) -> None:
     # An answer streams above what is read before the second card comes.
@@ -32,8 +17,8 @@ def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_
     answer = Gate(say("Done."))
     model.says(call("run_python", call_id="c1", code="for i in range(20): print(i)"), second, answer)
     other = "# one of many lines\n" * 40
-    cells = [f"%load_ext agent_kernel\n{other}", "%%agent --policy allow\nCount.", "# it is read", other, other]
-    notebook = open_notebook(cells)
+    counts = "%%agent --policy allow\nCount."
+    notebook = open_notebook([f"%load_ext agent_kernel\n{other}", counts, "# it is read", other, other, counts])
     notebook.run_through(1)
     notebook.wait_for_state("success")
     read = page.locator(".jp-Cell", has_text="# it is read")  # not by its number: cells far above are taken out
@@ -51,6 +36,16 @@ def test_a_cell_that_is_read_below_stays_in_its_place_while_cards_come_and_fold_
     answer.open()
     expect(notebook.record()).to_contain_text("Done.")
     wait_until(stays, "the cell to be where it was when the record has come")
+
+    last = Gate(say("It is done."))
+    model.says(call("run_python", code="for i in range(400): print(i)"), last)
+    notebook.run(5)
+    notebook.wait_for_state("success")
+    page.get_by_text("399", exact=False).last.scroll_into_view_if_needed()
+    notebook.card().evaluate("card => card.scrollIntoView({block: 'end'})")
+    last.open()
+    expect(notebook.record().last).to_contain_text("It is done.")
+    expect(notebook.record().last).to_be_in_viewport()
 
 
 def _top(cell: Locator) -> float:

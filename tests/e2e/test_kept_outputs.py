@@ -1,4 +1,4 @@
-"""What a run's calls have shown stays with the notebook, and is drawn from its file when it is opened again."""
+"""What calls show is drawn in cards as a cell's output is, kept with the notebook, and drawn from its file again."""
 
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from tests.e2e.conftest import OpenNotebook, take_pictures
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel, run_calls
 from tests.e2e.records import WIDGET
+from tests.programs import wait_until
 
 CHART = "import plotly.express as px\npx.bar(x=['a', 'b', 'c'], y=[1, 3, 2], title='Weights')"
 STYLED = (
@@ -31,8 +32,25 @@ ROWS = (
     "pd.set_option('display.max_rows', None)\n"
     "pd.DataFrame({name: range(5_000) for name in ('one', 'two', 'three', 'four')})"
 )
-ALL = [CHART, STYLED, TABLE, FORMULA, DRAWING, PICTURE, SLIDER, INTERACT, PROGRESS, ROWS]
-CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it.", "slider.value"]
+VEGA = (
+    "from IPython.display import display\n"
+    "display({'application/vnd.vegalite.v5+json': {'data': {'values': [{'a': 1, 'b': 2}, {'a': 2, 'b': 3}]},"
+    " 'mark': 'bar', 'encoding': {'x': {'field': 'a', 'type': 'ordinal'}, 'y': {'field': 'b', 'type':"
+    " 'quantitative'}}}}, raw=True)"
+)
+WIDE = "import pandas as pd\npd.DataFrame({f'a long name of a column {n}': [n] * 3 for n in range(60)})"
+LATE = (
+    "import asyncio\nfrom IPython.display import HTML, display\nlook = asyncio.Event()\n"
+    "async def draw():\n    await look.wait()\n    display(HTML('<b>drawn late</b>'))\n"
+    "task = asyncio.create_task(draw())"
+)
+# As altair's charts are by default: a script looks for the element before it.
+SCRIPT = (
+    "from IPython.display import HTML\nHTML('<p>counts</p><script>window.ran = (window.ran ?? 0) + 1;"
+    "document.currentScript.previousElementSibling.textContent += window.ran</script>')"
+)
+ALL = [CHART, STYLED, FORMULA, VEGA, DRAWING, SCRIPT, WIDE, SLIDER, PROGRESS, INTERACT, LATE, TABLE, PICTURE, ROWS]
+CELLS = ["%load_ext agent_kernel", "%%agent --policy allow\nShow it.", "slider.value", "look.set()\nprint('mine')"]
 TRUSTED = "() => window.jupyterapp.shell.currentWidget.content.widgets.every(cell => cell.model.trusted)"
 
 
@@ -46,6 +64,55 @@ def calls_of(outputs: list[dict[str, Any]]) -> list[int]:
 
 def cell(notebook: NotebookPage) -> Locator:
     return notebook.page.locator(".jp-Notebook .jp-CodeCell").nth(1).locator(".jp-Cell-outputWrapper")
+
+
+def assert_drawn_in_cards(notebook: NotebookPage) -> None:
+    page, plot = notebook.page, notebook.card(0).locator(".js-plotly-plot .main-svg").first
+    expect(plot).to_be_visible()
+    expect(notebook.card(0).locator(".js-plotly-plot")).to_contain_text("Weights")
+    expect(notebook.card(1).locator("td").first).to_have_css("background-color", "rgb(255, 200, 0)")
+    expect(notebook.card(2).locator("mjx-container")).to_be_visible()
+    expect(notebook.card(3).locator("canvas.marks")).to_be_visible()
+    expect(notebook.card(4).locator(".ak-drawn img, .ak-drawn svg")).to_be_visible()
+    expect(notebook.card(5)).to_contain_text("counts1")
+    page.set_viewport_size({"width": 1200, "height": 2400})
+    take_pictures(notebook, page.locator(".ak-run"), "rich-outputs")
+
+    # A large table scrolls in its card, and a chart keeps to the card's width.
+    frame = notebook.card(6).locator(".ak-drawn > .jp-RenderedHTML")
+    wait_until(lambda: frame.evaluate("frame => frame.scrollWidth > frame.clientWidth"), "the table to be wider")
+    page.set_viewport_size({"width": 800, "height": 900})
+    page.wait_for_function(
+        "() => { const plot = document.querySelector('.js-plotly-plot .main-svg').getBoundingClientRect();"
+        " return plot.right <= document.querySelector('.ak-card').getBoundingClientRect().right; }"
+    )
+
+    # Folded and unfolded, it is the same drawing: no script runs again.
+    heads = page.locator("button.ak-head")
+    for _ in range(2):
+        heads.nth(5).click()
+        heads.nth(0).click()
+    expect(plot).to_be_visible()
+    assert page.evaluate("window.ran") == 1
+
+    # What is drawn after a call's end is in its card, and not below the cell that runs then.
+    notebook.run(3)
+    expect(notebook.card(10)).to_contain_text("drawn late")
+    assert (notebook.text(3), len(notebook.outputs(3))) == ("mine", 1)
+
+
+def assert_live_in_cards(notebook: NotebookPage) -> None:
+    expect(notebook.card(8)).to_contain_text("80/80")
+    notebook.card(7).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(7).locator(".widget-readout")).to_have_text("4")
+    notebook.run_until(2, "4")
+    expect(notebook.card(9).locator(".widget-output")).to_have_text("x is 3")
+    notebook.card(9).get_by_role("slider").press("ArrowRight")
+    expect(notebook.card(9).locator(".widget-output")).to_have_text("x is 4")
+    notebook.save()
+    notebook.reload()
+    expect(notebook.card(7).locator(".widget-readout")).to_have_text("4")
+    expect(notebook.card(8)).to_contain_text("100%")
 
 
 def assert_drawn(outputs: Locator) -> None:
@@ -100,27 +167,30 @@ def assert_exported(path: Path) -> None:
         assert part in below, part
 
 
-def test_a_reopened_notebook_draws_what_its_runs_have_shown_and_widgets_live_as_long_as_their_kernel(
+def test_what_calls_show_is_drawn_in_cards_kept_in_the_file_and_live_as_long_as_the_kernel(
     lab: LabServer, open_notebook: OpenNotebook, model: WrittenModel, end: Gate
 ) -> None:
     notebook = open_notebook(CELLS)
     run_calls(notebook, model, end, *ALL)
+    assert_drawn_in_cards(notebook)
+    assert_live_in_cards(notebook)
     end.open()
     expect(notebook.record()).to_be_visible()
     expect(notebook.record()).to_contain_text("Shown with the answer: Plotly chart")
+    expect(notebook.record().locator("[data-agent-record] script")).to_have_count(0)
     assert_rows_a_press_away(cell(notebook))
     assert_drawn(cell(notebook))
     saved = notebook.save()
     outputs = saved.cells[1].outputs
     assert "data-agent-record" in outputs[0]["data"]["text/html"]
     assert outputs == notebook.outputs(1), "the server has nothing to add to what the page has"
-    assert calls_of(outputs) == [*range(1, 11)]
-    assert [number for number, output in enumerate(outputs) if WIDGET in output["data"]] == [7, 8, 9]
+    assert calls_of(outputs) == [*range(1, len(ALL) + 1)]
+    assert [number for number, output in enumerate(outputs) if WIDGET in output["data"]] == [8, 9, 10]
     nbformat.validate(saved)
-    assert_live(notebook, 3)
+    assert_live(notebook, 4)
     notebook.save()
     notebook.reload()
-    assert_live(notebook, 4)
+    assert_live(notebook, 5)
     notebook.save()
     lab.close_kernels()
     notebook.reload()

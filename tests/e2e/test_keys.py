@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from playwright.sync_api import Locator, Page, expect
 
-from agent_kernel.testing import call, calls, say
+from agent_kernel.testing import call, say
 from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
@@ -256,73 +256,6 @@ def compose(keyboard: Keyboard, text: str) -> None:
         browser.send("Input.imeSetComposition", composed)
     browser.send("Input.insertText", {"text": text})
     browser.detach()
-
-
-def test_the_focus_goes_to_the_next_call_that_waits_so_that_no_letter_is_the_notebooks_also_when_the_run_ends(
-    open_notebook: OpenNotebook, model: WrittenModel
-) -> None:
-    done = Gate(say("All three."))
-    model.says(
-        calls(
-            call("run_python", code="first = 1"),
-            call("run_python", code="second = 2"),
-            call("run_python", code="third = 3"),
-        ),
-        done,
-    )
-    keyboard = start(open_notebook)
-    notebook = keyboard.notebook
-    notebook.wait_for_state("awaiting_approval", card=2)
-    ids = [notebook.card(index).get_attribute("data-tool-call-id") for index in range(3)]
-    before = keyboard.state()
-    notebook.card(1).focus()
-    keyboard.wait_for_hints("⇧A", "⇧D", "A", "R", "D", "E", "L")
-    with keyboard.in_one_breath():
-        keyboard.press("a", "a", "Control+Enter")
-        keyboard.wait_for_focus(call=ids[2])
-    notebook.wait_for_state("success", card=1)
-    keyboard.free()
-    keyboard.press("d", "d", "i", "i", "b", "Enter")
-    notebook.wait_for_state("denied", card=2)
-    expect(notebook.card(2)).to_contain_text("diib")
-    keyboard.wait_for_focus(call=ids[0])
-    keyboard.free()
-    assert keyboard.state() == before
-    with keyboard.in_one_breath():
-        keyboard.press("Control+Enter", "Control+Enter", "d", "d")
-    done.open()
-    expect(notebook.record()).to_contain_text("All three.")
-    keyboard.wait_for_focus(cell=RUN, mode="command")
-    assert keyboard.state()["cells"] == before["cells"]
-    keyboard.free()
-    type_reason_while_the_run_ends(keyboard, model)
-
-
-def type_reason_while_the_run_ends(keyboard: Keyboard, model: WrittenModel) -> None:
-    """What is typed never reaches the notebook."""
-    notebook = keyboard.notebook
-    model.says(call("run_python", code="first = 1"))
-    notebook.run(RUN)
-    notebook.wait_for_state("awaiting_approval")
-    before = keyboard.state()
-    notebook.card().focus()
-    keyboard.press("d")
-    expect(notebook.card().get_by_role("textbox", name="Reason")).to_be_focused()
-    notebook.page.keyboard.type("no")
-    notebook.page.evaluate(
-        "document.addEventListener('focusin', event => { window.cameBack ||= event.target.matches('.jp-Cell'); })"
-    )
-
-    def type_on() -> bool:
-        notebook.page.keyboard.type("diib")
-        return bool(notebook.page.evaluate("window.cameBack ?? false"))
-
-    with keyboard.in_one_breath():
-        notebook.page.get_by_role("button", name="Stop", exact=True).evaluate("button => button.click()")
-        wait_until(type_on, "the focus to come back to the cell")
-        notebook.page.keyboard.type("diibddii00")
-    expect(notebook.record()).to_be_visible()
-    assert keyboard.state() == before
 
 
 def test_escape_gives_the_focus_back_and_keys_that_run_cells_run_this_one(

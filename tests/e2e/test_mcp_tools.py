@@ -10,16 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.types import Implementation
 from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect
 
 from agent_kernel.testing import call, calls
 from tests.e2e.conftest import OpenNotebook, new_page
 from tests.e2e.lab import LabServer, NotebookPage, wait_until
 from tests.e2e.model import Gate, WrittenModel
+from tests.server.mcp_client import connected_to, handle_in, text_of
 
 PEER = str(Path(__file__).parents[1] / "server" / "mcp_peer.py")
 LOAD = "%load_ext agent_kernel"
@@ -117,15 +114,12 @@ def ask_from_outside(lab: LabServer, name: str, notebook: str, code: str) -> str
     """What an agent outside is answered to a call of `run_python`."""
 
     async def ask() -> str:
-        async with create_mcp_http_client(headers={"Authorization": f"token {lab.token}"}) as http:
-            transport = streamable_http_client(f"{lab.url}agent-kernel/mcp", http_client=http)
-            async with Client(transport, client_info=Implementation(name=name, version="1")) as client:
-                result = await client.call_tool("run_python", {"notebook_path": notebook, "code": code})
-                while "handle: " in (text := result.content[0].text):  # type: ignore[union-attr]  # it has no pictures
-                    result = await client.call_tool(
-                        "wait_for_call", {"handle": text.partition("handle: ")[2].split()[0]}
-                    )
-                return text
+        headers = {"Authorization": f"token {lab.token}"}
+        async with connected_to(f"{lab.url}agent-kernel", headers, name) as client:
+            result = await client.call_tool("run_python", {"notebook_path": notebook, "code": code})
+            while "handle: " in (text := text_of(result)):
+                result = await client.call_tool("wait_for_call", {"handle": handle_in(result)})
+            return text
 
     return asyncio.run(ask())
 

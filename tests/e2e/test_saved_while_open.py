@@ -1,7 +1,5 @@
 """A notebook that is saved while its run waits: the file says so, a page that loads it has cards, a copy has none."""
 
-from typing import Any
-
 import nbformat
 from playwright.sync_api import expect
 
@@ -10,7 +8,6 @@ from tests.e2e.conftest import OpenNotebook
 from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import WrittenModel
 from tests.e2e.records import WIDGET, assert_record_is_saved, bundles
-from tests.programs import wait_until
 
 LOAD = "%load_ext agent_kernel"
 PLOT = "%%agent\nPlot body mass of the penguins."
@@ -71,33 +68,6 @@ def test_the_cards_are_there_after_a_reload_and_in_a_second_tab_and_no_save_asks
     notebook.press("Approve")
     expect(notebook.record()).to_contain_text("Another one.")
     expect(notebook.page.get_by_text("A plot of mass.")).to_have_count(0)
-
-
-def test_the_record_reaches_the_file_though_no_page_was_open_at_the_end(
-    open_notebook: OpenNotebook, model: WrittenModel, lab: LabServer
-) -> None:
-    notebook = waiting(open_notebook([LOAD, PLOT]), model)
-    notebook.save()
-    notebook.page.goto("about:blank")
-
-    def only_one() -> Any:
-        """Those of earlier tests are over once the server hears that their kernels are."""
-        found = lab.api("GET", "agent-kernel/api/approvals?state=awaiting_approval")
-        return found if len(found) == 1 else None
-
-    (call,) = wait_until(only_one, "the call that waits")
-    lab.api("POST", f"agent-kernel/api/approvals/{call['approval_id']}", {"approved": True})
-    conversation = f"agent-kernel/api/conversations/{call['conversation_id']}"
-    wait_until(lambda: lab.api("GET", conversation)["runs"][-1]["status"] == "complete", "the run to end")
-    again = NotebookPage(lab, notebook.page, notebook.path)
-    expect(again.page.get_by_text("A plot of mass.").first).to_be_visible()
-    expect(again.page.get_by_text("Error displaying widget")).to_have_count(0)
-
-    def with_record() -> nbformat.NotebookNode | None:
-        saved = again.save()
-        return saved if any("data-agent-record" in data.get("text/html", "") for data in bundles(saved, 1)) else None
-
-    assert_record_is_saved(wait_until(with_record, "the record in the saved file"), 1, "A plot of", "drawn")
 
 
 def test_a_notebook_that_is_not_trusted_has_its_cards_and_a_copy_of_it_has_none(

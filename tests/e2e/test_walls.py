@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from agent_kernel.protocol.calls import WallsFound
 from agent_kernel.testing import call, say
 from agent_kernel.tools.walls.inside import found_walls, meaning_of, words_of
 from tests.e2e.conftest import OpenNotebook
-from tests.e2e.lab import LabServer, NotebookPage, close_notebooks
+from tests.e2e.lab import LabServer, NotebookPage
 from tests.e2e.model import Gate, WrittenModel
 
 LOAD, PROMPT = "%load_ext agent_kernel", "%%agent\nWrite it."
@@ -37,21 +37,17 @@ def outside(lab: LabServer) -> Iterator[Path]:
         made.unlink(missing_ok=True)
 
 
-def writing(outside: Path) -> str:
-    return f"touch inside.txt; touch {outside}"
-
-
 def shows(notebook: NotebookPage, words: str, card: int = 0) -> None:
     expect(notebook.card(card)).to_contain_text(meaning_of(words))
     expect(notebook.card(card)).to_contain_text(f"walls: {words}.")
 
 
-def test_a_command_that_the_walls_stop_says_so_and_runs_outside_once(
+def test_a_command_that_the_walls_stop_says_so_runs_outside_once_and_has_the_walls_that_its_folder_wants(
     open_notebook: OpenNotebook, lab: LabServer, model: WrittenModel, end: Gate, outside: Path, walls: WallsFound
 ) -> None:
-    stopped, command = Gate(say("It was stopped.")), writing(outside)
+    stopped, command = Gate(say("It was stopped.")), f"touch inside.txt; touch {outside}"
     model.says(call("run_shell", command=command), stopped, call("run_shell", command=command, outside=True), end)
-    notebook = open_notebook([LOAD, PROMPT])
+    notebook = open_notebook([LOAD, PROMPT, PROMPT])
     notebook.run_through(1)
     workspace = words_of(walls, "workspace")
     shows(notebook, workspace)
@@ -72,33 +68,14 @@ def test_a_command_that_the_walls_stop_says_so_and_runs_outside_once(
     expect(notebook.card(1)).to_contain_text(f"walls: {OUTSIDE}")
     assert outside.exists()
 
-
-def test_a_folder_that_wants_read_only_walls_has_them(
-    open_notebook: OpenNotebook, lab: LabServer, model: WrittenModel, end: Gate, outside: Path, walls: WallsFound
-) -> None:
+    (lab.root / "inside.txt").unlink()
     (lab.root / ".agent-kernel.toml").write_text('walls = "read-only"\n')
-    model.says(call("run_shell", command=writing(outside)), end)
-    notebook = open_notebook([LOAD, PROMPT])
-    notebook.run_through(1)
+    end.open()
+    expect(notebook.record()).to_have_count(1)
+    model.says(call("run_shell", command=command), say("Nothing was written."))
+    notebook.run(2)
     shows(notebook, words_of(walls, "read-only"))
     notebook.press("Approve")
-    notebook.wait_for_state("error")
-    expect(notebook.card()).to_contain_text("stopped by the walls: ")
+    expect(notebook.record()).to_have_count(2)
+    expect(notebook.record().last).to_contain_text("stopped by the walls: ")
     assert not (lab.root / "inside.txt").exists()
-
-
-def test_a_site_that_wants_no_walls_has_none(
-    model: WrittenModel, shared_model: WrittenModel, end: Gate, fresh_page: Page, tmp_path: Path, outside: Path
-) -> None:
-    model.says(call("run_shell", command=writing(outside)), end)
-    arguments = ["--AgentKernelServer.shell_walls=none"]
-    with LabServer(tmp_path, shared_model.server.environment(), arguments=arguments) as lab:
-        notebook = NotebookPage(lab, fresh_page, lab.write_notebook("none.ipynb", [LOAD, PROMPT]))
-        notebook.run_through(1)
-        shows(notebook, "none (this site wants none)")
-        notebook.press("Approve")
-        notebook.wait_for_state("success")
-        assert outside.exists()
-        end.open()
-        notebook.wait_for_end()
-        close_notebooks(fresh_page)
