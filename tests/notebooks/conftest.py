@@ -1,4 +1,4 @@
-"""Kernels for the executor: those that the tests of a module share, and fresh ones where the start is the subject."""
+"""Kernels for the executor: those that all tests share, and fresh ones where the start is the subject."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -27,13 +27,20 @@ def start_kernel() -> Iterator[Callable[..., TestKernel]]:
         kernel.close()
 
 
-@pytest.fixture(scope="module")
-def shared_kernel() -> Iterator[TestKernel]:
+@pytest.fixture(scope="package")
+def package_kernel() -> Iterator[TestKernel]:
     """A kernel that a server has let its requests into."""
     kernel = TestKernel(dict(os.environ))
     kernel.run(INSTALL, silent=True)
     yield kernel
     kernel.close()
+
+
+@pytest.fixture(scope="module")
+def shared_kernel(package_kernel: TestKernel) -> TestKernel:
+    """The same for all tests of a module, which has forgotten other modules."""
+    package_kernel.forget()
+    return package_kernel
 
 
 @pytest.fixture
@@ -43,7 +50,7 @@ def kernel(shared_kernel: TestKernel) -> TestKernel:
     return shared_kernel
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def shared_served_kernel() -> Iterator[TestKernel]:
     kernel = TestKernel({**os.environ, **SERVED})
     yield kernel

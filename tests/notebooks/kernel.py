@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
@@ -18,6 +18,7 @@ from agent_kernel.protocol.calls import ApprovedCall
 from agent_kernel.protocol.kernel import CALL_KEY, REQUEST_TYPE, CallEnd, call_code, execute_request
 from agent_kernel.tools.arguments import canonical, digest
 
+T = TypeVar("T")
 SECONDS = 55.0
 """Longest wait for anything that has to come: what sleeps in these tests until it is stopped sleeps for a minute."""
 
@@ -52,6 +53,7 @@ os.environ.clear()
 os.environ.update(sys.environ_at_start)
 get_ipython().extension_manager.unload_extension("agent_kernel")
 get_ipython().reset(new_session=True)
+get_ipython().user_ns["__spec__"] = None  # as a kernel that starts has one: multiprocessing looks
 """
 """What a kernel forgets for the next test: its runtime, runs and their undo, folder, environment, variables, numbers of
 cells."""
@@ -177,25 +179,24 @@ class TestKernel:
     def result(self, message_id: str) -> Cell:
         """Wait for a cell's reply and for all of its outputs."""
         cell = self._cells[message_id]
-        deadline = time.monotonic() + SECONDS
-        while not (cell.reply and cell.idle):
-            assert time.monotonic() < deadline, f"the cell did not end; it showed {cell.outputs}"
-            self.pump()
+        self.wait(lambda: cell.reply and cell.idle, lambda: f"the cell's end; it showed {cell.outputs}")
         return cell
 
     def printed(self, message_id: str, text: str) -> None:
         """Wait until a cell that goes on has printed this."""
-        deadline = time.monotonic() + SECONDS
-        while text not in self._cells[message_id].streams():
-            assert time.monotonic() < deadline
-            self.pump()
+        self.wait(lambda: text in self._cells[message_id].streams())
 
     def begun(self, message_id: str) -> None:
         """Wait until the main thread has taken this cell up."""
+        self.wait(lambda: self._cells[message_id].busy)
+
+    def wait(self, look: Callable[[], T], what: Callable[[], str] = lambda: "something") -> T:
+        """Read what comes until `look` returns something true, and return that."""
         deadline = time.monotonic() + SECONDS
-        while not self._cells[message_id].busy:
-            assert time.monotonic() < deadline
+        while not (seen := look()):
+            assert time.monotonic() < deadline, f"waited for {what()}"
             self.pump()
+        return seen
 
     def pump(self) -> None:
         """Read what has come from the kernel."""
@@ -231,13 +232,10 @@ class TestKernel:
 
     def event(self, kind: str) -> dict[str, Any]:
         """Wait for an event of this kind that the kernel sends to its server."""
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            for event in self.events:
-                if event["event"] == kind:
-                    return event
-            self.pump()
-        raise AssertionError(f"no event {kind!r} among {self.events}")
+        return self.wait(
+            lambda: next((event for event in self.events if event["event"] == kind), {}),
+            lambda: f"an event {kind!r} among {self.events}",
+        )
 
     def request(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask the kernel's executor over the control channel."""
@@ -331,11 +329,11 @@ class TestKernel:
         }
 
     def until(self, call_id: str, state: str) -> dict[str, Any]:
-        deadline = time.monotonic() + SECONDS
-        while (found := self.collect(call_id))["state"] != state:
-            assert time.monotonic() < deadline, found
-            time.sleep(0.01)
-        return found
+        def look() -> dict[str, Any]:
+            found = self.collect(call_id)
+            return found if found["state"] == state else {}
+
+        return self.wait(look, lambda: f"{call_id} to be {state}")
 
     def call(self, call_id: str, code: str) -> dict[str, Any]:
         """Run Python as an approved call, as the server does between the user's cells."""

@@ -21,6 +21,7 @@ from agent_kernel.notebook.batch.plan import as_value, inject, parameters_cell
 from agent_kernel.notebook.batch.progress import Progress
 from agent_kernel.notebook.batch.report import write_junit
 from tests.notebooks.headless import SETUP, UNAWAITED, printed, write_notebook
+from tests.programs import wait_until
 
 SECONDS = 120.0
 ASKS = """run = agent(call("run_python", code="made = 1"), say("Done.")).run("Make it")
@@ -186,18 +187,12 @@ def test_an_interrupt_stops_all_and_leaves_no_kernel(tmp_path: Path, marker: str
     write_notebook(folder / "slow.ipynb", "print('first')", SETUP + work, "print('never')")
     write_notebook(folder / "later.ipynb", "print('never')")
     process = start(folder, "slow.ipynb", "later.ipynb", "--logs", "../logs", TEST_MARKER=marker)
-    until = time.monotonic() + SECONDS
-    while not (folder / "begun").exists():
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: (folder / "begun").exists() or process.poll() is not None, "the call to begin", SECONDS)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert "2 notebooks: 2 stopped" in said
-    while processes_with(marker):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: not processes_with(marker), "the kernels to end", SECONDS)
     assert printed(folder / "slow.ipynb") == ["first\n", "KeyboardInterrupt", ""]
     assert '"Sleep": cancelled' in (tmp_path / "logs" / "slow.log").read_text()
     assert printed(folder / "later.ipynb") == ["from an earlier time"]

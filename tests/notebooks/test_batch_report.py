@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -20,6 +18,7 @@ from agent_kernel.log.store import Log
 from agent_kernel.notebook.batch.job import AgentRun, CellResult, Job, NotebookResult
 from agent_kernel.notebook.batch.result_file import ResultFile, begun
 from tests.notebooks.headless import SETUP, write_notebook
+from tests.programs import wait_until
 
 SECONDS = 120.0
 HANGS = """code = '''
@@ -136,7 +135,7 @@ def test_a_notebook_whose_command_is_killed_is_told_from_one_that_runs(tmp_path:
     write_notebook(tmp_path / "a.ipynb", SETUP, HANGS)
     command = [str(Path(sys.executable).with_name("agent-kernel")), "run", "a.ipynb", "--logs", "logs", "--once"]
     process = subprocess.Popen(command, cwd=tmp_path)
-    wait_until(lambda: (tmp_path / "ran").exists() or process.poll() is not None)
+    wait_until(lambda: (tmp_path / "ran").exists() or process.poll() is not None, "the call to run", SECONDS)
     status, said = report(tmp_path / "logs")
     assert (status, said["a"]["status"]) == (1, "running")
     process.send_signal(signal.SIGKILL)
@@ -151,13 +150,6 @@ def test_a_notebook_whose_command_is_killed_is_told_from_one_that_runs(tmp_path:
     assert refused.returncode == 1
     assert "UNKNOWN a.ipynb" in refused.stdout
     assert (tmp_path / "ran").read_text() == "x"
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    until = time.monotonic() + SECONDS
-    while not happened():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 async def write_trail(path: Path, *times: str) -> None:

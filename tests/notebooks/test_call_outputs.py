@@ -251,7 +251,9 @@ def test_the_users_history_is_untouched(kernel: TestKernel) -> None:
     assert "not mine" not in kernel.value("str(dict(get_ipython().history_manager.outputs))")
 
 
-def test_printing_100_mb_stays_bounded(kernel: TestKernel) -> None:
+def test_printing_100_mb_stays_bounded(start_kernel: Callable[..., TestKernel]) -> None:
+    kernel = start_kernel()
+    kernel.run(INSTALL, silent=True)
     peak = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_maxrss // 1024"
     before = int(kernel.value(peak))  # not nothing: a process begins with its parent's peak
     code = "for n in range(100):\n    print('x' * 999_999)\nprint('the end')"

@@ -140,21 +140,6 @@ def test_a_server_process_id_that_leaked_from_elsewhere_means_no_server(
     assert kernel.value("ak.Agent(model=model).run('go').status") == "'complete'"
 
 
-def test_the_mode_edit_writes_files_of_the_folder_and_nothing_else(
-    start_kernel: Callable[..., TestKernel], tmp_path: Path
-) -> None:
-    kernel = start_kernel()
-    (tmp_path / "work").mkdir()
-    paths = ["notes.md", "../outside.md", ".env", "other.ipynb"]
-    asked = ", ".join(f"call('write_file', path={path!r}, content='x')" for path in paths)
-    kernel.run(f"import os; os.chdir({str(tmp_path / 'work')!r})")
-    kernel.run(f"{IMPORTS}model = ScriptedModel([calls({asked}, call('run_python', code='1')), say('Done.')])")
-    kernel.run("run = ak.Agent(model=model, policy='edit').run('Write.')")
-    written = "[call.state for call in ak.last_run().tool_calls]"
-    assert kernel.value(written) == "['success', 'denied', 'denied', 'denied', 'denied']"
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["notes.md"]
-
-
 def test_a_file_in_the_notebooks_folder_tightens_and_config_says_so(
     start_kernel: Callable[..., TestKernel], tmp_path: Path
 ) -> None:

@@ -1,12 +1,11 @@
 """The kernel's interrupt stops the run of the agent that has the floor, and a cell of the user's own before that."""
 
 import ast
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.notebooks.kernel import SECONDS, Cell, TestKernel
+from tests.notebooks.kernel import Cell, TestKernel
 from tests.notebooks.page import Page
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
@@ -56,14 +55,6 @@ def kernel(shared_kernel: TestKernel) -> TestKernel:
 def state_of(kernel: TestKernel) -> tuple[str, list[tuple[str, str]], list[str], list[object]]:
     found: tuple[str, list[tuple[str, str]], list[str], list[object]] = ast.literal_eval(kernel.value(STATE))
     return found
-
-
-def until_there(kernel: TestKernel, path: Path) -> None:
-    """Wait until code in the kernel has made the file."""
-    deadline = time.monotonic() + SECONDS
-    while not path.exists():
-        assert time.monotonic() < deadline
-        kernel.pump()
 
 
 def interrupted(cell: Cell) -> str:
@@ -126,7 +117,7 @@ def test_as_a_call_begins(kernel: TestKernel, tmp_path: Path) -> None:
     kernel.run('model = sleeps("time.sleep(1)")')
     code = AS_IT_BEGINS.format(begun=str(begun))
     kernel.run(f"{code}\nrun = start(model, policy='allow')", allow_stdin=True)
-    until_there(kernel, begun)  # a cell that waited would run the call itself
+    kernel.wait(begun.exists)  # a cell that waited would run the call itself
     assert state_of(kernel)[0] == "cancelled"
     assert kernel.value("len(model.requests)") == "1"
 
@@ -180,7 +171,7 @@ def test_a_cell_that_waits_ends_in_one_line_and_stops_its_run(kernel: TestKernel
     kernel.run("run = start(ScriptedModel([slow]))", allow_stdin=True)
     cell = kernel.send(f"touch_when_waited_for(run, {str(waits)!r})\n{wait}", allow_stdin=True)
     behind = kernel.send("ran.append('behind')")
-    until_there(kernel, waits)
+    kernel.wait(waits.exists)
     kernel.manager.interrupt_kernel()
     assert interrupted(kernel.result(cell)) == ONE_LINE
     assert kernel.result(behind).reply["status"] == "aborted"
@@ -197,7 +188,7 @@ def test_a_call_that_runs_in_a_cell_that_waits_ends_the_cell_and_the_run(
     page.open()
     asked = page.event("approval_request")
     cell = kernel.send(f"touch_when_waited_for(run, {str(waits)!r})\n{wait}", allow_stdin=True)
-    until_there(kernel, waits)
+    kernel.wait(waits.exists)
     page.send(type="approval_response", approval_id=asked["approval_id"], approved=True)
     page.event("tool_output")
     kernel.manager.interrupt_kernel()
@@ -213,7 +204,7 @@ def test_the_agents_own_cell_shows_one_line_and_the_record(kernel: TestKernel, t
         "threading.Thread(target=watch).start()\n"
         "ak.Agent(model=ScriptedModel([slow])).run('go')"
     )
-    until_there(kernel, waits)
+    kernel.wait(waits.exists)
     kernel.manager.interrupt_kernel()
     ended = kernel.result(cell)
     assert interrupted(ended) == ONE_LINE
@@ -225,7 +216,7 @@ def test_a_call_that_waits_for_an_agent_of_its_own_ends_with_both_runs(kernel: T
     inner = f"ran.append(1); open({str(begun)!r}, 'w').close(); time.sleep(60); ran.append(2)"
     code = f"inner = ak.Agent(model=sleeps({inner!r}), policy='allow').start('inner'); inner.wait()"
     kernel.run(f"run = start(sleeps({code!r}), policy='allow')", allow_stdin=True)
-    until_there(kernel, begun)
+    kernel.wait(begun.exists)
     kernel.manager.interrupt_kernel()
     assert kernel.value("run.wait(20).status, inner.wait(20).status, ran") == "('cancelled', 'cancelled', [1])"
 

@@ -1,13 +1,11 @@
 """`agent-kernel setup`: `%%agent` in each kernel, with real kernels."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jupyter_client.manager import start_new_kernel
 
 from agent_kernel import cli
 from tests.notebooks.conftest import SERVED
@@ -25,35 +23,21 @@ def startup_file(ipython_dir: Path) -> Path:
     return ipython_dir / "profile_default" / "startup" / "50-agent-kernel.py"
 
 
-def printed_in_a_new_kernel(code: str) -> str:
-    manager, client = start_new_kernel(kernel_name="python3", env=dict(os.environ))
-    texts: list[str] = []
-
-    def listen(message: dict) -> None:  # type: ignore[type-arg]
-        content = message["content"]
-        texts.append(content.get("text", "") + "".join(content.get("traceback", ())))
-
-    try:
-        client.execute_interactive(code, timeout=60, output_hook=listen, stop_on_error=False)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-    return "".join(texts)
-
-
 LOADED = "import sys; print('agent_kernel' in sys.modules)"
 
 
-def test_a_new_kernel_knows_the_magic_and_has_imported_nothing_for_it(ipython_dir: Path) -> None:
+def test_a_new_kernel_knows_the_magic_and_has_imported_nothing_for_it(
+    ipython_dir: Path, start_kernel: Callable[..., TestKernel]
+) -> None:
     assert cli.main(["setup", "--yes"]) == 0
-    assert printed_in_a_new_kernel(LOADED) == "False\n"
-    said = printed_in_a_new_kernel("%%agent --policy deny --model demo\nWhat is 2 + 2?")
+    assert start_kernel().run(LOADED).streams() == "False\n"
+    said = start_kernel().run("%%agent --policy deny --model demo\nWhat is 2 + 2?").streams()
     assert "not found" not in said
-    assert "No agent has run in this kernel yet." in printed_in_a_new_kernel("%agent")
+    assert "No agent has run in this kernel yet." in start_kernel().run("%agent").streams()
 
 
 def test_undo_takes_it_back_and_either_done_twice_changes_nothing(
-    ipython_dir: Path, capsys: pytest.CaptureFixture[str]
+    ipython_dir: Path, capsys: pytest.CaptureFixture[str], start_kernel: Callable[..., TestKernel]
 ) -> None:
     path = startup_file(ipython_dir)
     for _ in range(2):
@@ -64,7 +48,7 @@ def test_undo_takes_it_back_and_either_done_twice_changes_nothing(
     for _ in range(2):
         assert cli.main(["setup", "--undo", "--yes"]) == 0
     assert not path.exists()
-    assert "Cell magic `%%agent` not found" in printed_in_a_new_kernel("%%agent\nGo")
+    assert "Cell magic `%%agent` not found" in start_kernel().run("%%agent\nGo").streams()
 
 
 def test_nothing_is_written_where_nobody_agreed(ipython_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
