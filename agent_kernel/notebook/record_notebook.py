@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 
 from agent_kernel.errors import ConfigurationError
+from agent_kernel.models.recordings.format import load
 from agent_kernel.models.recordings.names import VARIABLE, TurnsToRecord, read_name
 from agent_kernel.notebook.batch.plan import fault_of
 
@@ -35,7 +36,7 @@ def record_notebook(
 
     Cells that name no recording are recorded to `recording`, by default `NAME.jsonl` beside the notebook. The
     notebook's file is not changed. `timeout` is the longest time of one cell, in seconds. Returns one line for each
-    cell that failed.
+    cell that failed, and one where `turns` begin behind the recording's last.
     """
     from nbclient import NotebookClient
 
@@ -61,7 +62,18 @@ def record_notebook(
             for output in cell.get("outputs", [])
             if output.get("data", {}).get("text/plain", "").startswith("Agent run: failed")
         ]
-    return failures
+    return failures + _not_there(_path(notebook, recording), turns)
+
+
+def _path(notebook: Path, recording: Path | None) -> Path:
+    return (recording or notebook.with_suffix(".jsonl")).resolve()
+
+
+def _not_there(path: Path, turns: TurnsToRecord) -> list[str]:
+    """That the recording has not as many turns. Raises `ConfigurationError`."""
+    if turns.first == 1 or not path.exists() or turns.first <= (there := len(load(path).turns)):
+        return []
+    return [f"{path.name} has {there} turns, so none was recorded: there is no turn {turns.first}."]
 
 
 def _environment(notebook: Path, recording: Path | None, turns: TurnsToRecord) -> dict[str, str]:
@@ -71,7 +83,7 @@ def _environment(notebook: Path, recording: Path | None, turns: TurnsToRecord) -
     default = environ.get("AGENT_KERNEL_MODEL", "").strip()
     about = read_name(default) if default else None
     if about is None:
-        path = (recording or notebook.with_suffix(".jsonl")).resolve()
+        path = _path(notebook, recording)
         environ["AGENT_KERNEL_MODEL"] = f"record:{path}" + (f" --model {default}" if default else "")
     return environ
 

@@ -122,3 +122,7 @@ def test_from_a_turn_on_all_is_recorded_anew_and_what_was_decided_before_stays(t
     turns = [number for number, row in enumerate(before) if '"kind":"turn"' in row]
     assert changed == turns[2:]
     assert [placed.turn.answer.content for placed in load(recording).turns] == ["", "The sum is 4.", "", "Two."]
+    with FakeOpenAI() as unasked:
+        done = command(notebook, unasked, "--turn", "9")
+    assert done.returncode == 1
+    assert "sum.jsonl has 4 turns, so none was recorded: there is no turn 9." in done.stderr
