@@ -125,7 +125,7 @@ def undo_run(run: RunState | None, *, redo: bool = False) -> str:
     """Undo what the last run has changed in files and cells, or do it again. Raises `AgentKernelError`."""
     changes = run.host.ask(AskUndoRun(run_id=run.run_id, redo=redo)).changes if run is not None else ()
     if not changes:
-        return "There is nothing to undo: the last run has changed no file and no cell."
+        return f"There is nothing to {'redo' if redo else 'undo'}: the last run has changed no file and no cell."
     now = "as the run left it" if redo else "undone"
     done = [f"  {reveal(one.path)} ({one.tool_name}): {one.refusal or now}" for one in changes]
     return "\n".join([*done, "What the kernel computed stays as it is."])

@@ -219,13 +219,14 @@ async def test_doctor_says_how_the_servers_of_a_running_jupyter_server_are(
     own_file(
         gone={"command": sys.executable, "args": ["-c", "raise SystemExit"]},
         guarded={"url": f"http://127.0.0.1:{port}/mcp"},
+        nobody={"url": "http://127.0.0.1:9/mcp?key=secret"},
     )
 
     async def found() -> Any:
         _, listed = await api("GET", "mcp-servers")
         return {one["name"]: one["state"] for one in listed["servers"]} == states
 
-    states = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in"}
+    states = {"modern": "ready", "legacy": "ready", "gone": "down", "guarded": "sign in", "nobody": "down"}
     async with running("oauth", folder, port):
         await look_until(found)
         server.app.write_server_info_file()
@@ -236,7 +237,9 @@ async def test_doctor_says_how_the_servers_of_a_running_jupyter_server_are(
         "legacy": "ok",
         "gone": "note",
         "guarded": "note",
+        "nobody": "note",
     }
+    assert "Nothing answers at http://127.0.0.1:9. Is the server running there?" in of_state["nobody"]
     assert re.search(r" is ready: \d+ tools, about \d+ tokens", of_state["modern"])
     assert f"is sign in. Sign in at http://127.0.0.1:{port}/" in of_state["guarded"]
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from logging import Logger
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
+import httpx2
 import mcp_types as types
 from mcp.client._input_required import InputRequiredRoundsExceededError
 from mcp.client.client import Client
@@ -123,7 +125,7 @@ class McpServer:
                 error = f"It did not answer within {CONNECT_SECONDS:g} s."
             except Exception as failure:  # noqa: BLE001 -- whatever a server can do; it is shown, and tried again
                 self._log.debug("The MCP server %s failed", self.config.name, exc_info=failure)
-                error = words_of(failure)
+                error = _why(self.config, failure)
             finally:
                 self._client = None
             self.error = " ".join(part for part in (error, await asyncio.to_thread(_end_of, said)) if part)[:MOST_SAID]
@@ -325,12 +327,25 @@ async def _accepted(name: str, result: types.CallToolResult) -> None:
     """In place of the package's check of a result."""
 
 
+def _why(config: ServerConfig, failure: BaseException) -> str:
+    """Why there was no connection. Of an address without its path, in which a key may be."""
+    if not isinstance(_first(failure), httpx2.ConnectError):
+        return words_of(failure)
+    address = urlsplit(config.url)
+    return f"Nothing answers at {address.scheme}://{address.netloc.rpartition('@')[2]}. Is the server running there?"
+
+
 def words_of(error: BaseException) -> str:
-    """What went wrong, in one line. Groups of one are unpacked."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    """What went wrong, in one line."""
+    error = _first(error)
     text = " ".join(str(error).split())
     return (text or type(error).__name__)[:MOST_SAID]
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _end_of(said: IO[str]) -> str:
