@@ -4,13 +4,13 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import get_args
 
 from agent_kernel.approvals.scripted import ApprovalMode
 from agent_kernel.errors import AgentKernelError
-from benchmarks.dabench.dataset import DATA, ROOT, DabenchError, Dataset, load
-from benchmarks.dabench.fetch import BASE, digests, fetch, from_checkout, from_web
+from benchmarks.dabench.dataset import BASE, DATA, ROOT, DabenchError, Dataset, digests, fetch, load
 from benchmarks.dabench.report import MARKDOWN, Graded, Report, write_report
 from benchmarks.dabench.run import Answerer, Outcome, Settings, read_outcomes, read_settings, run_questions
 from benchmarks.dabench.scripted import ANSWERS, environment, player, read_code, read_disputed
@@ -48,7 +48,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     running.add_argument("--answers", type=Path, default=ANSWERS, metavar="DIR", help="with --scripted: other answers")
     reporting = commands.add_parser("report", help="write the report again, of what has ended so far")
     reporting.add_argument("folder", type=Path, metavar="DIR", help="the --output of a run")
-    reporting.add_argument("--answers", type=Path, default=ANSWERS, metavar="DIR", help=argparse.SUPPRESS)
     for command in (fetching, running, reporting):
         command.add_argument(
             "--data", type=Path, default=DATA, metavar="DIR", help="the data set's folder (%(default)s)"
@@ -71,11 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "run":
                 return _run(options)
             case _:
-                settings = read_settings(options.folder)
                 outcomes = read_outcomes(options.folder)
-                return _report(
-                    settings, load(options.data), options.folder, outcomes, _codes(settings, options.answers)
-                )
+                return _report(read_settings(options.folder), load(options.data), options.folder, outcomes)
     except (DabenchError, AgentKernelError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -83,61 +79,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _fetch(options: argparse.Namespace) -> int:
     expected = digests()
-    get = from_checkout(options.checkout) if options.checkout is not None else from_web(BASE)
-    fetched = fetch(options.data, get, expected)
+    base = BASE if options.checkout is None else options.checkout.resolve().as_uri()
+    fetched = fetch(options.data, expected, base)
     print(f"{options.data} has {len(expected)} files, {fetched} of them new. All are as published.")
     return 0
 
 
 def _run(options: argparse.Namespace) -> int:
     dataset = load(options.data, options.only)
-    codes = read_code(options.answers) if options.scripted else {}
-    settings = Settings(
-        model=options.model,
-        approve=options.approve or "all",
-        timeout=options.timeout,
-    )
+    settings = Settings(model=options.model, approve=options.approve or "all", timeout=options.timeout)
     folder = options.output or RESULTS / re.sub(r"[^\w.-]+", "-", options.model or "scripted")
-    workers, retry = options.jobs, options.retry_errors
-    if not options.scripted:
-        variables = {"AGENT_KERNEL_MODEL": options.model}
-        outcomes = run_questions(dataset, folder, settings, Answerer(lambda _: variables), workers, retry=retry)
-        return _report(settings, dataset, folder, outcomes, None)
-    written = Dataset(dataset.folder, tuple(one for one in dataset.questions if one.id in codes), dataset.labels)
-    with player(codes) as service:
-        answerer = Answerer(lambda question: environment(service, question.id), codes)
-        outcomes = run_questions(written, folder, settings, answerer, workers, retry=retry)
-    return _report(settings, dataset, folder, outcomes, codes)
+    with ExitStack() as stack:
+        if options.scripted:
+            codes = read_code(options.answers)
+            service = stack.enter_context(player(codes))
+            answerer = Answerer(lambda question: environment(service, question.id), codes)
+        else:
+            answerer = Answerer(lambda _: {"AGENT_KERNEL_MODEL": options.model})
+        outcomes = run_questions(dataset, folder, settings, answerer, options.jobs, retry=options.retry_errors)
+    return _report(settings, dataset, folder, outcomes)
 
 
-def _codes(settings: Settings, folder: Path) -> dict[int, str] | None:
-    return read_code(folder) if settings.model is None else None
-
-
-def _report(
-    settings: Settings,
-    dataset: Dataset,
-    folder: Path,
-    outcomes: Mapping[int, Outcome],
-    codes: Mapping[int, str] | None,
-) -> int:
+def _report(settings: Settings, dataset: Dataset, folder: Path, outcomes: Mapping[int, Outcome]) -> int:
     """Write the report and say where it is. Returns the exit status: 1 where answers that were played are neither as
-    their labels nor disputed, or where a question was not asked that could have been."""
-    report = Report(
-        settings,
-        [Graded(one, dataset.labels[one.id], outcomes.get(one.id)) for one in dataset.questions],
-        [one.id for one in dataset.questions if codes is not None and one.id not in codes],
-        {} if codes is None else read_disputed(),
-    )
+    their labels nor disputed, or where a question was not asked."""
+    graded = [Graded(one, dataset.labels[one.id], outcomes.get(one.id)) for one in dataset.questions]
+    report = Report(settings, graded, read_disputed() if settings.model is None else {})
     write_report(report, folder)
     scores = report.scores
     print(
         f"{report.title}: {scores.by_question:.2%} of {len(report.asked)} questions, {scores.by_answer:.2%} of their "
         f"answers.\nThe report: {folder / MARKDOWN}"
     )
-    open_questions = len(report.graded) - len(report.asked) - len(report.without_code)
-    unexplained = codes is not None and any(one.question.id not in report.disputed for one in report.differing)
-    return 1 if open_questions or unexplained else 0
+    return 1 if len(report.asked) < len(graded) or report.unexplained else 0
 
 
 def _positive(text: str) -> int:

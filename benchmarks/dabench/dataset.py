@@ -1,11 +1,19 @@
-"""Reads the questions, their labels and their tables, in the files that InfiAgent-DABench publishes."""
+"""The questions, their labels and their tables: gets the files of InfiAgent-DABench from their publisher, at one commit
+and checked against their digests, and reads them."""
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
-from typing import TypeVar
+from urllib.error import URLError
+from urllib.parse import quote
+from urllib.request import urlopen
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent_kernel.tools.builtin.safe_open import replace_file
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / ".cache" / "dabench"
@@ -13,6 +21,13 @@ DATA = ROOT / ".cache" / "dabench"
 QUESTIONS = "da-dev-questions.jsonl"
 LABELS = "da-dev-labels.jsonl"
 TABLES = "da-dev-tables"
+COMMIT = "d02d18a64da23f9dcc8f5a529f6203e0010c2072"
+BASE = f"https://raw.githubusercontent.com/InfiAgent/InfiAgent/{COMMIT}"
+INSIDE = "examples/DA-Agent"
+"""The folder in upstream's repository to which the names in the list of digests are relative."""
+DIGESTS = Path(__file__).with_name("sha256sums.txt")
+"""In the form that `sha256sum --check` reads."""
+TIMEOUT = 60.0
 FETCH = "`python -m benchmarks.dabench fetch` gets the questions, the labels and the tables."
 
 
@@ -57,13 +72,15 @@ class Dataset:
         return self.folder / TABLES / question.file_name
 
 
-Line = TypeVar("Line", Question, Label)
-
-
 def load(folder: Path, only: Collection[int] = ()) -> Dataset:
     """Read the data set, or only the questions with these ids. Raises `DabenchError`."""
-    questions = _read(folder / QUESTIONS, Question)
-    labels = {label.id: dict(label.common_answers) for label in _read(folder / LABELS, Label)}
+    try:
+        questions = [Question.model_validate_json(line) for line in _lines(folder / QUESTIONS)]
+        labels = {
+            label.id: dict(label.common_answers) for label in map(Label.model_validate_json, _lines(folder / LABELS))
+        }
+    except (OSError, ValidationError) as error:
+        raise DabenchError(f"{folder} can't be read: {error}\n{FETCH}") from None
     if unknown := set(only) - {question.id for question in questions}:
         raise DabenchError(f"There is no question {_listed(unknown)} in {folder / QUESTIONS}. Leave it out of --only.")
     chosen = tuple(question for question in questions if not only or question.id in only)
@@ -75,36 +92,51 @@ def load(folder: Path, only: Collection[int] = ()) -> Dataset:
     return dataset
 
 
-def _read(path: Path, kind: type[Line]) -> list[Line]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DabenchError(f"There is no {path}. {FETCH}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DabenchError(f"{path} can't be read: {error}") from None
-    lines: list[Line] = []
-    places: dict[int, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            read = kind.model_validate_json(line)
-        except ValidationError as error:
-            raise DabenchError(f"{path}, line {number}: {_in_short(error)}. {FETCH}") from None
-        if read.id in places:
-            raise DabenchError(f"{path}, line {number}: line {places[read.id]} has the id {read.id} too. {FETCH}")
-        places[read.id] = number
-        lines.append(read)
-    if not lines:
-        raise DabenchError(f"{path} has no lines. {FETCH}")
-    return lines
-
-
-def _in_short(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
 
 
 def _listed(ids: Iterable[int]) -> str:
     return ", ".join(str(number) for number in sorted(ids))
+
+
+def digests() -> dict[str, str]:
+    """The SHA-256 of each file by its name."""
+    pairs = (line.split("  ", 1) for line in _lines(DIGESTS))
+    return {name: digest for digest, name in pairs}
+
+
+def fetch(target: Path, expected: Mapping[str, str], base: str = BASE) -> int:
+    """Bring the files that are not there yet into a folder, and return how many. `base` is the address of upstream's
+    repository, or of a checkout. A file is written whole and only if its digest is right. Raises `DabenchError`."""
+    fetched = 0
+    for name, digest in expected.items():
+        path = target / name.removeprefix("data/")
+        if path.is_file() and _digest(path.read_bytes()) == digest:
+            continue
+        content = _get(f"{base}/{INSIDE}/{quote(name)}")
+        if (found := _digest(content)) != digest:
+            raise DabenchError(
+                f"{name} is not the file of commit {COMMIT[:10]}: its SHA-256 is {found}, not {digest}. Check out that "
+                "commit for --from, or look at what a proxy makes of the download."
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path.resolve(), content)
+        fetched += 1
+    return fetched
+
+
+def _get(address: str) -> bytes:
+    try:
+        with closing(urlopen(address, timeout=TIMEOUT)) as answer:
+            content: bytes = answer.read()
+    except (URLError, HTTPException, TimeoutError) as error:
+        raise DabenchError(
+            f"{address} can't be fetched: {error}. Try again, or clone github.com/InfiAgent/InfiAgent where there is a "
+            "network and give the checkout: fetch --from DIR."
+        ) from None
+    return content
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,7 +1,13 @@
-"""Makes the report of a run: `report.json` with everything, and `report.md` to be read."""
+"""Grades answers, and makes the report of a run: `report.json` with everything, and `report.md` to be read.
+
+The rule is the one that InfiAgent-DABench publishes, in `examples/DA-Agent/eval_closed_form.py`. An answer is written
+`@name[value]`. It is right if it is the label's text, or a number that differs from it by less than a millionth: the
+questions say how to round. A name that is given twice has its last value.
+"""
 
 import json
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,14 +16,59 @@ from pathlib import Path
 from typing import Any
 
 from agent_kernel.version import __version__
-from benchmarks.dabench.dataset import Question
-from benchmarks.dabench.fetch import COMMIT
-from benchmarks.dabench.grading import Scores, grade, read_answers, score
+from benchmarks.dabench.dataset import COMMIT, Question
 from benchmarks.dabench.run import Outcome, Settings
 
 JSON = "report.json"
 MARKDOWN = "report.md"
 NO_MODEL = "answers written as code, no model"
+TOLERANCE = 1e-6
+_ANSWER = re.compile(r"@(\w+)\[(.*?)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Shares between 0 and 1, rounded to four places as upstream does. Their names are the paper's."""
+
+    by_question: float
+    """ABQ: the share of questions of which every answer is right."""
+    proportional: float
+    """PSAQ: the mean, over questions, of the share of a question's answers that are right."""
+    by_answer: float
+    """UASQ: the share of all answers that are right."""
+
+
+def read_answers(text: str) -> dict[str, str]:
+    """The answers in a text, by name."""
+    return dict(_ANSWER.findall(text))
+
+
+def is_right(answer: str | None, label: str) -> bool:
+    if answer is None or answer == label:
+        return answer == label
+    try:
+        return abs(float(answer) - float(label)) < TOLERANCE
+    except ValueError:
+        return False
+
+
+def grade(text: str, label: Mapping[str, str]) -> dict[str, bool]:
+    """Which of the label's answers a text has right, by name. What else it answers does not count."""
+    answers = read_answers(text)
+    return {name: is_right(answers.get(name), expected) for name, expected in label.items()}
+
+
+def score(graded: Sequence[Mapping[str, bool]]) -> Scores:
+    """The scores of graded questions, each with one answer or more; zeros if there are none."""
+    if not graded:
+        return Scores(0.0, 0.0, 0.0)
+    right = [sum(question.values()) for question in graded]
+    answers = sum(len(question) for question in graded)
+    return Scores(
+        by_question=round(sum(all(question.values()) for question in graded) / len(graded), 4),
+        proportional=round(sum(sum(one.values()) * (1 / len(one)) for one in graded) / len(graded), 4),
+        by_answer=round(sum(right) / answers, 4),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +78,7 @@ class Graded:
     question: Question
     label: Mapping[str, str]
     outcome: Outcome | None
-    """`None` where it was not asked: the run was stopped, or there is no code for it."""
+    """`None` where it was not asked: the run was stopped."""
 
     @property
     def right(self) -> dict[str, bool]:
@@ -51,22 +102,13 @@ class Graded:
 class Report:
     settings: Settings
     graded: Sequence[Graded]
-    without_code: Sequence[int]
-    """The ids of questions that no code answers, where code is played."""
     disputed: Mapping[int, str]
     """Why the answers that are played differ from their labels; empty where a model is asked."""
 
     @property
     def title(self) -> str:
         """The name of what answered, which stands at every score."""
-        if self.settings.model is None:
-            return NO_MODEL
-        logged = {one.outcome.model for one in self.graded if one.outcome is not None and one.outcome.model}
-        return (
-            self.settings.model
-            if logged <= {self.settings.model}
-            else f"{self.settings.model} ({_list(sorted(logged))})"
-        )
+        return self.settings.model or NO_MODEL
 
     @property
     def asked(self) -> list[Graded]:
@@ -87,9 +129,10 @@ class Report:
         return [one for one in self.asked if one.verdict != "right"]
 
     @property
-    def outdated(self) -> list[int]:
-        """Questions that are listed as disputed and whose answers agree with their labels."""
-        return [one.question.id for one in self.asked if one.verdict == "right" and one.question.id in self.disputed]
+    def unexplained(self) -> list[int]:
+        """The ids of questions whose answers, written as code, differ from their labels, and nothing says why."""
+        ids = [one.question.id for one in self.differing if one.question.id not in self.disputed]
+        return ids if self.settings.model is None else []
 
 
 def write_report(report: Report, folder: Path) -> None:
@@ -110,7 +153,6 @@ def as_json(report: Report) -> dict[str, Any]:
         "scores": asdict(report.scores),
         "scores_as_upstream_counts": asdict(report.upstream_scores),
         "totals": totals(report),
-        "without_code": list(report.without_code),
         "by_question": [_question(one, report) for one in report.graded],
     }
 
@@ -237,17 +279,10 @@ def _differing(report: Report) -> str:
 
 def _left(report: Report) -> str:
     lines = []
-    if report.without_code:
-        lines.append(f"No answer is written for {len(report.without_code)}: {_list(report.without_code)}.")
-    not_asked = [one.question.id for one in report.graded if one.outcome is None]
-    if stopped := sorted(set(not_asked) - set(report.without_code)):
+    if stopped := [one.question.id for one in report.graded if one.outcome is None]:
         lines.append(f"Not asked yet: {_list(stopped)}. The same command goes on with them.")
-    if report.outdated:
-        lines.append(f"Listed as disputed, but as the label: {_list(report.outdated)}.")
-    if report.settings.model is None:
-        unexplained = [one.question.id for one in report.differing if one.question.id not in report.disputed]
-        if unexplained:
-            lines.append(f"Not as the label, and not explained: {_list(unexplained)}.")
+    if report.unexplained:
+        lines.append(f"Not as the label, and not explained: {_list(report.unexplained)}.")
     return "\n\n".join(lines)
 
 

@@ -1,17 +1,20 @@
-"""Runs questions with the runner of `agent-kernel run`, and keeps what came of each as soon as it has ended."""
+"""Runs questions as notebooks, with the runner of `agent-kernel run`, and keeps what came of each as soon as it has
+ended."""
 
 import hashlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self
 
+import nbformat
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from agent_kernel.approvals.scripted import VARIABLE, ApprovalMode
 from agent_kernel.export import read_run
@@ -20,12 +23,26 @@ from agent_kernel.notebook.batch.execute import run_all
 from agent_kernel.notebook.batch.job import Job, NotebookResult, agent_log_of
 from agent_kernel.notebook.batch.progress import Progress
 from benchmarks.dabench.dataset import DabenchError, Dataset, Question
-from benchmarks.dabench.notebooks import prompt_of, write_notebook
 
 OUTCOMES = "outcomes.jsonl"
 SETTINGS = "settings.json"
 NOTEBOOKS = "notebooks"
 LOCK = ".lock"
+NOTEBOOK = "question.ipynb"
+PROMPT = """\
+%%agent
+The table `{file_name}` is in the folder of this notebook. Answer a question about it.
+
+Question: {question}
+
+Constraints: {constraints}
+
+Answer format:
+{format}
+
+Work with the table by code in this notebook. Write the answers at the end of your last message, each exactly in the
+form `@name[value]` that the answer format gives, with the value in place of the words in the brackets.\
+"""
 
 
 class Settings(BaseModel):
@@ -114,6 +131,31 @@ class Outcome(BaseModel):
         )
 
 
+def prompt_of(question: Question) -> str:
+    """The cell that asks the question."""
+    return PROMPT.format_map(question.model_dump())
+
+
+def write_notebook(dataset: Dataset, question: Question, folder: Path) -> Path:
+    """Write the notebook, and copy its table to it. Returns its path. What earlier runs left in the folder is removed.
+
+    The folder holds no label, and nothing of the other questions.
+    """
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    shutil.copyfile(dataset.table(question), folder / question.file_name)
+    prompt = prompt_of(question)
+    cells = [
+        nbformat.v4.new_code_cell("%load_ext agent_kernel", id="extension"),
+        nbformat.v4.new_code_cell(prompt, id="question"),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path = folder / NOTEBOOK
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+    return path
+
+
 def run_questions(
     dataset: Dataset,
     folder: Path,
@@ -200,15 +242,10 @@ class _Keeper(Progress):
 
 
 def read_outcomes(folder: Path) -> dict[int, Outcome]:
-    """The outcomes by question; the last one of a question that was asked again. Raises `DabenchError`."""
+    """The outcomes by question; the last one of a question that was asked again."""
     path = folder / OUTCOMES
-    if not path.is_file():
-        return {}
-    outcomes: dict[int, Outcome] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        outcome = _parse(Outcome, line, f"{path}, line {number}")
-        outcomes[outcome.id] = outcome
-    return outcomes
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {outcome.id: outcome for outcome in map(Outcome.model_validate_json, lines)}
 
 
 def read_settings(folder: Path) -> Settings:
@@ -216,7 +253,7 @@ def read_settings(folder: Path) -> Settings:
     path = folder / SETTINGS
     if not path.is_file():
         raise DabenchError(f"{folder} is no folder that `python -m benchmarks.dabench run` has written.")
-    return _parse(Settings, path.read_text(encoding="utf-8"), str(path))
+    return Settings.model_validate_json(path.read_text(encoding="utf-8"))
 
 
 def _keep_settings(folder: Path, settings: Settings) -> None:
@@ -229,14 +266,3 @@ def _keep_settings(folder: Path, settings: Settings) -> None:
             raise DabenchError(f"{folder} has the results of other settings: {told}. Give another --output.")
         return
     path.write_text(settings.model_dump_json(indent=1), encoding="utf-8")
-
-
-Read = TypeVar("Read", bound=BaseModel)
-
-
-def _parse(kind: type[Read], text: str, where: str) -> Read:
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise DabenchError(f"{where} can't be read: {first['msg']}. Remove it, or give another --output.") from None
