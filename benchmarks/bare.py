@@ -6,10 +6,10 @@ import http.client
 import json
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application
 from tornado.websocket import WebSocketHandler
 
+from benchmarks.contenders.base import open_database
 from benchmarks.frame import ModelServer
 from tests.e2e.lab import LabServer
 
@@ -48,11 +49,6 @@ class BareKernel:
         """Send a request whose value is the time of its first line, in nanoseconds since the epoch."""
         request: str = self._client.execute(CLOCK, store_history=False, user_expressions={"value": "at"})
         return request
-
-    def clock(self) -> float:
-        """Milliseconds from a request to its first line."""
-        sent = time.time_ns()
-        return (int(self.told(self.ask_clock())) - sent) / 1e6
 
     def go_on(self, model: ModelServer, name: str) -> None:
         """Ask the model, run the code of its call, and ask again with the outcome, until it calls no more."""
@@ -98,24 +94,8 @@ def _asked(
     return call
 
 
-class _File:
-    """A journal of answers, as durable as the agent's log."""
-
-    def __init__(self, path: Path) -> None:
-        self._sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._sql.execute("PRAGMA journal_mode = WAL")
-        self._sql.execute("PRAGMA synchronous = FULL")
-        self._sql.execute("CREATE TABLE answers (number INTEGER PRIMARY KEY, answer TEXT) STRICT")
-
-    def commit(self, answer: str) -> None:
-        self._sql.execute("INSERT INTO answers (answer) VALUES (?)", (answer,))
-
-    def close(self) -> None:
-        self._sql.close()
-
-
 class _Answers(WebSocketHandler):
-    def initialize(self, file: _File, thread: ThreadPoolExecutor, kernel: BareKernel) -> None:
+    def initialize(self, file: sqlite3.Connection, thread: ThreadPoolExecutor, kernel: BareKernel) -> None:
         self._file, self._thread, self._kernel = file, thread, kernel
 
     def check_origin(self, _: str) -> bool:
@@ -123,7 +103,8 @@ class _Answers(WebSocketHandler):
 
     async def on_message(self, message: str | bytes) -> None:
         """Reply with the id of the request, whose value is the time of the call's first line (`BareKernel.told`)."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._file.commit, str(message))
+        commit = partial(self._file.execute, "INSERT INTO answers (answer) VALUES (?)", (str(message),))
+        await asyncio.get_running_loop().run_in_executor(self._thread, commit)
         await self.write_message(self._kernel.ask_clock())
 
 
@@ -136,8 +117,8 @@ def bare_decisions(kernel: BareKernel, file: Path) -> Iterator[str]:
     ready, stop = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        answers = _File(file)
-        with ThreadPoolExecutor(1) as thread:
+        with ThreadPoolExecutor(1) as thread, closing(open_database(file)) as answers:
+            answers.execute("CREATE TABLE answers (number INTEGER PRIMARY KEY, answer TEXT)")
             sockets = bind_sockets(0, "127.0.0.1")
             given = {"file": answers, "thread": thread, "kernel": kernel}
             server = HTTPServer(Application([("/", _Answers, given)]))
@@ -147,7 +128,6 @@ def bare_decisions(kernel: BareKernel, file: Path) -> Iterator[str]:
             await stop.wait()
             server.stop()
             await server.close_all_connections()
-        answers.close()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), name="bare decisions")
     thread.start()

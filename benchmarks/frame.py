@@ -76,13 +76,9 @@ class Figure:
     def verdict(self) -> str:
         if self.goal is None:
             return ""
-        return verdict(self.goal, self.value, self.floor)
-
-
-def verdict(goal: Goal, value: float, floor: Floor | None) -> str:
-    if goal.met(value):
-        return "met"
-    return FORBIDDEN if floor is not None and not goal.met(floor.value) else "missed"
+        if self.goal.met(self.value):
+            return "met"
+        return FORBIDDEN if self.floor is not None and not self.goal.met(self.floor.value) else "missed"
 
 
 @dataclass(slots=True)
@@ -91,7 +87,6 @@ class Report:
 
     figures: list[Figure] = field(default_factory=list)
     raw: dict[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
 
 def environment(**more: str) -> dict[str, str]:

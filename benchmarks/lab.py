@@ -21,7 +21,7 @@ UNENDING = ("--AgentKernelServer.default_budget={'steps': 10000}", "--AgentKerne
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 WATCH = """
 window.bench = {
-  seqs: [], clicks: [], enters: [], token: 0, frames: [], session: 0, drawn: {}, ready: 0, printed: 0, plain: {},
+  seqs: [], clicks: [], token: 0, frames: [], session: 0, drawn: {}, printed: 0, plain: {},
   bytes: { kernel: 0, channel: 0 },
 };
 const epoch = time => performance.timeOrigin + time;
@@ -45,7 +45,6 @@ window.WebSocket = class extends Plain {
   }
 };
 document.addEventListener('click', event => bench.clicks.push(epoch(event.timeStamp)), true);
-document.addEventListener('keydown', event => event.key === 'Enter' && bench.enters.push(epoch(event.timeStamp)), true);
 bench.cards = () => document.querySelectorAll('[data-tool-call-id][role=group]').length;
 bench.answer = () => document.querySelector('[data-role=answer]')?.textContent ?? '';
 """
@@ -54,9 +53,7 @@ const look = now => {
   bench.frames.push(now);
   if (!bench.token && bench.answer()) bench.token = epoch(performance.now());
   const cards = bench.cards();
-  if (!bench.firstCard && cards) bench.firstCard = now;
   bench.drawn[cards] ??= now;
-  if (!bench.ready && document.querySelector('.jp-Notebook .jp-Cell .cm-content')) bench.ready = now;
   const output = document.querySelector('.jp-OutputArea-output');
   bench.plain[document.querySelectorAll('.bench-plain').length] ??= now;
   if (!bench.printed && output?.textContent) bench.printed = epoch(performance.now());
@@ -64,10 +61,10 @@ const look = now => {
 };
 requestAnimationFrame(look);
 """
-"""Milliseconds: `clicks`, `enters`, `token`, `printed` (a cell's first output) since the epoch; since the page began to
-load `frames`, `firstCard`, `ready` (the notebook's cells are there), `session` (the first snapshot came) and, by their
-number, `drawn` (cards) and `plain` (widgets that have nothing of the agent). All but clicks, enters and session come
-from `FRAMES`. `bytes` came to the page on the kernel's WebSocket and on the conversations' channels."""
+"""Milliseconds: `clicks`, `token`, `printed` (a cell's first output) since the epoch; since the page began to load
+`frames`, `session` (the first snapshot came) and, by their number, `drawn` (cards) and `plain` (widgets that have
+nothing of the agent). All but clicks and session come from `FRAMES`. `bytes` came to the page on the kernel's WebSocket
+and on the server extension's."""
 _RUN_ALL = """() => {
   const begun = performance.timeOrigin + performance.now();
   void window.jupyterapp.commands.execute('notebook:run-all-cells');
@@ -81,22 +78,19 @@ _TIMED = """async name => {
 _RUN_CELL = """async index => {
   const { shell, commands } = window.jupyterapp;
   const { content, sessionContext } = shell.currentWidget;
-  const stamp = date => {
-    const fraction = /[.][0-9]+/.exec(date)?.[0] ?? '';
-    return Date.parse(date.replace(fraction, '')) + Number(`0${fraction}`) * 1000;
-  };
   let ended = 0;
   const listen = (_, { header, parent_header, content }) => {
     const idle = header.msg_type === 'status' && content.execution_state === 'idle';
-    if (idle && parent_header.msg_type === 'execute_request') ended = stamp(header.date);
+    if (!idle || parent_header.msg_type !== 'execute_request') return;
+    const fraction = /[.][0-9]+/.exec(header.date)?.[0] ?? '';
+    ended = Date.parse(header.date.replace(fraction, '')) + Number(`0${fraction}`) * 1000;
   };
   content.activeCellIndex = index;
   sessionContext.session.kernel.iopubMessage.connect(listen);
   const begun = performance.timeOrigin + performance.now();
   await commands.execute('notebook:run-cell');
-  const seen = performance.timeOrigin + performance.now();
   sessionContext.session.kernel.iopubMessage.disconnect(listen);
-  return [ended - begun, seen - begun];
+  return ended - begun;
 }"""
 _FETCHED = """() => performance.getEntriesByType('resource')
   .filter(({ name }) => /agent[-_]kernel/.test(new URL(name).pathname))
@@ -134,25 +128,20 @@ class Stage:
         took: float = self.look_with(_TIMED, command)
         return took
 
-    def timed_cell(self, cell: int) -> tuple[float, float]:
-        """Milliseconds from JupyterLab's command to the cell's end in the kernel, and to its end on the page."""
-        ended, seen = self.look_with(_RUN_CELL, cell)
-        return ended, seen
+    def timed_cell(self, cell: int) -> float:
+        """Milliseconds from JupyterLab's command to the cell's end in the kernel."""
+        took: float = self.look_with(_RUN_CELL, cell)
+        return took
 
     def received(self) -> dict[str, int]:
         """The bytes that have come to the page, by the way that they took."""
         return {**self.look("() => bench.bytes"), "HTTP": self.look(_FETCHED)}
 
-    def server_memory(self, field: str = "VmRSS") -> int:
-        """Resident memory of the server's process in bytes, or the peak of it (`VmHWM`); Linux only."""
-        for line in Path(f"/proc/{self._server_pid()}/status").read_text().splitlines():
-            if line.startswith(f"{field}:"):
-                return int(line.split()[1]) * 1024
-        return 0
-
-    def _server_pid(self) -> int:
+    def server_memory(self) -> int:
+        """Resident memory of the server's process in bytes; Linux only."""
         (file,) = (self.lab.home / "runtime").glob("jpserver-*.json")
-        return int(json.loads(file.read_text())["pid"])
+        status = Path(f"/proc/{json.loads(file.read_text())['pid']}/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
 
     def look_with(self, script: str, argument: Any) -> Any:
         return self.notebook.page.evaluate(script, argument)
@@ -169,9 +158,10 @@ class Stage:
 
         return wait_until(ended, "the end of the run", seconds)
 
-    def wait_for_requests(self, count: int, seconds: float = 120) -> list[dict[str, Any]]:
-        """The requests to the model, once that many have arrived. Raises `TimeoutError`."""
-        return self.model.requests(count, seconds)
+    def stop(self) -> None:
+        """Press Stop, and wait for the end of the run."""
+        self.notebook.page.get_by_role("button", name="Stop", exact=True).first.click()
+        self.wait_for_end()
 
 
 @contextmanager

@@ -4,7 +4,6 @@ It prints its port. It speaks Chat Completions. The `model` of a request selects
 
     text:N               N tokens, as fast as the socket takes them
     paced:N:MICROS       N tokens, each a write of its own, MICROS apart
-    stamped:N:MICROS     the same, but each token is the time of its write on the monotonic clock
     steps:K              K calls of the tool `probe`, one after another, then a short answer
     turn                 one call of `probe`, then an answer of 100 tokens
     marked:N:MICROS      one call of `probe` with the number in the prompt `mark NUMBER`, then N tokens, MICROS apart
@@ -40,7 +39,6 @@ IDLE_SECONDS = 900
 
 CODE = {
     "clock": "import time\nprint(time.time_ns())",
-    "megabytes": "line = 'x' * 99\nfor _ in range(1_000_000):\n    print(line)",
     "nothing": "pass",
     "lines": "for number in range(20):\n    print(f'line {number} of what a call prints')",
 }
@@ -77,10 +75,6 @@ CLOSING = (
 
 def token(number: int) -> str:
     return f"{number:04d} "
-
-
-def _stamp(number: int) -> str:  # noqa: ARG001
-    return f"{time.monotonic_ns()} "
 
 
 class Answers:
@@ -191,8 +185,6 @@ class Connection(asyncio.Protocol):
                 self._transport.write(HEAD + answers.text(int(tokens)))
             case ["paced", tokens, micros]:
                 self._pace(int(tokens), int(micros))
-            case ["stamped", tokens, micros]:
-                self._pace(int(tokens), int(micros), stamped=True)
             case ["steps", steps] if calls_made(body) < int(steps):
                 self._transport.write(HEAD + answers.call("probe", '{"x":1}') + CLOSING)
             case ["steps", _]:
@@ -226,19 +218,18 @@ class Connection(asyncio.Protocol):
         seconds = 0 if left > 0 else paces[0] / 1e6
         asyncio.get_running_loop().call_later(seconds, self._transport.write, call)
 
-    def _pace(self, tokens: int, micros: int, *, ends: bool = True, stamped: bool = False) -> None:
-        text = _stamp if stamped else token
-        writing = self._write_paced(tokens, micros / 1e6, text, ends=ends)
+    def _pace(self, tokens: int, micros: int, *, ends: bool = True) -> None:
+        writing = self._write_paced(tokens, micros / 1e6, ends=ends)
         self._pacing = asyncio.get_running_loop().create_task(writing)
 
-    async def _write_paced(self, tokens: int, seconds: float, text: Callable[[int], str], *, ends: bool) -> None:
+    async def _write_paced(self, tokens: int, seconds: float, *, ends: bool) -> None:
         self._transport.write(HEAD + OPENING)
         begun = time.monotonic()
         for number in range(tokens):
             wait = begun + number * seconds - time.monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)
-            self._transport.write(event({"content": text(number)}))
+            self._transport.write(event({"content": token(number)}))
         if ends:
             self._transport.write(event({}, "stop") + CLOSING)
 

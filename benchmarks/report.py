@@ -5,10 +5,9 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
 
 from benchmarks.frame import ROOT, Figure, Report
 
@@ -17,30 +16,11 @@ LATEST = "latest.json"
 PAGE = ROOT / "docs" / "figures.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """The circumstances of a measurement besides the code."""
-
-    when: str
-    """The time in UTC, ISO 8601."""
-    machine: str
-    load: float | None
-    """The load average of the minute before."""
-    rounds: int
-
-    @classmethod
-    def now(cls, rounds: int) -> Self:
-        load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-        return cls(datetime.now(UTC).isoformat(timespec="seconds"), machine(), load, rounds)
-
-    def __str__(self) -> str:
-        busy = "" if self.load is None else f"; load average before: {self.load:g}"
-        return f"{self.when[:10]}, {self.machine}; rounds: {self.rounds}{busy}"
-
-
-def machine() -> str:
+def circumstances(rounds: int) -> str:
+    """When, where and how the measurement was made."""
+    load = f"; load average before: {os.getloadavg()[0]:.2g}" if hasattr(os, "getloadavg") else ""
     kind = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"{os.cpu_count()} cores{_processor()}, {kind}"
+    return f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores{_processor()}, {kind}; rounds: {rounds}{load}"
 
 
 def _processor() -> str:
@@ -59,16 +39,15 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def as_table(reports: Mapping[str, Report], circumstances: Circumstances) -> str:
+def as_table(reports: Mapping[str, Report], made: str) -> str:
     """The figures as a Markdown table."""
     rows = [("", "", "goal", "", "floor", "beside")]
     for report in reports.values():
         rows += [_row(figure) for figure in report.figures]
-    notes = [f"{name}: {note}" for name, report in reports.items() for note in report.notes]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = [_line(row, widths) for row in rows]
     lines.insert(1, "|".join(["", *("-" * (width + 2) for width in widths), "---", ""]))
-    return "\n".join([*lines, "", *notes, str(circumstances)])
+    return "\n".join([*lines, "", made])
 
 
 def _row(figure: Figure) -> tuple[str, str, str, str, str, str]:
@@ -83,19 +62,13 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
     return f"| {' | '.join([*cells, row[-1]])} |"
 
 
-def write_results(name: str, report: Report, circumstances: Circumstances) -> None:
+def write_results(name: str, report: Report, made: str) -> None:
     """Write the results. `latest.json` keeps earlier results of other scenarios, each with its circumstances."""
     RESULTS.mkdir(exist_ok=True)
-    kept = read_results()
-    kept[name] = {**asdict(circumstances), **asdict(report)}
-    (RESULTS / LATEST).write_text(json.dumps({"scenarios": kept}, indent=1))
-
-
-def read_results() -> dict[str, Any]:
-    """The newest report of each scenario, with its circumstances."""
     path = RESULTS / LATEST
-    scenarios: dict[str, Any] = json.loads(path.read_text())["scenarios"] if path.exists() else {}
-    return scenarios
+    kept = json.loads(path.read_text())["scenarios"] if path.exists() else {}
+    kept[name] = {"made": made, **asdict(report)}
+    path.write_text(json.dumps({"scenarios": kept}, indent=1))
 
 
 def write_page(table: str) -> None:

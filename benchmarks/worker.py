@@ -26,7 +26,6 @@ CONTENDERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 """The module, class and options of each contender."""
 PEER = "create_agent"
-TICK = 0.005
 Result = dict[str, Any]
 
 
@@ -35,14 +34,6 @@ async def answer(contender: Contender, model: str) -> Result:
     wall, cpu = time.perf_counter(), time.process_time()
     characters = await contender.answer(model)
     return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "characters": characters}
-
-
-async def latency(contender: Contender, model: str) -> Result:
-    """Milliseconds from the model's write of each token, which is the time of it, to the reader."""
-    contender.heard = []
-    await contender.answer(model)
-    heard, contender.heard = contender.heard, None
-    return {"ms": [(at - int(sent)) / 1e6 for at, text in heard for sent in text.split()]}
 
 
 async def steps(contender: Contender, model: str) -> Result:
@@ -81,10 +72,8 @@ async def turns(contender: Contender, first: int, last: int) -> Result:
 
 async def crowd(contender: Contender, runs: int, prompts: int, model: str, think: float) -> Result:
     """That many people at once, each with some prompts, one after another in new conversations. A person approves the
-    call after up to `think` seconds. The milliseconds from each decision to the tool, and the time in all; also how
-    late a timer of the same event loop was, which is the least that any step in it waits for."""
+    call after up to `think` seconds. The milliseconds from each decision to the tool."""
     asked: dict[int, int] = {}
-    late: list[float] = []
     chance = random.Random(runs)
 
     async def person(number: int) -> None:
@@ -97,26 +86,14 @@ async def crowd(contender: Contender, runs: int, prompts: int, model: str, think
             asked[mark] = time.perf_counter_ns()
             await contender.approve(name)
 
-    async def watch() -> None:
-        while True:
-            begun = time.perf_counter()
-            await asyncio.sleep(TICK)
-            late.append((time.perf_counter() - begun - TICK) * 1e3)
-
     ENTERED_BY.clear()
     gc.collect()
-    watching = asyncio.create_task(watch())
-    wall, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*map(person, range(runs)))
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    watching.cancel()
-    entered = [(ENTERED_BY[mark] - begun) / 1e6 for mark, begun in asked.items()]
-    return {"entered": entered, "late": late, "wall": wall, "cpu": cpu, "calls": len(entered)}
+    return {"entered": [(ENTERED_BY[mark] - begun) / 1e6 for mark, begun in asked.items()]}
 
 
 ACTIONS: dict[str, Callable[..., Awaitable[Result]]] = {
     "answer": answer,
-    "latency": latency,
     "steps": steps,
     "approvals": approvals,
     "turns": turns,

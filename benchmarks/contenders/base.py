@@ -64,7 +64,7 @@ def history(messages: int, prompt: str | None = None) -> list[dict[str, Any]]:
 
 def open_database(path: Path) -> sqlite3.Connection:
     """Open SQLite with the durability of our own log: a commit is on disk before it returns."""
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     return connection
@@ -76,20 +76,12 @@ class Contender:
     def __init__(self, base_url: str, directory: Path) -> None:
         self.base_url = base_url
         self.directory = directory
-        self.heard: list[tuple[int, str]] | None = None
-        """Where somebody wants to know: when the reader got each text, in nanoseconds of the monotonic clock."""
 
     async def open(self) -> None:
         """Load what the first request needs."""
 
     async def close(self) -> None:
         """Close connections and files."""
-
-    def hear(self, text: str) -> int:
-        """The reader got a text. Returns its length."""
-        if self.heard is not None:
-            self.heard.append((time.monotonic_ns(), text))
-        return len(text)
 
     async def answer(self, model: str) -> int:
         """One answer, streamed to its reader. Returns how many characters the reader got."""

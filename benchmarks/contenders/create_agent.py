@@ -47,7 +47,7 @@ class CreateAgent(Contender):
                 yield chunk.content
 
     async def _to_end(self, agent: Any, request: Any, conversation: str) -> int:
-        return sum([self.hear(text) async for text in self._texts(agent, request, conversation)])
+        return sum([len(text) async for text in self._texts(agent, request, conversation)])
 
     async def answer(self, model: str) -> int:
         self._fresh += 1

@@ -4,7 +4,7 @@ As in the server, a client reads every frame of a run, and the audit trail has i
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
@@ -62,9 +62,8 @@ class ProbeExecutor:
 class Reader:
     """A connected client: gets every frame, as the WebSocket would."""
 
-    def __init__(self, conversation: Conversation, hear: Callable[[str], int]) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._hear = hear
         self._frames = conversation.subscribe()
         self._last_seq: int | None = None
         self.characters = 0
@@ -96,7 +95,7 @@ class Reader:
 
     def _read(self, frame: str) -> None:
         if '"type":"token"' in frame:
-            self.characters += self._hear(orjson.loads(frame)["content"])
+            self.characters += len(orjson.loads(frame)["content"])
 
 
 class AgentKernel(Contender):
@@ -125,7 +124,7 @@ class AgentKernel(Contender):
 
     async def _run(self, conversation: Conversation, model: str, prompt: str) -> int:
         """Run to the end; how many characters of text the client got."""
-        reader = Reader(conversation, self.hear)
+        reader = Reader(conversation)
         await reader.until_end(await self._start(conversation, model, ALLOWED, prompt))
         return reader.characters
 
@@ -153,12 +152,12 @@ class AgentKernel(Contender):
 
     async def pause(self, conversation: str, model: str, messages: int, prompt: str | None = None) -> None:
         place = await self._with_history(messages)
-        reader = Reader(place, self.hear)
+        reader = Reader(place)
         handle = await self._start(place, model, ASKED, prompt or user_text())
         self._paused[conversation] = (place, await reader.until_approval(), handle)
 
     async def approve(self, conversation: str) -> None:
         place, approval_id, handle = self._paused.pop(conversation)
-        reader = Reader(place, self.hear)
+        reader = Reader(place)
         await place.route_decision(approval_id, Decision(approved=True))
         await reader.until_end(handle)

@@ -44,7 +44,7 @@ class Raw(Contender):
     async def answer(self, model: str) -> int:
         received = 0
         async for delta in self._deltas(model, [{"role": "user", "content": "Go"}]):
-            received += self.hear(delta.get("content", ""))
+            received += len(delta.get("content", ""))
         return received
 
     async def _step(self, model: str, messages: list[Message]) -> Message:
